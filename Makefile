@@ -1,0 +1,50 @@
+# Everything runs in .venv, which these targets make from pyproject.toml and constraints.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+export MPLBACKEND := Agg
+
+.PHONY: help demo test check bench docs reproduce clean
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.venv/.base: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) --editable .
+	@touch $@
+
+.venv/.dev: .venv/.base
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+.venv/.docs: .venv/.base
+	$(PIP) --editable '.[docs]'
+	@touch $@
+
+demo: .venv/.base  ## compare six methods on a small network (a minute)
+	$(BIN)/ssdfl run
+
+test: .venv/.dev  ## run the test suite
+	$(BIN)/pytest -n 2
+
+check: .venv/.dev  ## format, lint, types, doctests, examples
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest --quiet --doctest-modules src
+	for example in examples/*.py; do echo "== $$example"; $(BIN)/python $$example || exit 1; done
+
+bench: .venv/.dev  ## measure the engine on this machine (ratios)
+	$(BIN)/python benchmarks/engine.py
+
+docs: .venv/.docs  ## build the documentation into build/site
+	$(BIN)/mkdocs build --strict
+
+reproduce: .venv/.base  ## the paper's default setting on FMNIST (long; goes on where it stopped)
+	$(BIN)/ssdfl run reproduce/fmnist-mild.toml --out runs/fmnist-mild --resume
+
+clean:  ## remove what the other targets made, except runs/
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,64 @@
+"""The one error a user's mistake raises, and the one for a missing optional part."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class InputError(ValueError):
+    """A value that cannot be used: what it is, what was expected, what to do about it.
+
+    >>> print(InputError("p", 1.5, "a probability in [0, 1]", "Choose p=0.1 for a sparse network."))
+    p = 1.5: expected a probability in [0, 1]. Choose p=0.1 for a sparse network.
+    """
+
+    def __init__(self, what: str, got: object, expected: str, remedy: str) -> None:
+        shown = got if isinstance(got, str) else repr(got)
+        self.what, self.got, self.expected, self.remedy = what, got, expected, remedy
+        super().__init__(f"{what} = {shown}: expected {expected}. {remedy}")
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional dependency, or say which extra brings it.
+
+    Raises:
+        InputError: the module is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise InputError(
+            "optional dependency", module, "an installed package", f"Install it: pip install 'ssdfl[{extra}]'."
+        ) from error
+
+
+def check_range(what: str, value: float, low: float, high: float = float("inf"), remedy: str = "") -> None:
+    """Refuse a number outside ``[low, high]``, NaN included.
+
+    >>> check_range("p", 0.5, 0, 1)
+    """
+    if not low <= value <= high:
+        bounds = f"a number in [{low:g}, {high:g}]" if high < float("inf") else f"a number of at least {low:g}"
+        raise InputError(what, value, bounds, remedy or f"Choose {what} in that range.")
+
+
+def import_object(path: str, what: str) -> object:
+    """The object that ``package.module:name`` points at.
+
+    Raises:
+        InputError: the module or the name in it cannot be found.
+
+    >>> import_object("math:pi", "constant")
+    3.141592653589793
+    """
+    module_name, _, attribute = path.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise InputError(
+            what, path, "an importable package.module:name", f"Python says: {error}. Is it on PYTHONPATH?"
+        ) from error
+    if not attribute or not hasattr(module, attribute):
+        raise InputError(what, path, f"a name that {module_name} defines", "Write it as package.module:name.")
+    return getattr(module, attribute)

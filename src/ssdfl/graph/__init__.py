@@ -1,0 +1,46 @@
+"""Networks, mixing matrices, their spectra and their costs."""
+
+from ssdfl.graph.costs import Clock, transmissions
+from ssdfl.graph.facts import describe
+from ssdfl.graph.files import read_network, write_network
+from ssdfl.graph.mixing import (
+    MIXINGS,
+    MixingMatrix,
+    Weights,
+    averaging,
+    check_mixing,
+    fastest,
+    lazy,
+    links_within,
+    metropolis,
+    without_links,
+)
+from ssdfl.graph.network import Network, from_networkx, make_network
+from ssdfl.graph.spec import load_network
+from ssdfl.graph.spectrum import Spectrum, spectrum
+from ssdfl.graph.topologies import TOPOLOGIES
+
+__all__ = [
+    "MIXINGS",
+    "TOPOLOGIES",
+    "Clock",
+    "MixingMatrix",
+    "Network",
+    "Spectrum",
+    "Weights",
+    "averaging",
+    "check_mixing",
+    "describe",
+    "fastest",
+    "from_networkx",
+    "lazy",
+    "links_within",
+    "load_network",
+    "make_network",
+    "metropolis",
+    "read_network",
+    "spectrum",
+    "transmissions",
+    "without_links",
+    "write_network",
+]

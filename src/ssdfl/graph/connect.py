@@ -1,0 +1,47 @@
+"""Joining the components of a random draw, since the paper's sparse networks are rarely connected."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+
+from ssdfl.arrays import FloatArray
+from ssdfl.graph.network import Link
+from ssdfl.rng import generator
+
+
+def missing_links(graph: nx.Graph, seed: int) -> list[Link]:
+    """The fewest links that make a graph on 0 … N − 1 connected.
+
+    Where devices have places (attribute ``pos``) a component is joined by its closest pair, elsewhere by
+    a random one.
+
+    >>> missing_links(nx.path_graph(3), seed=0)
+    []
+    >>> len(missing_links(nx.empty_graph(4), seed=0))
+    3
+    """
+    components = sorted(sorted(component) for component in nx.connected_components(graph))
+    if not components:
+        return []
+    places = nx.get_node_attributes(graph, "pos")
+    coordinates = np.array([places[i] for i in sorted(graph)]) if places else None
+    rng = generator(seed, "join")
+    joined, rest = components[0], components[1:]
+    links: list[Link] = []
+    while rest:
+        if coordinates is None:
+            link = (int(rng.choice(joined)), int(rng.choice(rest[0])))
+        else:
+            link = _closest_pair(joined, [i for component in rest for i in component], coordinates)
+        links.append(link)
+        newcomer = next(component for component in rest if link[1] in component)
+        rest.remove(newcomer)
+        joined = joined + newcomer
+    return links
+
+
+def _closest_pair(left: list[int], right: list[int], coordinates: FloatArray) -> Link:
+    gaps = np.linalg.norm(coordinates[left][:, None] - coordinates[right][None], axis=2)
+    i, j = np.unravel_index(int(gaps.argmin()), gaps.shape)
+    return left[i], right[j]

@@ -1,0 +1,88 @@
+"""What mixing costs: transmissions, bytes and simulated seconds (DESIGN: "what a cycle costs")."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse.csgraph import shortest_path
+
+from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.graph.mixing import MixingMatrix
+from ssdfl.graph.network import Network
+
+
+class Clock:
+    """Simulated time on a network, by the max-plus recursion.
+
+    A device sends its parameters when it starts a step, computes meanwhile, and starts the next step when
+    it has computed and the messages of its active neighbours have arrived. So clusters run ahead of each
+    other until a step mixes across them.
+
+    A weight between two devices without a link is relayed over the fastest path, and every hop counts as
+    a transmission: that is what the `central` reference would cost with no server.
+    """
+
+    def __init__(self, network: Network, message_bytes: int) -> None:
+        self.network = network
+        self.message_bytes = message_bytes
+        self._link_s = network.link_matrix(network.message_time_s(message_bytes))
+        self._link_keys, self._link_times = _sorted_entries(self._link_s)
+
+    def advance(self, ready_s: FloatArray, W: MixingMatrix, compute_s: FloatArray) -> tuple[FloatArray, int]:
+        """One step: when each device is ready for the next one, and how many messages were sent.
+
+        Args:
+            ready_s: (N,) when each device can start this step.
+            W: the step's mixing matrix.
+            compute_s: (N,) seconds of local training in this step, 0 for those that do not train.
+        """
+        receiver, sender = _off_diagonal(W)
+        travel_s, hops = self._travel(sender, receiver)
+        done_s = ready_s + compute_s
+        np.maximum.at(done_s, receiver, ready_s[sender] + travel_s)
+        return done_s, int(hops.sum())
+
+    def _travel(self, sender: IntArray, receiver: IntArray) -> tuple[FloatArray, IntArray]:
+        n = self.network.num_devices
+        key = sender * n + receiver
+        place = np.minimum(np.searchsorted(self._link_keys, key), max(len(self._link_keys) - 1, 0))
+        linked = self._link_keys[place] == key if len(self._link_keys) else np.zeros(len(key), dtype=bool)
+        if linked.all():
+            return self._link_times[place], np.ones(len(key), dtype=np.int64)
+        relay_s, relay_hops = self._relays
+        return relay_s[sender, receiver], relay_hops[sender, receiver]
+
+    @cached_property
+    def _relays(self) -> tuple[FloatArray, IntArray]:
+        """Seconds and hops of the fastest path between any two devices (the direct link if that is fastest)."""
+        seconds, before = shortest_path(self._link_s, directed=False, return_predecessors=True)
+        hops = np.zeros(seconds.shape, dtype=np.int64)
+        for source, order in enumerate(np.argsort(seconds, axis=1, kind="stable")):
+            for device in order:
+                if device != source and before[source, device] >= 0:
+                    hops[source, device] = hops[source, before[source, device]] + 1
+        return seconds, hops
+
+
+def transmissions(W: MixingMatrix) -> int:
+    """How many directed messages one mixing takes where every weight has a link.
+
+    >>> from ssdfl.graph import load_network, metropolis
+    >>> transmissions(metropolis(load_network("ring:n=5").adjacency))
+    10
+    """
+    return len(_off_diagonal(W)[0])
+
+
+def _off_diagonal(W: MixingMatrix) -> tuple[IntArray, IntArray]:
+    entries = W.tocoo()
+    sent = (entries.row != entries.col) & (entries.data != 0)
+    return entries.row[sent].astype(np.int64), entries.col[sent].astype(np.int64)
+
+
+def _sorted_entries(matrix: MixingMatrix) -> tuple[IntArray, FloatArray]:
+    entries = matrix.tocoo()
+    keys = entries.row.astype(np.int64) * matrix.shape[0] + entries.col
+    order = np.argsort(keys)
+    return keys[order], entries.data[order]

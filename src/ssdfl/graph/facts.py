@@ -1,0 +1,52 @@
+"""What an operator asks of a network first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.csgraph import shortest_path
+
+from ssdfl.graph.mixing import MIXINGS
+from ssdfl.graph.network import Network
+from ssdfl.graph.spectrum import spectrum
+
+DIAMETER_LIMIT = 3000
+
+
+def describe(network: Network, mixing: str = "metropolis") -> dict[str, Any]:
+    """Size, degrees, diameter, spectrum and costs of a network, ready for JSON.
+
+    The diameter is left out (None) above 3,000 devices, where it takes long.
+
+    >>> facts = describe(__import__("ssdfl").load_network("ring:n=4"))
+    >>> facts["links"], facts["diameter_hops"], round(facts["lambda_2"], 4)
+    (4, 2, 0.3333)
+    """
+    degree = np.bincount(network.links.ravel(), minlength=network.num_devices)
+    ends = spectrum(MIXINGS[mixing](network.adjacency))
+    diameter = None
+    if network.num_devices <= DIAMETER_LIMIT:
+        diameter = int(shortest_path(network.adjacency, directed=False, unweighted=True).max())
+    return {
+        "network": network.title,
+        "devices": network.num_devices,
+        "links": network.num_links,
+        "added_links": [list(link) for link in network.added_links],
+        "degree_min": int(degree.min()),
+        "degree_mean": float(degree.mean()),
+        "degree_max": int(degree.max()),
+        "diameter_hops": diameter,
+        "mixing": mixing,
+        "lambda_2": ends.lambda_2,
+        "lambda_N": ends.lambda_N,
+        "spectral_gap": ends.gap,
+        "positive_definite": ends.positive_definite,
+        "latency_s": _range(network.latency_s),
+        "bandwidth_Bps": _range(network.bandwidth_Bps),
+        "compute_s": _range(network.compute_s),
+    }
+
+
+def _range(values: np.ndarray[Any, Any]) -> list[float] | None:
+    return [float(values.min()), float(values.max())] if len(values) else None

@@ -1,0 +1,159 @@
+"""Mixing matrices: symmetric, doubly stochastic, zero where there is no link.
+
+A weight rule takes a 0/1 adjacency matrix, connected or not. Given only the links inside clusters it
+yields the block-diagonal Ã of the intra-cluster regime, given all links the A of the inter-cluster one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array, eye_array
+from scipy.sparse.csgraph import connected_components
+
+from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.errors import InputError, require
+
+MixingMatrix = csr_array
+Weights = Callable[[csr_array], MixingMatrix]
+
+
+def metropolis(adjacency: csr_array) -> MixingMatrix:
+    """Metropolis–Hastings weights: ``1 / (1 + max(d_i, d_j))`` on links, the rest on the diagonal.
+
+    The paper's choice in its experiments. Not always positive definite: two linked devices have
+    eigenvalues 1 and 0.
+
+    >>> metropolis(csr_array([[0, 1], [1, 0]])).toarray().tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
+    i, j, _ = _upper(adjacency)
+    degree = np.bincount(np.concatenate([i, j]), minlength=adjacency.shape[0])
+    return _from_links(adjacency.shape[0], i, j, 1.0 / (1 + np.maximum(degree[i], degree[j])))
+
+
+def lazy(adjacency: csr_array) -> MixingMatrix:
+    """``(I + A) / 2`` of the Metropolis matrix: slower, but always satisfies Assumption 3, ``A ≻ 0``.
+
+    >>> lazy(csr_array([[0, 1], [1, 0]])).toarray().tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
+    """
+    return csr_array((eye_array(adjacency.shape[0]) + metropolis(adjacency)) / 2)
+
+
+def fastest(adjacency: csr_array) -> MixingMatrix:
+    """The doubly stochastic symmetric weights with the largest spectral gap, one connected part at a time.
+
+    The fastest-mixing Markov chain of Boyd, Diaconis and Xiao: minimise the spectral norm of
+    ``W − 11ᵀ/n`` over non-negative link weights, a semidefinite programme. Needs ``ssdfl[fastest]``
+    and is meant for networks of up to a few hundred links.
+    """
+    parts = connected_components(adjacency, directed=False)[1]
+    i, j, _ = _upper(adjacency)
+    weights = np.zeros(len(i))
+    for part in np.unique(parts[i]):
+        inside = parts[i] == part
+        weights[inside] = _fastest_link_weights(i[inside], j[inside])
+    return _from_links(adjacency.shape[0], i, j, weights)
+
+
+def _fastest_link_weights(rows: IntArray, columns: IntArray) -> FloatArray:
+    cp = require("cvxpy", "fastest")
+    devices, place = np.unique(np.concatenate([rows, columns]), return_inverse=True)
+    n, m = len(devices), len(rows)
+    B = np.zeros((n, m))
+    B[place[:m], np.arange(m)], B[place[m:], np.arange(m)] = 1, -1
+    w = cp.Variable(m, nonneg=True)
+    W = np.eye(n) - B @ cp.diag(w) @ B.T
+    problem = cp.Problem(cp.Minimize(cp.sigma_max(W - np.full((n, n), 1 / n))), [np.abs(B) @ w <= 1])
+    with warnings.catch_warnings():
+        # A solution short of full accuracy is still made feasible below, so it mixes validly.
+        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+        problem.solve(solver=cp.CLARABEL)
+    if w.value is None:
+        raise InputError("fastest mixing", problem.status, "a solved programme", "Use metropolis or lazy.")
+    weights: FloatArray = np.maximum(w.value, 0)
+    return weights / max(1.0, float((np.abs(B) @ weights).max()))
+
+
+def averaging(num_devices: int) -> MixingMatrix:
+    """``11ᵀ / N``: everyone gets the mean of all, which no sparse network can do in one step."""
+    return csr_array(np.full((num_devices, num_devices), 1 / num_devices))
+
+
+def links_within(adjacency: csr_array, labels: IntArray) -> csr_array:
+    """The links whose two devices carry the same label: what is left inside clusters.
+
+    >>> links_within(csr_array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]), np.array([0, 0, 1])).toarray().tolist()
+    [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    """
+    links = adjacency.tocoo()
+    inside = labels[links.row] == labels[links.col]
+    return csr_array((links.data[inside], (links.row[inside], links.col[inside])), shape=adjacency.shape)
+
+
+def without_links(W: MixingMatrix, gone: Callable[[IntArray, IntArray], BoolArray]) -> MixingMatrix:
+    """Take weights off links and give them back to the diagonals of both ends.
+
+    What is left stays symmetric and doubly stochastic. ``gone(i, j)`` gets the links of W as two arrays
+    with ``i < j`` in order and says which of them are lost.
+
+    >>> half = metropolis(csr_array([[0, 1], [1, 0]]))
+    >>> without_links(half, lambda i, j: np.array([True])).toarray().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    i, j, weight = _upper(W)
+    kept = ~gone(i, j)
+    return _from_links(W.shape[0], i[kept], j[kept], weight[kept])
+
+
+def _upper(matrix: csr_array) -> tuple[IntArray, IntArray, FloatArray]:
+    """The entries above the diagonal, in order of row and column."""
+    entries = matrix.tocoo()
+    above = np.flatnonzero(entries.row < entries.col)
+    above = above[np.lexsort((entries.col[above], entries.row[above]))]
+    return entries.row[above].astype(np.int64), entries.col[above].astype(np.int64), entries.data[above]
+
+
+def _from_links(n: int, i: IntArray, j: IntArray, weight: FloatArray) -> MixingMatrix:
+    """The symmetric matrix with these weights on links and what is missing to 1 on the diagonal."""
+    rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
+    off = csr_array((np.concatenate([weight, weight]), (rows, columns)), shape=(n, n))
+    W = csr_array(off + diags_array(1.0 - off.sum(axis=1)))
+    W.sort_indices()
+    return W
+
+
+def check_mixing(W: MixingMatrix, adjacency: csr_array | None = None, tolerance: float = 1e-9) -> None:
+    """Refuse a matrix that is not symmetric, doubly stochastic and supported on the links.
+
+    Raises:
+        InputError: which property fails, and where.
+
+    >>> check_mixing(metropolis(csr_array([[0, 1], [1, 0]])))
+    """
+    remedy = "Use metropolis, lazy or fastest, or mend your own weights."
+    if W.shape[0] != W.shape[1]:
+        raise InputError("mixing matrix", W.shape, "a square matrix", remedy)
+    asymmetry = abs(W - W.T)
+    if asymmetry.nnz and asymmetry.max() > tolerance:
+        raise InputError("mixing matrix: largest |W − Wᵀ|", float(asymmetry.max()), "0", remedy)
+    if W.nnz and W.data.min() < -tolerance:
+        raise InputError("mixing matrix: smallest weight", float(W.data.min()), "at least 0", remedy)
+    sums = W.sum(axis=1)
+    worst = int(np.abs(sums - 1).argmax())
+    if abs(sums[worst] - 1) > tolerance:
+        raise InputError(f"mixing matrix: sum of row {worst}", float(sums[worst]), "1", remedy)
+    if adjacency is not None:
+        entries = W.tocoo()
+        off = (entries.row != entries.col) & (np.abs(entries.data) > tolerance)
+        stray = np.asarray(adjacency[entries.row[off], entries.col[off]] == 0).ravel()
+        if stray.any():
+            k = int(stray.argmax())
+            pair = (int(entries.row[off][k]), int(entries.col[off][k]))
+            raise InputError("mixing matrix: weight between", pair, "weights on links only", remedy)
+
+
+MIXINGS: dict[str, Weights] = {"metropolis": metropolis, "lazy": lazy, "fastest": fastest}

@@ -1,0 +1,191 @@
+"""The device-to-device network: who can talk to whom, and what a message or a local step costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.errors import InputError
+
+DEFAULT_LATENCY_S = 0.005
+DEFAULT_BANDWIDTH_BPS = 12.5e6
+DEFAULT_COMPUTE_S = 0.01
+
+Link = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """An undirected network of ``num_devices`` devices with costs on links and devices.
+
+    Build one with `make_network`, `load_network` or `from_networkx`, which fill in and order things.
+
+    Attributes:
+        links: (L, 2) device ids, ``i < j``, sorted and unique.
+        latency_s: (L,) seconds until the first byte of a message arrives.
+        bandwidth_Bps: (L,) bytes per second of each direction of a link.
+        compute_s: (N,) seconds of one local mini-batch step.
+        names: what the user calls the devices.
+        positions: (N, 2) places to draw the devices at, if the network has a geometry.
+        added_links: links that were put in to make a random draw connected.
+        title: the spec or file name that it came from.
+    """
+
+    num_devices: int
+    links: IntArray
+    latency_s: FloatArray
+    bandwidth_Bps: FloatArray
+    compute_s: FloatArray
+    names: tuple[str, ...]
+    positions: FloatArray | None = None
+    added_links: tuple[Link, ...] = ()
+    title: str = field(default="network")
+
+    def __post_init__(self) -> None:
+        if self.num_devices < 1:
+            raise InputError("number of devices", self.num_devices, "at least 1", "Give the network devices.")
+        _check_costs("latency_s", self.latency_s, "seconds of at least 0", allow_zero=True)
+        _check_costs("bandwidth_Bps", self.bandwidth_Bps, "bytes per second above 0", allow_zero=False)
+        _check_costs("compute_s", self.compute_s, "seconds of at least 0", allow_zero=True)
+
+    @property
+    def num_links(self) -> int:
+        """The number of undirected links."""
+        return len(self.links)
+
+    @property
+    def adjacency(self) -> csr_array:
+        """The symmetric (N, N) 0/1 matrix of links."""
+        return self.link_matrix(np.ones(self.num_links))
+
+    def link_matrix(self, values: FloatArray) -> csr_array:
+        """The symmetric (N, N) matrix with ``values[k]`` at both places of link ``k``."""
+        i, j = self.links.T
+        rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
+        entries = (np.concatenate([values, values]), (rows, columns))
+        return csr_array(entries, shape=(self.num_devices, self.num_devices))
+
+    def message_time_s(self, message_bytes: int) -> FloatArray:
+        """(L,) seconds that a message of that size takes over each link."""
+        return self.latency_s + message_bytes / self.bandwidth_Bps
+
+    def components(self) -> IntArray:
+        """(N,) the number of the connected component that each device is in."""
+        labels: IntArray = connected_components(self.adjacency, directed=False)[1].astype(np.int64)
+        return labels
+
+    def to_networkx(self) -> nx.Graph:
+        """The same network with its costs as node and edge attributes, device ids as nodes."""
+        graph = nx.Graph(title=self.title)
+        for device in range(self.num_devices):
+            graph.add_node(device, name=self.names[device], compute_s=float(self.compute_s[device]))
+            if self.positions is not None:
+                x, y = self.positions[device]
+                graph.nodes[device].update(x=float(x), y=float(y))
+        added = set(self.added_links)
+        for (i, j), latency, bandwidth in zip(
+            self.links.tolist(), self.latency_s, self.bandwidth_Bps, strict=True
+        ):
+            graph.add_edge(i, j, latency_s=float(latency), bandwidth_Bps=float(bandwidth))
+            if (i, j) in added:
+                graph.edges[i, j]["added"] = True
+        return graph
+
+
+def _check_costs(what: str, values: FloatArray, expected: str, allow_zero: bool) -> None:
+    bad = ~np.isfinite(values) | (values < 0) | ((values == 0) & (not allow_zero))
+    if bad.any():
+        place = int(np.argmax(bad))
+        raise InputError(f"{what}[{place}]", float(values[place]), expected, "Mend it or leave it out.")
+
+
+def make_network(
+    num_devices: int,
+    links: Sequence[Link] | IntArray,
+    *,
+    latency_s: ArrayLike = DEFAULT_LATENCY_S,
+    bandwidth_Bps: ArrayLike = DEFAULT_BANDWIDTH_BPS,
+    compute_s: ArrayLike = DEFAULT_COMPUTE_S,
+    names: Sequence[str] = (),
+    positions: FloatArray | None = None,
+    added_links: Sequence[Link] = (),
+    title: str = "network",
+) -> Network:
+    """A network from its links; each cost is one number for all, or one per link (or device) in order.
+
+    Self-loops are dropped: a device always keeps a share of its own parameters.
+
+    >>> make_network(3, [(1, 0), (1, 2)]).links.tolist()
+    [[0, 1], [1, 2]]
+    """
+    pairs = np.sort(np.asarray(links, dtype=np.int64).reshape(-1, 2), axis=1)
+    latency = np.broadcast_to(np.asarray(latency_s, dtype=float), len(pairs))
+    bandwidth = np.broadcast_to(np.asarray(bandwidth_Bps, dtype=float), len(pairs))
+    if len(pairs) and not (0 <= pairs.min() and pairs.max() < num_devices):
+        raise InputError("link", tuple(pairs[pairs.max(1).argmax()].tolist()), "device ids below N", "Check N.")
+    proper = np.flatnonzero(pairs[:, 0] != pairs[:, 1])
+    _, first = np.unique(pairs[proper], axis=0, return_index=True)
+    keep = proper[first]
+    return Network(
+        num_devices=num_devices,
+        links=pairs[keep],
+        latency_s=latency[keep].copy(),
+        bandwidth_Bps=bandwidth[keep].copy(),
+        compute_s=np.broadcast_to(np.asarray(compute_s, dtype=float), max(num_devices, 0)).copy(),
+        names=tuple(names) or tuple(str(i) for i in range(num_devices)),
+        positions=positions,
+        added_links=tuple(sorted((min(link), max(link)) for link in added_links)),
+        title=title,
+    )
+
+
+def from_networkx(graph: nx.Graph, title: str = "network") -> Network:
+    """A network from a NetworkX graph; nodes become devices 0, 1, … in their order in the graph.
+
+    Reads the edge attributes ``latency_s``, ``bandwidth_Bps`` and ``added`` and the node attributes
+    ``compute_s``, ``name``, and ``x, y`` or ``pos``; what is missing gets the default cost.
+
+    >>> from_networkx(nx.path_graph(3)).num_links
+    2
+    """
+    if graph.is_directed():
+        graph = graph.to_undirected()
+    device = {node: i for i, node in enumerate(graph)}
+    edges = [(device[u], device[v], data) for u, v, data in graph.edges(data=True)]
+    nodes = [(str(data.get("name", node)), data) for node, data in graph.nodes(data=True)]
+    return make_network(
+        len(device),
+        [(i, j) for i, j, _ in edges],
+        latency_s=[_number(data, "latency_s", DEFAULT_LATENCY_S, f"link {i}-{j}") for i, j, data in edges],
+        bandwidth_Bps=[
+            _number(data, "bandwidth_Bps", DEFAULT_BANDWIDTH_BPS, f"link {i}-{j}") for i, j, data in edges
+        ],
+        compute_s=[_number(data, "compute_s", DEFAULT_COMPUTE_S, f"device {name}") for name, data in nodes],
+        names=[name for name, _ in nodes],
+        positions=_positions([data for _, data in nodes]),
+        added_links=[(i, j) for i, j, data in edges if data.get("added")],
+        title=title,
+    )
+
+
+def _number(attributes: dict[str, Any], key: str, default: float, where: str) -> float:
+    try:
+        return float(attributes.get(key, default))
+    except (TypeError, ValueError):
+        raise InputError(f"{key} of {where}", attributes[key], "a number", "Mend it or leave it out.") from None
+
+
+def _positions(nodes: Sequence[dict[str, Any]]) -> FloatArray | None:
+    if nodes and all("pos" in data for data in nodes):
+        return np.array([data["pos"] for data in nodes], dtype=float)
+    if nodes and all("x" in data and "y" in data for data in nodes):
+        return np.array([(data["x"], data["y"]) for data in nodes], dtype=float)
+    return None

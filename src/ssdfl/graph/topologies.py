@@ -1,0 +1,199 @@
+"""Networks drawn from a rule: the paper's five, and those whose clusters have a known answer.
+
+Every function here is a network spec: ``er:n=30,p=0.1`` calls ``TOPOLOGIES["er"](n=30, p=0.1)``, so the
+parameters carry the short names that a spec uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+
+from ssdfl.errors import check_range
+from ssdfl.graph.connect import missing_links
+from ssdfl.graph.network import DEFAULT_BANDWIDTH_BPS, DEFAULT_LATENCY_S, Network, from_networkx
+from ssdfl.rng import generator
+
+
+def erdos_renyi(n: int, p: float, seed: int = 0) -> Network:
+    """G(n, p): every link exists with probability p. The paper's RNG."""
+    _check_size("n", n)
+    check_range("p", p, 0, 1, "Choose a link probability such as p=0.1.")
+    return _joined(nx.gnp_random_graph(n, p, seed=seed), seed)
+
+
+def barabasi_albert(n: int, m: int = 1, seed: int = 0) -> Network:
+    """Preferential attachment: each device links to m earlier ones, well-linked ones first. The paper's PrefA."""
+    _check_size("n", n)
+    check_range("m", m, 1, max(n - 1, 1), "m is the number of links of a new device.")
+    return _joined(nx.barabasi_albert_graph(n, m, seed=seed) if n > 1 else nx.empty_graph(1), seed)
+
+
+def random_geometric(n: int, radius: float = 0.2, seed: int = 0) -> Network:
+    """Devices at random places of a unit square, linked within a radius. The paper's RGeo."""
+    _check_size("n", n)
+    check_range("radius", radius, 0, remedy="The square has side 1; choose radius=0.2 or so.")
+    return _joined(nx.random_geometric_graph(n, radius, seed=seed), seed)
+
+
+def watts_strogatz(n: int, k: int = 4, p: float = 0.2, seed: int = 0) -> Network:
+    """Small world: a ring, each device linked to its k nearest (k − 1 if odd), links rewired with probability p.
+
+    So the paper's k = 3 is a rewired ring with k = 2.
+    """
+    _check_size("n", n)
+    check_range("k", k, 0, n - 1, "k counts the neighbours on the ring.")
+    check_range("p", p, 0, 1, "p is the probability that a link is rewired.")
+    return _joined(nx.watts_strogatz_graph(n, k, p, seed=seed), seed)
+
+
+def complete(n: int) -> Network:
+    """Everyone is linked to everyone. The paper's Comp."""
+    _check_size("n", n)
+    return from_networkx(nx.complete_graph(n))
+
+
+def ring(n: int) -> Network:
+    """A cycle of n devices."""
+    _check_size("n", n)
+    return from_networkx(nx.cycle_graph(n))
+
+
+def path(n: int) -> Network:
+    """A line of n devices."""
+    _check_size("n", n)
+    return from_networkx(nx.path_graph(n))
+
+
+def star(n: int) -> Network:
+    """Device 0 in the middle of n − 1 others."""
+    _check_size("n", n)
+    return from_networkx(nx.star_graph(n - 1))
+
+
+def grid(rows: int, cols: int) -> Network:
+    """A rectangular lattice."""
+    return _lattice(rows, cols, periodic=False)
+
+
+def torus(rows: int, cols: int) -> Network:
+    """A rectangular lattice whose opposite sides are glued together."""
+    return _lattice(rows, cols, periodic=True)
+
+
+def _lattice(rows: int, cols: int, periodic: bool) -> Network:
+    _check_size("rows", rows)
+    _check_size("cols", cols)
+    graph = nx.grid_2d_graph(rows, cols, periodic=periodic)
+    nx.set_node_attributes(graph, {(r, c): (c, -r) for r, c in graph}, "pos")
+    return from_networkx(nx.convert_node_labels_to_integers(graph, ordering="sorted"))
+
+
+def stochastic_block(
+    blocks: int, size: int, p_in: float = 0.5, p_out: float = 0.02, seed: int = 0
+) -> Network:
+    """Blocks of equal size: links inside a block with probability p_in, between blocks with p_out."""
+    _check_size("blocks", blocks)
+    _check_size("size", size)
+    check_range("p_in", p_in, 0, 1)
+    check_range("p_out", p_out, 0, 1)
+    chances = np.full((blocks, blocks), p_out)
+    np.fill_diagonal(chances, p_in)
+    drawn = nx.stochastic_block_model([size] * blocks, chances.tolist(), seed=seed)
+    graph = nx.empty_graph(blocks * size)
+    graph.add_edges_from(drawn.edges)
+    return _joined(graph, seed)
+
+
+def barbell(size: int, bridge: int = 0) -> Network:
+    """Two cliques of a size, joined by one link or by a path over ``bridge`` devices."""
+    check_range("size", size, 2, remedy="A clique of a barbell has at least 2 devices.")
+    check_range("bridge", bridge, 0)
+    return from_networkx(nx.barbell_graph(size, bridge))
+
+
+def ring_of_cliques(cliques: int, size: int) -> Network:
+    """Cliques in a ring, one link from each to the next."""
+    check_range("cliques", cliques, 2, remedy="A ring has at least 2 cliques.")
+    check_range("size", size, 2, remedy="A clique has at least 2 devices.")
+    return from_networkx(nx.ring_of_cliques(cliques, size))
+
+
+def two_tier_sites(
+    sites: int, size: int, density: float = 0.8, links: int = 1, slowdown: float = 10.0, seed: int = 0
+) -> Network:
+    """Dense sites in a ring, joined by a few links that are ``slowdown`` times slower.
+
+    Inside a site any two devices are linked with probability ``density``; ``links`` random pairs of
+    devices join each site to the next. Site s holds the devices s·size … (s + 1)·size − 1.
+    """
+    _check_size("sites", sites)
+    _check_size("size", size)
+    check_range("density", density, 0, 1)
+    check_range("links", links, 1, size * size, "It counts the links between two neighbouring sites.")
+    check_range("slowdown", slowdown, 1, remedy="It says how many times slower a link between sites is.")
+    graph = nx.empty_graph(sites * size)
+    for site in range(sites):
+        inside = nx.gnp_random_graph(size, density, seed=seed + site)
+        inside.add_edges_from(missing_links(inside, seed + site))
+        graph.add_edges_from((site * size + i, site * size + j) for i, j in inside.edges)
+    rng = generator(seed, "sites")
+    neighbours = [*pairwise(range(sites)), *([(0, sites - 1)] if sites > 2 else [])]
+    for a, b in neighbours:
+        for pair in rng.choice(size * size, size=links, replace=False):
+            i, j = divmod(int(pair), size)
+            graph.add_edge(
+                a * size + i,
+                b * size + j,
+                latency_s=DEFAULT_LATENCY_S * slowdown,
+                bandwidth_Bps=DEFAULT_BANDWIDTH_BPS / slowdown,
+            )
+    nx.set_node_attributes(graph, dict(enumerate(_places_of_sites(sites, size))), "pos")
+    return from_networkx(graph)
+
+
+def _places_of_sites(sites: int, size: int) -> list[tuple[float, float]]:
+    """Small circles of devices on a large circle of sites."""
+    radius = 0.36 * np.sin(np.pi / max(sites, 3))
+    places = []
+    for device in range(sites * size):
+        around = 2 * np.pi * (device // size) / sites
+        within = 2 * np.pi * (device % size) / size
+        places.append(
+            (
+                float(np.cos(around) + 2 * radius * np.cos(within)),
+                float(np.sin(around) + 2 * radius * np.sin(within)),
+            )
+        )
+    return places
+
+
+def _joined(graph: nx.Graph, seed: int) -> Network:
+    added = missing_links(graph, seed)
+    graph.add_edges_from(added, added=True)
+    return from_networkx(graph)
+
+
+def _check_size(what: str, value: int) -> None:
+    check_range(what, value, 1, remedy=f"Choose {what} of at least 1.")
+
+
+TOPOLOGIES: dict[str, Callable[..., Network]] = {
+    "er": erdos_renyi,
+    "ba": barabasi_albert,
+    "rgeo": random_geometric,
+    "ws": watts_strogatz,
+    "complete": complete,
+    "ring": ring,
+    "path": path,
+    "star": star,
+    "grid": grid,
+    "torus": torus,
+    "sbm": stochastic_block,
+    "barbell": barbell,
+    "cliques": ring_of_cliques,
+    "sites": two_tier_sites,
+}

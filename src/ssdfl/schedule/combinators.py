@@ -1,0 +1,34 @@
+"""Faults as functions from schedule to schedule."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ssdfl.errors import check_range
+from ssdfl.graph import without_links
+from ssdfl.rng import generator
+from ssdfl.schedule.step import Schedule, Step
+
+
+def drop_links(schedule: Schedule, probability: float, seed: int) -> Schedule:
+    """Every link fails with a probability at every step; its weight goes back to the diagonals of its ends."""
+    check_range("faults.link_loss", probability, 0, 1)
+
+    def faulty(t: int) -> Step:
+        step = schedule(t)
+        rng = generator(seed, "lost links", t)
+        return Step(step.train, without_links(step.W, lambda i, j: rng.random(len(i)) < probability))
+
+    return faulty
+
+
+def drop_devices(schedule: Schedule, probability: float, seed: int) -> Schedule:
+    """Every device is away with a probability at every step: it neither trains nor sends nor receives."""
+    check_range("faults.device_loss", probability, 0, 1)
+
+    def faulty(t: int) -> Step:
+        step = schedule(t)
+        away = generator(seed, "lost devices", t).random(len(step.train)) < probability
+        return Step(step.train & ~away, without_links(step.W, lambda i, j: np.asarray(away[i] | away[j])))
+
+    return faulty
