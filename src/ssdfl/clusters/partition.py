@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from ssdfl.arrays import IntArray
+from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.errors import check_range
-from ssdfl.graph import Network, Weights, metropolis, spectrum
+from ssdfl.graph import MixingMatrix, Network, Weights, metropolis, spectrum
 
 Cluster = tuple[int, ...]
 Clusters = tuple[Cluster, ...]
 
 
 def spectral_bisection(network: Network, num_clusters: int, weights: Weights = metropolis) -> Clusters:
-    """Split the worst-mixing cluster by the sign of its Fiedler vector until there are ``num_clusters``.
+    """Split the worst-mixing cluster by the best cut along its Fiedler vector until there are enough.
 
     Clusters stay connected. Deterministic: ties go to the cluster with the lowest device.
 
@@ -38,19 +38,38 @@ def _lambda_2(network: Network, cluster: Cluster, weights: Weights) -> float:
 
 
 def bisect(network: Network, cluster: Cluster, weights: Weights = metropolis) -> tuple[Cluster, Cluster]:
-    """Two connected halves of a connected cluster of at least two devices, by the Fiedler vector's sign.
+    """Two connected halves of a connected cluster of at least two devices: the sweep cut of its Fiedler vector.
 
-    A half that falls apart keeps its largest part; the rest joins the other half, to which it is linked.
+    Devices are ordered by the vector, ties by id, and cut where the cut conductance
+    (`eq:cut_conductance_defn`) is least. A half that falls apart keeps its largest part; the rest joins
+    the other half, to which it is linked.
     """
     devices = np.array(cluster)
-    links = network.adjacency[devices][:, devices]
-    upper = np.round(spectrum(weights(links)).fiedler, 9) > 0
+    W = weights(network.adjacency[devices][:, devices])
+    order = np.argsort(np.round(spectrum(W).fiedler, 9), kind="stable")
+    first = np.zeros(len(devices), dtype=bool)
+    first[order[: int(np.argmin(_prefix_conductance(W, order))) + 1]] = True
     for side in (True, False):
-        inside = np.flatnonzero(upper == side)
-        parts: IntArray = connected_components(links[inside][:, inside], directed=False)[1]
+        inside = np.flatnonzero(first == side)
+        parts: IntArray = connected_components(W[inside][:, inside], directed=False)[1]
         stray = parts != np.bincount(parts).argmax()
-        upper[inside[stray]] = not side
-    return tuple(devices[upper].tolist()), tuple(devices[~upper].tolist())
+        first[inside[stray]] = not side
+    return tuple(devices[first].tolist()), tuple(devices[~first].tolist())
+
+
+def _prefix_conductance(W: MixingMatrix, order: IntArray) -> FloatArray:
+    """(n − 1,) the cut conductance of the first 1, 2, … n − 1 devices of an order."""
+    n = len(order)
+    place = np.argsort(order)
+    entries = W.tocoo()
+    left, right = place[entries.row], place[entries.col]
+    once = left < right
+    change = np.zeros(n + 1)
+    np.add.at(change, left[once] + 1, entries.data[once])
+    np.add.at(change, right[once] + 1, -entries.data[once])
+    sizes = np.arange(1, n)
+    conductance: FloatArray = np.cumsum(change)[1:n] / np.minimum(sizes, n - sizes)
+    return np.round(conductance, 12)
 
 
 def random_clusters(network: Network, rng: np.random.Generator) -> Clusters:

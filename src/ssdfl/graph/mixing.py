@@ -147,12 +147,10 @@ def check_mixing(W: MixingMatrix, adjacency: csr_array | None = None, tolerance:
     if abs(sums[worst] - 1) > tolerance:
         raise InputError(f"mixing matrix: sum of row {worst}", float(sums[worst]), "1", remedy)
     if adjacency is not None:
-        entries = W.tocoo()
-        off = (entries.row != entries.col) & (np.abs(entries.data) > tolerance)
-        stray = np.asarray(adjacency[entries.row[off], entries.col[off]] == 0).ravel()
-        if stray.any():
-            k = int(stray.argmax())
-            pair = (int(entries.row[off][k]), int(entries.col[off][k]))
+        i, j, weight = _upper(W - W.multiply(adjacency != 0))
+        stray = np.flatnonzero(np.abs(weight) > tolerance)
+        if len(stray):
+            pair = (int(i[stray[0]]), int(j[stray[0]]))
             raise InputError("mixing matrix: weight between", pair, "weights on links only", remedy)
 
 

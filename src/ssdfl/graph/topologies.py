@@ -123,7 +123,7 @@ def ring_of_cliques(cliques: int, size: int) -> Network:
 
 
 def two_tier_sites(
-    sites: int, size: int, density: float = 0.8, links: int = 1, slowdown: float = 10.0, seed: int = 0
+    sites: int, size: int, density: float = 1.0, links: int = 1, slowdown: float = 10.0, seed: int = 0
 ) -> Network:
     """Dense sites in a ring, joined by a few links that are ``slowdown`` times slower.
 
