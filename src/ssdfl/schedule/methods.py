@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from scipy.sparse import csr_array, eye_array
 
@@ -45,7 +46,7 @@ class Setting:
         check_range("schedule.tau_r", self.tau_r, 1)
         check_range("schedule.link_probability", self.link_probability, 0, 1)
 
-    @property
+    @cached_property
     def all_links(self) -> Mixer:
         """Mixing over the whole network: the paper's A."""
         return always(self.weights(self.network.adjacency))

@@ -1,0 +1,7 @@
+"""Engines execute schedules: `reference` is the oracle, `local` the fast one."""
+
+from ssdfl.engine.checkpoint import load_state, save_state
+from ssdfl.engine.job import Job, Record, State, initial_state
+from ssdfl.engine.loop import ENGINES, run
+
+__all__ = ["ENGINES", "Job", "Record", "State", "initial_state", "load_state", "run", "save_state"]

@@ -1,0 +1,138 @@
+"""What an engine is given, what it keeps between cycles, and what it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.errors import InputError, check_range
+from ssdfl.graph import Network
+from ssdfl.learning import LocalOptimizer, Task, draw_batches
+from ssdfl.schedule import Schedule, Step
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One method on one task: everything that determines the result.
+
+    Attributes:
+        steps_per_cycle: τ_a + τ_r.
+        local_steps: E, mini-batch steps of one iteration; 1 is exactly the paper's equation.
+        batch_size: M, samples of a mini-batch; 0 uses the whole shard.
+        evaluate_every: test every so many cycles, and after the last.
+    """
+
+    task: Task
+    network: Network
+    schedule: Schedule
+    optimizers: tuple[LocalOptimizer, ...]
+    cycles: int
+    steps_per_cycle: int
+    learning_rate: float
+    batch_size: int = 16
+    local_steps: int = 1
+    evaluate_every: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        N = self.network.num_devices
+        for what, count in (("shards", self.task.num_devices), ("optimizers", len(self.optimizers))):
+            if count != N:
+                raise InputError(f"number of {what}", count, f"{N}, one per device", "Make them match.")
+        if not self.learning_rate > 0:
+            raise InputError("learning_rate", self.learning_rate, "a number above 0", "Try 0.05.")
+        for what, value, least in (
+            ("cycles", self.cycles, 1),
+            ("steps_per_cycle", self.steps_per_cycle, 1),
+            ("batch_size", self.batch_size, 0),
+            ("local_steps", self.local_steps, 1),
+            ("evaluate_every", self.evaluate_every, 1),
+        ):
+            check_range(what, value, least)
+
+    def batches(self, devices: range, t: int) -> IntArray:
+        """(len(devices), E, M) positions in their shards of the samples that devices use at step t."""
+        shape = (self.local_steps, self.batch_size)
+        if self.batch_size == 0:
+            whole = np.arange(self.task.shard_size)
+            return np.broadcast_to(whole, (len(devices), self.local_steps, len(whole))).copy()
+        return draw_batches(self.seed, t, devices, shape, self.task.shard_size)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where a run is between two steps; enough to go on bit for bit.
+
+    Attributes:
+        cycle: how many cycles are done.
+        X: (N, d) everyone's parameters.
+        V: (N, d) momentum, meaningful where ``trained``.
+        anchor: (N, d) parameters at the start of the regime, meaningful where ``trained``.
+        trained: (N,) who trained in the last step; others start a new regime when they train next.
+        ready_s: (N,) simulated seconds at which each device can start its next step.
+        transmissions: directed messages so far.
+    """
+
+    cycle: int
+    X: Tensor
+    V: Tensor
+    anchor: Tensor
+    trained: BoolArray
+    ready_s: FloatArray
+    transmissions: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a cycle came to. Costs count from the start of the run.
+
+    Attributes:
+        accuracy, accuracy_std, accuracy_worst: test accuracy over devices; NaN if not evaluated.
+        average_model_accuracy: test accuracy of the mean of all parameters.
+        loss: mean test loss over devices.
+        consensus_distance: root mean square distance of devices' parameters from their mean.
+        effective_gradient: root mean square over the cycle's training steps and devices of the effective
+            gradient (θ before − θ after) / η of `eq:expand_cluster_gd`.
+        transmissions, sent_bytes, time_s: directed messages, bytes, simulated seconds.
+        device_accuracy: test accuracy of each device.
+    """
+
+    cycle: int
+    accuracy: float
+    accuracy_std: float
+    accuracy_worst: float
+    average_model_accuracy: float
+    loss: float
+    consensus_distance: float
+    effective_gradient: float
+    transmissions: int
+    sent_bytes: int
+    time_s: float
+    device_accuracy: tuple[float, ...]
+
+
+class Engine(Protocol):
+    """How steps are executed. `ssdfl.engine.run` does the rest for every engine."""
+
+    def advance(self, state: State, step: Step, t: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Parameters, momentum and anchors after step t."""
+
+    def evaluate(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """(n,) mean test loss and (n,) test accuracy of the rows of X."""
+
+
+MakeEngine = Callable[[Job], Engine]
+
+
+def initial_state(job: Job) -> State:
+    """Everyone at θ⁰, nothing sent, time zero."""
+    N = job.network.num_devices
+    X = job.task.initial_parameters.repeat(N, 1)
+    nothing = torch.zeros_like(X)
+    return State(0, X, nothing, nothing, np.zeros(N, dtype=bool), np.zeros(N), 0)

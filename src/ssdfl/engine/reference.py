@@ -1,0 +1,62 @@
+"""The oracle: plain loops that read like the paper's equations. Slow, and right.
+
+    θ_i ← Σ_j w_ij θ_j − η g̃_i(θ_i)                                (`eq:intraC_updates`)
+    g̃_i = g_i + Σ_p ρ_i^{q−p} g_i^{(p)} + μ_i (θ_i − θ_i⁰)          (`eq:eff_sgd_ovr`)
+
+With E local steps, −η g̃ becomes the sum of E such steps from the device's own parameters.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ssdfl.engine.gradients import gradient
+from ssdfl.engine.job import Job, State
+from ssdfl.schedule import Step
+
+
+class ReferenceEngine:
+    """Device by device, neighbour by neighbour."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    def advance(self, state: State, step: Step, t: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Train each device from its own parameters, then add its displacement to its neighbours' mix."""
+        W = step.W.toarray()
+        X, V, anchor = state.X.clone(), state.V.clone(), state.anchor.clone()
+        for i in range(len(X)):
+            mixed = torch.zeros_like(X[i])
+            for j in range(len(X)):
+                if W[i, j]:
+                    mixed += float(W[i, j]) * state.X[j]
+            displacement = torch.zeros_like(mixed)
+            if step.train[i]:
+                if not state.trained[i]:
+                    V[i], anchor[i] = 0, state.X[i]
+                θ, V[i] = self.train(state.X[i], V[i], anchor[i], i, t)
+                displacement = θ - state.X[i]
+            X[i] = mixed + displacement
+        return X, V, anchor
+
+    def train(self, θ: Tensor, v: Tensor, anchor: Tensor, i: int, t: int) -> tuple[Tensor, Tensor]:
+        """E local steps of device i: its parameters and momentum afterwards."""
+        job = self.job
+        ρ, μ, η = job.optimizers[i].rho, job.optimizers[i].mu, job.learning_rate
+        for e, positions in enumerate(job.batches(range(i, i + 1), t)[0]):
+            g = gradient(job, θ, positions, at=(t, i, e))
+            v = g + ρ * v
+            θ = θ - η * (v + μ * (θ - anchor))
+        return θ, v
+
+    def evaluate(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Test one device after the other."""
+        task = self.job.task
+        losses, accuracies = [], []
+        for θ in X:
+            with torch.no_grad():
+                scores = task.scores(θ, task.test_inputs)
+            losses.append(task.loss(scores, task.test_labels))
+            accuracies.append((scores.argmax(1) == task.test_labels).float().mean())
+        return torch.stack(losses), torch.stack(accuracies)

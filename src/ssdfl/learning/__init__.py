@@ -1,0 +1,30 @@
+"""What is learnt: data sets, who holds which samples, models, and local optimizers."""
+
+from ssdfl.learning.batches import draw_batches
+from ssdfl.learning.datasets import DATASETS, Dataset, load_dataset, make_dataset
+from ssdfl.learning.models import MODELS, build_model
+from ssdfl.learning.optimizers import KINDS, LocalOptimizer, draw_optimizers, parse_optimizer
+from ssdfl.learning.partition import by_labels, dirichlet, iid
+from ssdfl.learning.sources import fetch, locate
+from ssdfl.learning.task import Task, make_task
+
+__all__ = [
+    "DATASETS",
+    "KINDS",
+    "MODELS",
+    "Dataset",
+    "LocalOptimizer",
+    "Task",
+    "build_model",
+    "by_labels",
+    "dirichlet",
+    "draw_batches",
+    "draw_optimizers",
+    "fetch",
+    "iid",
+    "load_dataset",
+    "locate",
+    "make_dataset",
+    "make_task",
+    "parse_optimizer",
+]

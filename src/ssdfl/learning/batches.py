@@ -1,0 +1,33 @@
+"""Mini-batches that any device can draw on its own, at any step, with no one else's draws."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ssdfl.arrays import IntArray
+from ssdfl.rng import generator
+
+
+def draw_batches(
+    seed: int, t: int, devices: range, shape: tuple[int, int], shard_size: int
+) -> IntArray:
+    """Positions in their shards of the samples that a range of devices uses at step t.
+
+    Uniform with replacement (`eq:stochastic_local_grad`). Each device owns a stretch of one stream per
+    step, so a single device jumps to its own.
+
+    Args:
+        shape: (local steps, batch size).
+
+    Returns:
+        (len(devices), local steps, batch size).
+
+    >>> everyone = draw_batches(seed=0, t=4, devices=range(3), shape=(1, 2), shard_size=50)
+    >>> bool((draw_batches(0, 4, range(2, 3), (1, 2), 50)[0] == everyone[2]).all())
+    True
+    """
+    rng = generator(seed, "batches", t)
+    assert isinstance(rng.bit_generator, np.random.PCG64)
+    rng.bit_generator.advance(devices.start * shape[0] * shape[1])
+    positions: IntArray = (rng.random((len(devices), *shape)) * shard_size).astype(np.int64)
+    return positions

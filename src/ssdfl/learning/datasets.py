@@ -1,0 +1,186 @@
+"""Data sets by name, as normalised images ready for training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssdfl.errors import InputError, import_object
+from ssdfl.learning.formats import (
+    Images,
+    Labels,
+    Split,
+    read_cifar_archive,
+    read_cifar_folder,
+    read_idx,
+    read_image_parquet,
+)
+from ssdfl.learning.sources import Progress, RemoteFile, Source, fetch, locate
+from ssdfl.rng import generator
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Images (n, channels, height, width) of zero mean and unit deviation, and labels 0 … C − 1."""
+
+    train_images: NDArray[np.float32]
+    train_labels: Labels
+    test_images: NDArray[np.float32]
+    test_labels: Labels
+    num_classes: int
+
+    @property
+    def image_shape(self) -> tuple[int, ...]:
+        """(channels, height, width)."""
+        return self.train_images.shape[1:]
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """What is known of a data set before it is loaded."""
+
+    about: str
+    load: Callable[[Path], Dataset] | None
+    source: Source | None
+
+
+def load_dataset(name: str, folder: Path | None = None, progress: Progress | None = None) -> Dataset:
+    """A data set by name, or a user's own by ``package.module:function`` (called with no argument).
+
+    Raises:
+        InputError: an unknown name, a damaged file, or data that is neither on disk nor downloadable.
+
+    >>> load_dataset("digits").image_shape
+    (1, 8, 8)
+    """
+    if ":" in name:
+        return _own(name)
+    if name not in DATASETS:
+        known = ", ".join(DATASETS)
+        raise InputError("data.name", name, f"one of {known}", "Or your own as package.module:function.")
+    info = DATASETS[name]
+    if info.load is None or info.source is None:
+        return _digits()
+    return info.load(locate(info.source, folder) or fetch(info.source, progress=progress))
+
+
+def _own(name: str) -> Dataset:
+    factory = import_object(name, "data.name")
+    data = factory() if callable(factory) else factory
+    if not isinstance(data, Dataset):
+        raise InputError("data.name", name, "a function that returns ssdfl.learning.Dataset", "Mend it.")
+    return data
+
+
+def make_dataset(train: tuple[Images, Labels], test: tuple[Images, Labels]) -> Dataset:
+    """Normalise images per channel by the training set's mean and deviation."""
+    (train_images, train_labels), (test_images, test_labels) = train, test
+    mean = train_images.mean(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
+    std = train_images.std(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
+
+    def normalise(images: Images) -> NDArray[np.float32]:
+        return (images.astype(np.float32) - mean.astype(np.float32)) / std.astype(np.float32)
+
+    classes = int(train_labels.max()) + 1
+    return Dataset(normalise(train_images), train_labels, normalise(test_images), test_labels, classes)
+
+
+def _digits() -> Dataset:
+    """1,797 handwritten digits of 8 × 8 pixels from scikit-learn, one fifth of them for testing."""
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    images, labels = images.reshape(-1, 1, 8, 8).astype(np.uint8), labels.astype(np.int64)
+    order = generator(0, "digits").permutation(len(labels))
+    test, train = order[: len(order) // 5], order[len(order) // 5 :]
+    return make_dataset((images[train], labels[train]), (images[test], labels[test]))
+
+
+_FMNIST_FILES = (
+    ("train-images-idx3-ubyte.gz", "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
+    ("train-labels-idx1-ubyte.gz", "25c81989df183df01b3e8a0aad5dffbe"),
+    ("t10k-images-idx3-ubyte.gz", "bef4ecab320f06d8554ea6380940ec79"),
+    ("t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310"),
+)
+_FMNIST_URL = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
+
+
+def _fmnist(folder: Path) -> Dataset:
+    def split(part: str) -> Split:
+        images = read_idx(folder / f"{part}-images-idx3-ubyte.gz")
+        labels = read_idx(folder / f"{part}-labels-idx1-ubyte.gz")
+        if images.ndim != 3 or len(images) != len(labels):
+            raise InputError(
+                f"{folder}: {part} images", images.shape, f"{len(labels)} images", "Run: ssdfl data fetch fmnist."
+            )
+        return images[:, None], labels.astype(np.int64)
+
+    return make_dataset(split("train"), split("t10k"))
+
+
+def _has_fmnist(folder: Path) -> bool:
+    return all((folder / name).exists() for name, _ in _FMNIST_FILES)
+
+
+def _cifar10_files(folder: Path) -> tuple[list[Path], list[Path], list[Path], list[Path]]:
+    """Training and test parquet files, archives, and folders of batches, wherever they are below."""
+    places = [folder, *(folder / name for name in ("data", "plain_text"))]
+    train = [path for place in places for path in sorted(place.glob("train*.parquet"))]
+    test = [path for place in places for path in sorted(place.glob("test*.parquet"))]
+    archives = [
+        folder / name
+        for name in ("cifar-10-binary.tar.gz", "cifar-10-python.tar.gz")
+        if (folder / name).exists()
+    ]
+    batches = [
+        place
+        for place in (folder, folder / "cifar-10-batches-py", folder / "cifar-10-batches-bin")
+        if any(place.glob("data_batch_1*"))
+    ]
+    return train, test, archives, batches
+
+
+def _has_cifar10(folder: Path) -> bool:
+    train, test, archives, batches = _cifar10_files(folder)
+    return bool((train and test) or archives or batches)
+
+
+def _cifar10(folder: Path) -> Dataset:
+    train, test, archives, batches = _cifar10_files(folder)
+    if train and test:
+        return make_dataset(read_image_parquet(train), read_image_parquet(test))
+    splits = read_cifar_archive(archives[0]) if archives else read_cifar_folder(batches[0])
+    return make_dataset(*splits)
+
+
+DATASETS: dict[str, DatasetInfo] = {
+    "digits": DatasetInfo("1,797 digits, 1 × 8 × 8, 10 classes; comes with scikit-learn", None, None),
+    "fmnist": DatasetInfo(
+        "Fashion-MNIST: 70,000 pieces of clothing, 1 × 28 × 28, 10 classes; 30 MB",
+        _fmnist,
+        Source(
+            folders=("fashion_mnist", "fmnist", "fashion-mnist", "FashionMNIST/raw"),
+            present=_has_fmnist,
+            files=tuple(RemoteFile(f"{_FMNIST_URL}/{name}", md5) for name, md5 in _FMNIST_FILES),
+            system=(Path("/usr/share/datasets/fashion-mnist"),),
+        ),
+    ),
+    "cifar10": DatasetInfo(
+        "CIFAR-10: 60,000 photographs, 3 × 32 × 32, 10 classes; 162 MB",
+        _cifar10,
+        Source(
+            folders=("cifar10", "cifar-10"),
+            present=_has_cifar10,
+            files=(
+                RemoteFile(
+                    "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+                    "c32a1d4ab5d03f1284b67883e8d87530",
+                ),
+            ),
+        ),
+    ),
+}
