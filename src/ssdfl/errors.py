@@ -29,7 +29,10 @@ def require(module: str, extra: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise InputError(
-            "optional dependency", module, "an installed package", f"Install it: pip install 'ssdfl[{extra}]'."
+            "optional dependency",
+            module,
+            "an installed package",
+            f"Install it: pip install 'ssdfl[{extra}]'.",
         ) from error
 
 
@@ -39,7 +42,9 @@ def check_range(what: str, value: float, low: float, high: float = float("inf"),
     >>> check_range("p", 0.5, 0, 1)
     """
     if not low <= value <= high:
-        bounds = f"a number in [{low:g}, {high:g}]" if high < float("inf") else f"a number of at least {low:g}"
+        bounds = (
+            f"a number in [{low:g}, {high:g}]" if high < float("inf") else f"a number of at least {low:g}"
+        )
         raise InputError(what, value, bounds, remedy or f"Choose {what} in that range.")
 
 

@@ -23,7 +23,11 @@ def spectral_bisection(network: Network, num_clusters: int, weights: Weights = m
     ((0, 1, 2), (3, 4, 5))
     """
     check_range(
-        "clusters.number", num_clusters, 1, network.num_devices, "There are at most as many clusters as devices."
+        "clusters.number",
+        num_clusters,
+        1,
+        network.num_devices,
+        "There are at most as many clusters as devices.",
     )
     clusters: list[Cluster] = [tuple(range(network.num_devices))]
     while len(clusters) < num_clusters:
@@ -38,7 +42,7 @@ def _lambda_2(network: Network, cluster: Cluster, weights: Weights) -> float:
 
 
 def bisect(network: Network, cluster: Cluster, weights: Weights = metropolis) -> tuple[Cluster, Cluster]:
-    """Two connected halves of a connected cluster of at least two devices: the sweep cut of its Fiedler vector.
+    """Two connected halves of a connected cluster: the sweep cut of its Fiedler vector.
 
     Devices are ordered by the vector, ties by id, and cut where the cut conductance
     (`eq:cut_conductance_defn`) is least. A half that falls apart keeps its largest part; the rest joins

@@ -20,7 +20,11 @@ def save_state(state: State, job: Job, path: Path) -> None:
     The file's metadata holds the name and shape of every model parameter, so that row i of ``X`` can be
     turned back into device i's model without this library.
     """
-    tensors = {"X": state.X, "trained": torch.from_numpy(state.trained), "ready_s": torch.from_numpy(state.ready_s)}
+    tensors = {
+        "X": state.X,
+        "trained": torch.from_numpy(state.trained),
+        "ready_s": torch.from_numpy(state.ready_s),
+    }
     if state.trained.any():
         tensors |= {"V": state.V, "anchor": state.anchor}
     layout = {name: list(shape) for name, shape in job.task.layout.items()}

@@ -13,11 +13,11 @@ from ssdfl.engine.job import Job
 from ssdfl.rng import generator
 
 Gradients = Callable[[Tensor, Tensor, IntArray, tuple[int, int]], Tensor]
-"""(n, d) gradients at parameters (n, d) of devices (n,) on the samples at positions (n, M); (t, e) says when."""
+"""(n, d) gradients at parameters (n, d) of devices (n,) on samples at positions (n, M), at time (t, e)."""
 
 
 def gradient(job: Job, θ: Tensor, positions: IntArray, at: tuple[int, int, int]) -> Tensor:
-    """(d,) the gradient g_i(θ) of `eq:stochastic_local_grad` for ``at`` = (step t, device i, local step e)."""
+    """(d,) the gradient g_i(θ) of `eq:stochastic_local_grad`, ``at`` step t, device i, local step e."""
     task = job.task
     t, i, e = at
     if task.has_dropout:

@@ -96,7 +96,9 @@ def _record(job: Job, worker: Engine, state: State, effective_gradient: float) -
     )
 
 
-def _tested(worker: Engine, X: Tensor, mean: Tensor) -> tuple[float, np.ndarray[tuple[int], np.dtype[np.float64]], float]:
+def _tested(
+    worker: Engine, X: Tensor, mean: Tensor
+) -> tuple[float, np.ndarray[tuple[int], np.dtype[np.float64]], float]:
     loss, accuracy = worker.evaluate(X)
     average = worker.evaluate(mean)[1]
     return float(loss.mean()), accuracy.double().numpy(), float(average[0])

@@ -55,7 +55,7 @@ class Clock:
 
     @cached_property
     def _relays(self) -> tuple[FloatArray, IntArray]:
-        """Seconds and hops of the fastest path between any two devices (the direct link if that is fastest)."""
+        """Seconds and hops of the fastest path between any two devices, by a direct link or not."""
         seconds, before = shortest_path(self._link_s, directed=False, return_predecessors=True)
         hops = np.zeros(seconds.shape, dtype=np.int64)
         for source, order in enumerate(np.argsort(seconds, axis=1, kind="stable")):

@@ -105,7 +105,9 @@ def _read_csv(path: Path) -> nx.Graph:
         costs = {key: row[key] for key in LINK_COSTS if row.get(key)}
         link = (row["source"], row["target"])
         if graph.has_edge(*link) and dict(graph.edges[link]) != costs:
-            raise InputError(f"{path} line {line}", "-".join(link), "one cost per link", "Keep one of its lines.")
+            raise InputError(
+                f"{path} line {line}", "-".join(link), "one cost per link", "Keep one of its lines."
+            )
         graph.add_edge(*link, **costs)
     return graph
 
@@ -136,10 +138,7 @@ def _from_arrays(arrays: dict[str, Any]) -> nx.Graph:
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise InputError("adjacency", A.shape, "a square matrix", "Store one row and column per device.")
     links = coo_array(A)
-    if issparse(A):
-        symmetric = (A != A.T).nnz == 0
-    else:
-        symmetric = np.array_equal(A, A.T)
+    symmetric = (A != A.T).nnz == 0 if issparse(A) else np.array_equal(A, A.T)
     if not symmetric:
         raise InputError("adjacency", "asymmetric", "a symmetric matrix", "Links go both ways: use A + A.T.")
     graph = nx.empty_graph(A.shape[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, eye_array
@@ -16,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 from ssdfl.arrays import BoolArray, FloatArray, IntArray
 from ssdfl.errors import InputError, require
 
-MixingMatrix = csr_array
+MixingMatrix: TypeAlias = csr_array
 Weights = Callable[[csr_array], MixingMatrix]
 
 

@@ -129,8 +129,10 @@ def make_network(
     pairs = np.sort(np.asarray(links, dtype=np.int64).reshape(-1, 2), axis=1)
     latency = np.broadcast_to(np.asarray(latency_s, dtype=float), len(pairs))
     bandwidth = np.broadcast_to(np.asarray(bandwidth_Bps, dtype=float), len(pairs))
-    if len(pairs) and not (0 <= pairs.min() and pairs.max() < num_devices):
-        raise InputError("link", tuple(pairs[pairs.max(1).argmax()].tolist()), "device ids below N", "Check N.")
+    if len(pairs) and not (pairs.min() >= 0 and pairs.max() < num_devices):
+        raise InputError(
+            "link", tuple(pairs[pairs.max(1).argmax()].tolist()), "device ids below N", "Check N."
+        )
     proper = np.flatnonzero(pairs[:, 0] != pairs[:, 1])
     _, first = np.unique(pairs[proper], axis=0, return_index=True)
     keep = proper[first]
@@ -180,7 +182,9 @@ def _number(attributes: dict[str, Any], key: str, default: float, where: str) ->
     try:
         return float(attributes.get(key, default))
     except (TypeError, ValueError):
-        raise InputError(f"{key} of {where}", attributes[key], "a number", "Mend it or leave it out.") from None
+        raise InputError(
+            f"{key} of {where}", attributes[key], "a number", "Mend it or leave it out."
+        ) from None
 
 
 def _positions(nodes: Sequence[dict[str, Any]]) -> FloatArray | None:

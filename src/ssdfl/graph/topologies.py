@@ -26,7 +26,7 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> Network:
 
 
 def barabasi_albert(n: int, m: int = 1, seed: int = 0) -> Network:
-    """Preferential attachment: each device links to m earlier ones, well-linked ones first. The paper's PrefA."""
+    """Preferential attachment: each device links to m earlier, well-linked ones. The paper's PrefA."""
     _check_size("n", n)
     check_range("m", m, 1, max(n - 1, 1), "m is the number of links of a new device.")
     return _joined(nx.barabasi_albert_graph(n, m, seed=seed) if n > 1 else nx.empty_graph(1), seed)
@@ -40,9 +40,9 @@ def random_geometric(n: int, radius: float = 0.2, seed: int = 0) -> Network:
 
 
 def watts_strogatz(n: int, k: int = 4, p: float = 0.2, seed: int = 0) -> Network:
-    """Small world: a ring, each device linked to its k nearest (k − 1 if odd), links rewired with probability p.
+    """Small world: a ring of k nearest neighbours each, whose links are rewired with probability p.
 
-    So the paper's k = 3 is a rewired ring with k = 2.
+    An odd k counts as k − 1, so the paper's k = 3 is a rewired ring with k = 2.
     """
     _check_size("n", n)
     check_range("k", k, 0, n - 1, "k counts the neighbours on the ring.")
@@ -161,7 +161,7 @@ def _places_of_sites(sites: int, size: int) -> list[tuple[float, float]]:
     places = []
     for device in range(sites * size):
         around = 2 * np.pi * (device // size) / sites
-        within = 2 * np.pi * (device % size) / size
+        within = around + 2 * np.pi * (device % size + 0.35) / size
         places.append(
             (
                 float(np.cos(around) + 2 * radius * np.cos(within)),

@@ -8,9 +8,7 @@ from ssdfl.arrays import IntArray
 from ssdfl.rng import generator
 
 
-def draw_batches(
-    seed: int, t: int, devices: range, shape: tuple[int, int], shard_size: int
-) -> IntArray:
+def draw_batches(seed: int, t: int, devices: range, shape: tuple[int, int], shard_size: int) -> IntArray:
     """Positions in their shards of the samples that a range of devices uses at step t.
 
     Uniform with replacement (`eq:stochastic_local_grad`). Each device owns a stretch of one stream per

@@ -83,7 +83,8 @@ def make_dataset(train: tuple[Images, Labels], test: tuple[Images, Labels]) -> D
     std = train_images.std(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
 
     def normalise(images: Images) -> NDArray[np.float32]:
-        return (images.astype(np.float32) - mean.astype(np.float32)) / std.astype(np.float32)
+        scaled: NDArray[np.float32] = (images - mean.astype(np.float32)) / std.astype(np.float32)
+        return scaled
 
     classes = int(train_labels.max()) + 1
     return Dataset(normalise(train_images), train_labels, normalise(test_images), test_labels, classes)
@@ -115,7 +116,10 @@ def _fmnist(folder: Path) -> Dataset:
         labels = read_idx(folder / f"{part}-labels-idx1-ubyte.gz")
         if images.ndim != 3 or len(images) != len(labels):
             raise InputError(
-                f"{folder}: {part} images", images.shape, f"{len(labels)} images", "Run: ssdfl data fetch fmnist."
+                f"{folder}: {part} images",
+                images.shape,
+                f"{len(labels)} images",
+                "Run: ssdfl data fetch fmnist.",
             )
         return images[:, None], labels.astype(np.int64)
 

@@ -22,7 +22,15 @@ Labels = NDArray[np.int64]
 Split = tuple[Images, Labels]
 
 _CIFAR_IMAGE = (3, 32, 32)
-_STRINGS = {"STRING", "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINUNICODE", "SHORT_BINUNICODE"}
+_STRINGS = {
+    "STRING",
+    "BINSTRING",
+    "SHORT_BINSTRING",
+    "BINBYTES",
+    "SHORT_BINBYTES",
+    "BINUNICODE",
+    "SHORT_BINUNICODE",
+}
 _INTEGERS = {"BININT", "BININT1", "BININT2"}
 
 
@@ -86,7 +94,7 @@ def parse_cifar_python(raw: bytes) -> Split:
     pixels, labels, key = b"", [], b""
     for opcode, argument, _ in pickletools.genops(raw):
         if opcode.name in _STRINGS:
-            key = argument.encode("latin-1") if isinstance(argument, str) else argument
+            key = argument.encode("latin-1") if isinstance(argument, str) else bytes(argument or b"")
             pixels = max(pixels, key, key=len)
         elif opcode.name in _INTEGERS and key == b"labels":
             labels.append(argument)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -22,7 +23,7 @@ def paper_cnn(image_shape: ImageShape, num_classes: int) -> nn.Module:
     channels = [image_shape[0], 32, 64, 128, 128, 256]
     height, width = image_shape[1:]
     layers: list[nn.Module] = []
-    for depth, (entering, leaving) in enumerate(zip(channels, channels[1:], strict=False)):
+    for depth, (entering, leaving) in enumerate(pairwise(channels)):
         layers += [nn.Conv2d(entering, leaving, kernel_size=3, padding=1), nn.ReLU()]
         if depth < 3:
             layers.append(nn.MaxPool2d(2))
@@ -48,10 +49,15 @@ MODELS: dict[str, ModelFactory] = {"cnn": paper_cnn, "mlp": mlp, "logreg": logis
 
 
 def build_model(
-    name: str, image_shape: ImageShape, num_classes: int, seed: int, options: Mapping[str, object] | None = None
+    name: str,
+    image_shape: ImageShape,
+    num_classes: int,
+    seed: int,
+    options: Mapping[str, object] | None = None,
 ) -> nn.Module:
-    """A model by name, or from ``package.module:factory`` called with ``(image_shape, num_classes, **options)``.
+    """A model by name, or from ``package.module:factory``.
 
+    A factory is called with ``(image_shape, num_classes, **options)``.
     The same seed gives the same initial parameters, and torch's global generator is left as it was.
 
     Raises:
@@ -73,7 +79,10 @@ def build_model(
         )
     if (buffer := next(model.named_buffers(), None)) is not None:
         raise InputError(
-            "model buffer", buffer[0], "a model whose state is its parameters", "Use GroupNorm, not BatchNorm."
+            "model buffer",
+            buffer[0],
+            "a model whose state is its parameters",
+            "Use GroupNorm, not BatchNorm.",
         )
     return model
 

@@ -11,7 +11,7 @@ from ssdfl.schedule.step import Schedule, Step
 
 
 def drop_links(schedule: Schedule, probability: float, seed: int) -> Schedule:
-    """Every link fails with a probability at every step; its weight goes back to the diagonals of its ends."""
+    """Every link fails with a probability at every step; its weight returns to the diagonals of its ends."""
     check_range("faults.link_loss", probability, 0, 1)
 
     def faulty(t: int) -> Step:

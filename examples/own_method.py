@@ -1,0 +1,28 @@
+"""A method of your own is a function from a setting to a schedule.
+
+From the repository's root the command line takes it too:
+``ssdfl run --methods ssdfl,examples.own_method:every_second``
+"""
+
+import tempfile
+
+from scipy.sparse import csr_array, eye_array
+
+import ssdfl
+from ssdfl.report import summarise
+
+
+def every_second(setting: ssdfl.Setting) -> ssdfl.Schedule:
+    """SSD-FL that mixes inside clusters at every second step only: half the messages of the regime."""
+    within = setting.weights(setting.inside(setting.clusters))
+    alone = csr_array(eye_array(setting.network.num_devices))
+    return setting.cycle(intra=lambda t: within if t % 2 else alone, inter=setting.all_links)
+
+
+if __name__ == "__main__":
+    experiment = ssdfl.Experiment(
+        methods=("ssdfl", f"{__file__.rsplit('/', 1)[-1][:-3]}:every_second"), seeds=(0,)
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for row in summarise(ssdfl.run_experiment(experiment, folder + "/run")):
+            print(f"{row.method:>24}: {100 * row.accuracy:.1f} %, {row.sent_bytes / 1e6:.0f} MB sent")

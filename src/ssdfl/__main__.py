@@ -1,0 +1,5 @@
+"""``python -m ssdfl``."""
+
+from ssdfl.cli.main import main
+
+main()

@@ -1,0 +1,97 @@
+"""``ssdfl graph``: facts and a picture of a network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ssdfl.errors import InputError
+
+
+def graph(
+    spec: Annotated[str, typer.Argument(help="A spec such as er:n=30,p=0.1,seed=0, or a network file.")],
+    mixing: Annotated[
+        str, typer.Option(help="Weights for the spectrum: metropolis, lazy or fastest.")
+    ] = "metropolis",
+    clusters: Annotated[int, typer.Option(help="Colour so many clusters (spectral bisection).")] = 1,
+    picture: Annotated[Path | None, typer.Option(help="Where to draw it; by default NAME.png here.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Also write the network: .graphml, .csv, .json, .npy or .npz.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the facts as JSON; draw only with --picture.")
+    ] = False,
+) -> None:
+    """Look at a network: its size, spectrum, link costs, and a picture.
+
+    Specs: `er:n=,p=` Erdős–Rényi · `ba:n=,m=` Barabási–Albert · `rgeo:n=,radius=` random geometric ·
+    `ws:n=,k=,p=` Watts–Strogatz · `complete:n=` · `ring:n=` · `path:n=` · `star:n=` · `grid:rows=,cols=` ·
+    `torus:rows=,cols=` · `sbm:blocks=,size=,p_in=,p_out=` stochastic block model · `barbell:size=` ·
+    `cliques:cliques=,size=` ring of cliques · `sites:sites=,size=,links=,slowdown=` two-tier sites.
+
+    Random ones take `seed=`; all take `latency_s=`, `bandwidth_Bps=`, `compute_s=`.
+
+    Files: `.graphml`, `.csv` (source,target,latency_s,bandwidth_Bps), node-link `.json`, adjacency `.npy`
+    and `.npz`.
+    """
+    from ssdfl.clusters import plan_clusters
+    from ssdfl.graph import MIXINGS, describe, load_network, write_network
+
+    if mixing not in MIXINGS:
+        raise InputError("--mixing", mixing, f"one of {', '.join(MIXINGS)}", "Choose one of them.")
+    network = load_network(spec)
+    plan = plan_clusters(network, clusters)
+    facts = {**describe(network, mixing), "clusters": [list(cluster) for cluster in plan.clusters]}
+    if save is not None:
+        write_network(network, save)
+    if picture is not None or not as_json:
+        picture = picture or Path(f"{_file_name(spec)}.png")
+        _draw(network, plan.clusters, picture)
+        facts["picture"] = str(picture)
+    if as_json:
+        typer.echo(json.dumps(facts, indent=1))
+    else:
+        _print(facts)
+
+
+def _file_name(spec: str) -> str:
+    """A file name that tells which network it is.
+
+    >>> _file_name("er:n=30,p=0.1")
+    'er-n30-p0.1'
+    """
+    if ":" not in spec:
+        return Path(spec).stem
+    return spec.replace(":", "-").replace(",", "-").replace("=", "")
+
+
+def _draw(network: Any, clusters: Any, path: Path) -> None:
+    from ssdfl.report import draw_network, save
+
+    if path.suffix.lower() != ".png":
+        raise InputError("--picture", str(path), "a .png file", "Choose such a name.")
+    save(draw_network(network, clusters), path)
+
+
+def _print(facts: dict[str, Any]) -> None:
+    table = Table(show_header=False, box=None)
+    for key, value in facts.items():
+        table.add_row(key.replace("_", " "), _readable(key, value))
+    Console().print(table, highlight=False)
+
+
+def _readable(key: str, value: Any) -> str:
+    if key == "added_links":
+        pairs = ", ".join(f"{i}–{j}" for i, j in value)
+        return f"{len(value)} to make it connected: {pairs}" if value else "none needed"
+    if key == "clusters":
+        return f"{len(value)}: {value}"
+    if isinstance(value, list):
+        low, high = value
+        return f"{low:g}" if low == high else f"{low:g} … {high:g}"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,124 @@
+"""From an experiment to jobs: the same network, plan, data, optimizers and initial model for all methods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ssdfl.arrays import IntArray
+from ssdfl.clusters import Plan, plan_clusters
+from ssdfl.engine import Job
+from ssdfl.errors import InputError
+from ssdfl.experiments.config import Experiment
+from ssdfl.graph import MIXINGS, Network, load_network
+from ssdfl.learning import (
+    Dataset,
+    LocalOptimizer,
+    Task,
+    build_model,
+    by_labels,
+    dirichlet,
+    draw_optimizers,
+    iid,
+    make_task,
+    parse_optimizer,
+)
+from ssdfl.rng import generator
+from ssdfl.schedule import Schedule, Setting, drop_devices, drop_links, find_method
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """One seed of an experiment: what all its methods share."""
+
+    seed: int
+    network: Network
+    plan: Plan
+    task: Task
+    optimizers: tuple[LocalOptimizer, ...]
+
+
+def prepare(experiment: Experiment, seed: int, data: Dataset) -> Instance:
+    """Draw everything that a seed determines.
+
+    Raises:
+        InputError: values that do not fit each other, such as more clusters than devices.
+    """
+    network = load_network(experiment.network.spec, default_seed=seed)
+    model = build_model(
+        experiment.model.name, data.image_shape, data.num_classes, seed, experiment.model.options
+    )
+    shards = _deal(experiment, data, network.num_devices, seed)
+    return Instance(
+        seed=seed,
+        network=network,
+        plan=plan_clusters(network, experiment.clusters.number, MIXINGS[experiment.network.mixing]),
+        task=make_task(model, data, shards, experiment.evaluate.samples, seed),
+        optimizers=_optimizers(experiment, network.num_devices, seed),
+    )
+
+
+def _deal(experiment: Experiment, data: Dataset, num_devices: int, seed: int) -> IntArray:
+    config, rng = experiment.data, generator(seed, "partition")
+    shards = {
+        "labels": lambda: by_labels(data.train_labels, num_devices, config.labels_per_device, rng),
+        "dirichlet": lambda: dirichlet(data.train_labels, num_devices, config.alpha, rng),
+        "iid": lambda: iid(data.train_labels, num_devices, rng),
+    }[config.partition]()
+    if config.samples_per_device == 0:
+        return shards
+    if config.samples_per_device > shards.shape[1]:
+        raise InputError(
+            "data.samples_per_device",
+            config.samples_per_device,
+            f"at most {shards.shape[1]} with {num_devices} devices",
+            "Lower it, or set 0 for all.",
+        )
+    return np.stack([rng.permutation(shard)[: config.samples_per_device] for shard in shards])
+
+
+def _optimizers(experiment: Experiment, num_devices: int, seed: int) -> tuple[LocalOptimizer, ...]:
+    config = experiment.optimizers
+    if config.devices:
+        if len(config.devices) != num_devices:
+            raise InputError(
+                "optimizers.devices", len(config.devices), f"{num_devices}, one per device", "List them all."
+            )
+        return tuple(parse_optimizer(text) for text in config.devices)
+    return draw_optimizers(config.kind, num_devices, generator(seed, "optimizers"), config.rho, config.mu)
+
+
+def make_job(experiment: Experiment, instance: Instance, method: str) -> Job:
+    """One method's job on an instance."""
+    return Job(
+        task=instance.task,
+        network=instance.network,
+        schedule=_schedule(experiment, instance, method),
+        optimizers=instance.optimizers,
+        cycles=experiment.cycles,
+        steps_per_cycle=experiment.schedule.tau_a + experiment.schedule.tau_r,
+        learning_rate=experiment.training.learning_rate,
+        batch_size=experiment.training.batch_size,
+        local_steps=experiment.training.local_steps,
+        evaluate_every=experiment.evaluate.every,
+        seed=instance.seed,
+    )
+
+
+def _schedule(experiment: Experiment, instance: Instance, method: str) -> Schedule:
+    setting = Setting(
+        network=instance.network,
+        clusters=instance.plan.clusters,
+        tau_a=experiment.schedule.tau_a,
+        tau_r=experiment.schedule.tau_r,
+        weights=MIXINGS[experiment.network.mixing],
+        link_probability=experiment.schedule.link_probability,
+        seed=instance.seed,
+    )
+    schedule = find_method(method)(setting)
+    if experiment.faults.link_loss:
+        schedule = drop_links(schedule, experiment.faults.link_loss, instance.seed)
+    if experiment.faults.device_loss:
+        schedule = drop_devices(schedule, experiment.faults.device_loss, instance.seed)
+    return schedule

@@ -1,0 +1,220 @@
+"""An experiment: a TOML file and a validated, frozen object are two forms of the same thing."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
+
+from ssdfl.errors import InputError
+from ssdfl.files import write_text
+from ssdfl.graph import TOPOLOGIES
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Strict(), Field(ge=1)]
+OrAll = Annotated[int, Strict(), Field(ge=0)]
+Options = dict[str, int | float | str | bool]
+
+
+class Section(BaseModel):
+    """A table of the TOML file: unknown keys and wrong types are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class NetworkSection(Section):
+    """Which network, and how its devices weigh each other."""
+
+    spec: str = Field("sites:sites=4,size=5,seed=0", description="a spec or a file; see `ssdfl graph --help`")
+    mixing: Literal["metropolis", "lazy", "fastest"] = Field(
+        "metropolis", description="rule for mixing weights"
+    )
+
+
+class ClustersSection(Section):
+    """The clusters of SSD-FL."""
+
+    number: Count = Field(4, description="S, how many clusters")
+
+
+class ScheduleSection(Section):
+    """The global cycle."""
+
+    tau_a: Count = Field(5, description="τ_a, training steps of a cycle")
+    tau_r: Count = Field(1, description="τ_r, mixing-only steps of a cycle")
+    link_probability: Probability = Field(0.5, description="how likely a link is up in stc and cstc")
+
+
+class FaultsSection(Section):
+    """What fails while it runs."""
+
+    link_loss: Probability = Field(0.0, description="probability that a link fails in a step")
+    device_loss: Probability = Field(0.0, description="probability that a device is away for a step")
+
+
+class DataSection(Section):
+    """Which data, and who holds what."""
+
+    name: str = Field("digits", description="digits, fmnist, cifar10 or package.module:function")
+    partition: Literal["labels", "dirichlet", "iid"] = Field("labels", description="how samples are dealt")
+    labels_per_device: Count = Field(3, description="for partition = labels: 3 is mild, 1 extreme")
+    alpha: Annotated[float, Field(gt=0)] = Field(0.5, description="for partition = dirichlet")
+    samples_per_device: OrAll = Field(0, description="keep so many samples of each device; 0 is all")
+
+
+class ModelSection(Section):
+    """What is trained."""
+
+    name: str = Field("mlp", description="mlp, logreg, cnn or package.module:factory")
+    options: Options = Field(default_factory=dict, description="keyword arguments of the factory")
+
+
+class TrainingSection(Section):
+    """Local training."""
+
+    learning_rate: Annotated[float, Field(gt=0)] = Field(0.05, description="η")
+    batch_size: OrAll = Field(16, description="M, samples of a mini-batch; 0 is the whole shard")
+    local_steps: Count = Field(2, description="E, mini-batch steps of one training step")
+
+
+class OptimizersSection(Section):
+    """Each device's optimizer."""
+
+    kind: Literal["mixed", "sgd", "momentum", "proximal"] = Field("mixed", description="mixed draws one each")
+    rho: tuple[float, ...] = Field(
+        (0.8, 0.85), description="momenta to draw from", min_length=1, strict=False
+    )
+    mu: tuple[float, ...] = Field(
+        (5e-5, 1e-4), description="proximal factors to draw from", min_length=1, strict=False
+    )
+    devices: tuple[str, ...] = Field((), description="or one per device, such as momentum:0.9", strict=False)
+
+
+class EvaluateSection(Section):
+    """Testing."""
+
+    every: Count = Field(1, description="test every so many cycles")
+    samples: OrAll = Field(0, description="test samples to use; 0 is all")
+    target_accuracy: Probability = Field(0.85, description="for cycles, bytes and seconds to target")
+
+
+class EngineSection(Section):
+    """What executes the schedule."""
+
+    name: Literal["local", "reference"] = Field("local", description="local is fast, reference is the oracle")
+
+
+class Experiment(Section):
+    """Everything that determines a result. Without arguments, the default experiment of ``ssdfl run``."""
+
+    name: Annotated[str, Field(pattern=r"^[\w.-]+$")] = "demo"
+    methods: tuple[str, ...] = Field(
+        ("ssdfl", "sdfl", "pdfl", "stc", "cstc", "central"), min_length=1, strict=False
+    )
+    seeds: tuple[Annotated[int, Strict(), Field(ge=0)], ...] = Field((0, 1), min_length=1, strict=False)
+    cycles: Count = 30
+    network: NetworkSection = NetworkSection()
+    clusters: ClustersSection = ClustersSection()
+    schedule: ScheduleSection = ScheduleSection()
+    faults: FaultsSection = FaultsSection()
+    data: DataSection = DataSection()
+    model: ModelSection = ModelSection()
+    training: TrainingSection = TrainingSection()
+    optimizers: OptimizersSection = OptimizersSection()
+    evaluate: EvaluateSection = EvaluateSection()
+    engine: EngineSection = EngineSection()
+
+
+def make_experiment(values: dict[str, Any]) -> Experiment:
+    """An experiment from nested values, as TOML has them.
+
+    Raises:
+        InputError: the path of the first bad key, its value, and what was expected.
+
+    >>> make_experiment({"training": {"learning_rate": 0.1}}).training.learning_rate
+    0.1
+    """
+    try:
+        return Experiment.model_validate(values)
+    except ValidationError as error:
+        raise _explain(error.errors()[0]) from None
+
+
+def _explain(problem: Any) -> InputError:
+    place = [part for part in problem["loc"] if part not in ("int", "float", "str", "bool")]
+    key = ".".join(str(part) for part in place)
+    if problem["type"] != "extra_forbidden":
+        expected = problem["msg"].removeprefix("Input should be ").replace("'", "")
+        return InputError(key, problem["input"], expected, f"Set {key} to such a value.")
+    section: type[BaseModel] = Experiment
+    for part in place[:-1]:
+        annotation = section.model_fields[str(part)].annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            section = annotation
+    known = list(section.model_fields)
+    near = difflib.get_close_matches(str(place[-1]), known, n=1)
+    remedy = f"Did you mean {near[0]}?" if near else "Remove it or mend its name."
+    return InputError(key, problem["input"], f"a known key ({', '.join(known)})", remedy)
+
+
+def load_experiment(path: Path | None = None, settings: Sequence[str] = ()) -> Experiment:
+    """An experiment from a TOML file (or the default one) with ``a.b=value`` settings laid over it.
+
+    A network file named in the TOML file is looked up beside it first.
+
+    Raises:
+        InputError: an unreadable file, or a key or value that cannot be used.
+    """
+    values: dict[str, Any] = {}
+    if path is not None:
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InputError("experiment", str(path), "a TOML file", f"The reader says: {error}.") from None
+        _look_beside(path.parent, values)
+    for setting in settings:
+        _lay_over(values, setting)
+    return make_experiment(values)
+
+
+def _look_beside(folder: Path, values: dict[str, Any]) -> None:
+    network = values.get("network")
+    spec = network.get("spec") if isinstance(network, dict) else None
+    if not isinstance(network, dict) or not isinstance(spec, str) or spec.partition(":")[0] in TOPOLOGIES:
+        return
+    if (folder / spec).exists():
+        network["spec"] = str(folder / spec)
+
+
+def _lay_over(values: dict[str, Any], setting: str) -> None:
+    key, equals, text = setting.partition("=")
+    if not equals:
+        raise InputError("--set", setting, "key=value", "Write it like --set training.learning_rate=0.1.")
+    *sections, last = key.strip().split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise InputError("--set", setting, f"{section} to be a section", "Mend the key.")
+    try:
+        values[last] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        values[last] = text
+
+
+def to_toml(experiment: Experiment) -> str:
+    """The TOML file of an experiment, with every value written out.
+
+    >>> make_experiment(tomllib.loads(to_toml(Experiment()))) == Experiment()
+    True
+    """
+    return tomli_w.dumps(experiment.model_dump(mode="json"))
+
+
+def write_experiment(experiment: Experiment, path: Path) -> None:
+    """Write an experiment's TOML file."""
+    write_text(path, to_toml(experiment))

@@ -1,0 +1,109 @@
+"""Run an experiment into a folder, and go on after anything that stopped it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ssdfl.clusters import write_plan
+from ssdfl.engine import Record, initial_state, load_state, run, save_state
+from ssdfl.experiments.build import Instance, make_job, prepare
+from ssdfl.experiments.config import Experiment
+from ssdfl.experiments.store import RunFolder
+from ssdfl.files import write_text
+from ssdfl.graph import write_network
+from ssdfl.learning import load_dataset
+from ssdfl.learning.sources import Progress
+from ssdfl.schedule import find_method
+
+SAVE_INTERVAL_S = 2.0
+
+
+@dataclass(frozen=True)
+class Advance:
+    """One more cycle of one method is done: its record, or None where an earlier run had done the cycle."""
+
+    seed: int
+    method: str
+    cycle: int
+    record: Record | None
+
+
+def run_experiment(
+    experiment: Experiment, out: Path | str, *, resume: bool = False, data: Path | None = None
+) -> RunFolder:
+    """Run all methods and seeds of an experiment into a folder; see `iterate_experiment`."""
+    for _ in iterate_experiment(experiment, Path(out), resume=resume, data=data):
+        pass
+    return RunFolder(Path(out))
+
+
+def iterate_experiment(
+    experiment: Experiment,
+    out: Path,
+    *,
+    resume: bool = False,
+    data: Path | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Advance]:
+    """Run all methods and seeds of an experiment into a folder, yielding after every cycle.
+
+    Args:
+        out: the run's folder.
+        resume: go on with what the folder holds; the result is bit for bit that of an unbroken run.
+        data: the folder to look for data sets in first.
+        progress: is told of a download's progress.
+
+    Raises:
+        InputError: something in the experiment cannot be used; what was computed before is kept.
+    """
+    for method in experiment.methods:
+        find_method(method)
+    dataset = load_dataset(experiment.data.name, data, progress)
+    instances = [prepare(experiment, seed, dataset) for seed in experiment.seeds]
+    folder = RunFolder(out)
+    folder.open(experiment, resume)
+    for instance in instances:
+        _describe(folder, instance)
+        for method in experiment.methods:
+            yield from _run_method(experiment, folder, instance, method)
+    folder.write_all_rows()
+
+
+def _describe(folder: RunFolder, instance: Instance) -> None:
+    place = folder.seed_folder(instance.seed)
+    write_network(instance.network, place / "network.json")
+    write_plan(instance.plan, place / "plan.json")
+    labels = instance.task.labels[instance.task.shards]
+    devices = [
+        {
+            "device": i,
+            "optimizer": str(optimizer),
+            "samples": instance.task.shard_size,
+            "labels": labels[i].bincount(minlength=int(instance.task.labels.max()) + 1).tolist(),
+        }
+        for i, optimizer in enumerate(instance.optimizers)
+    ]
+    write_text(place / "devices.json", json.dumps(devices, indent=1) + "\n")
+
+
+def _run_method(
+    experiment: Experiment, folder: RunFolder, instance: Instance, method: str
+) -> Iterator[Advance]:
+    job = make_job(experiment, instance, method)
+    checkpoint = folder.method_folder(instance.seed, method) / "checkpoint.safetensors"
+    start = load_state(checkpoint, job) if checkpoint.exists() else initial_state(job)
+    rows = [row for row in folder.read_rows(instance.seed, method) if row["cycle"] <= start.cycle]
+    for row in rows:
+        yield Advance(instance.seed, method, row["cycle"], None)
+    saved = time.monotonic()
+    for record, state in run(job, experiment.engine.name, start):
+        rows.append(asdict(record))
+        if time.monotonic() - saved > SAVE_INTERVAL_S or state.cycle == experiment.cycles:
+            folder.write_rows(instance.seed, method, rows)
+            save_state(state, job, checkpoint)
+            saved = time.monotonic()
+        yield Advance(instance.seed, method, record.cycle, record)

@@ -1,0 +1,159 @@
+"""A run's folder: what was asked, what it ran on, what came out.
+
+experiment.toml                     the experiment with every value written out
+metrics.parquet                     all records of all methods and seeds
+seed-0/network.json, plan.json, devices.json
+seed-0/ssdfl/metrics.parquet        one row per cycle
+seed-0/ssdfl/checkpoint.safetensors the state after the last saved cycle
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+from ssdfl.errors import InputError
+from ssdfl.experiments.config import Experiment, load_experiment, write_experiment
+from ssdfl.files import atomic_path
+
+Row = dict[str, Any]
+
+RECORD_SCHEMA = pa.schema(
+    [
+        ("cycle", pa.int64()),
+        ("accuracy", pa.float64()),
+        ("accuracy_std", pa.float64()),
+        ("accuracy_worst", pa.float64()),
+        ("average_model_accuracy", pa.float64()),
+        ("loss", pa.float64()),
+        ("consensus_distance", pa.float64()),
+        ("effective_gradient", pa.float64()),
+        ("transmissions", pa.int64()),
+        ("sent_bytes", pa.int64()),
+        ("time_s", pa.float64()),
+        ("device_accuracy", pa.list_(pa.float64())),
+    ]
+)
+RUN_SCHEMA = pa.schema([("method", pa.string()), ("seed", pa.int64()), *RECORD_SCHEMA])
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The places in a run's folder and how they are read and written."""
+
+    path: Path
+
+    @property
+    def experiment_file(self) -> Path:
+        """The resolved experiment."""
+        return self.path / "experiment.toml"
+
+    def seed_folder(self, seed: int) -> Path:
+        """Where a seed's network, plan and methods are."""
+        return self.path / f"seed-{seed}"
+
+    def method_folder(self, seed: int, method: str) -> Path:
+        """Where one method's metrics and checkpoint are."""
+        return self.seed_folder(seed) / method.replace(":", ".")
+
+    def experiment(self) -> Experiment:
+        """The experiment that the folder holds.
+
+        Raises:
+            InputError: the folder holds none.
+        """
+        if not self.experiment_file.exists():
+            raise InputError("run folder", str(self.path), "a folder that ssdfl run made", "Check the path.")
+        return load_experiment(self.experiment_file)
+
+    def open(self, experiment: Experiment, resume: bool) -> None:
+        """Make the folder, or check that what it holds is the same experiment.
+
+        Methods and seeds may differ on resumption: each is a run of its own.
+
+        Raises:
+            InputError: results would be overwritten or mixed with others.
+        """
+        if self.experiment_file.exists():
+            if not resume:
+                raise InputError(
+                    "--out", str(self.path), "a folder with no run in it", "Add --resume, or choose another."
+                )
+            _check_same(self.experiment(), experiment)
+        write_experiment(experiment, self.experiment_file)
+
+    def write_rows(self, seed: int, method: str, rows: list[Row]) -> None:
+        """Write one method's records so far."""
+        _write(self.method_folder(seed, method) / "metrics.parquet", rows, RECORD_SCHEMA)
+
+    def read_rows(self, seed: int, method: str) -> list[Row]:
+        """One method's records so far; none if it has not begun."""
+        path = self.method_folder(seed, method) / "metrics.parquet"
+        return _read(path) if path.exists() else []
+
+    def all_rows(self) -> list[Row]:
+        """The records of all methods and seeds of the experiment, with ``method`` and ``seed``."""
+        experiment = self.experiment()
+        return [
+            {"method": method, "seed": seed, **row}
+            for method in experiment.methods
+            for seed in experiment.seeds
+            for row in self.read_rows(seed, method)
+        ]
+
+    def write_all_rows(self) -> None:
+        """Gather all records into ``metrics.parquet``."""
+        _write(self.path / "metrics.parquet", self.all_rows(), RUN_SCHEMA)
+
+
+def _check_same(old: Experiment, new: Experiment) -> None:
+    before, after = _flat(old.model_dump()), _flat(new.model_dump())
+    for key in sorted(before.keys() | after.keys()):
+        if key not in ("methods", "seeds") and before.get(key) != after.get(key):
+            raise InputError(
+                key,
+                after.get(key),
+                f"{before.get(key)!r} as in the run to resume",
+                "Or choose another --out.",
+            )
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return flat
+
+
+def _write(path: Path, rows: Iterable[Row], schema: pa.Schema) -> None:
+    with atomic_path(path) as temporary:
+        parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), temporary)
+
+
+def _read(path: Path) -> list[Row]:
+    try:
+        rows: list[Row] = parquet.read_table(path).to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise InputError("metrics", str(path), "a whole file", f"({error}) Delete its folder.") from error
+    return rows
+
+
+def next_free_folder(name: str, root: Path) -> Path:
+    """``root/name``, or the first of ``name-2``, ``name-3``, … that is not there yet."""
+    candidates = (root / (name if k == 1 else f"{name}-{k}") for k in range(1, 10**6))
+    return next(path for path in candidates if not path.exists())
+
+
+def newest_folder(name: str, root: Path) -> Path:
+    """The folder of the latest run of that name, to be resumed; ``root/name`` if there is none."""
+    latest = root / name
+    for k in range(2, 10**6):
+        if not (root / f"{name}-{k}").exists():
+            return latest
+        latest = root / f"{name}-{k}"
+    return latest

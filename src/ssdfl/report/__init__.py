@@ -1,0 +1,17 @@
+"""Figures, tables and pages, made from a run's records alone."""
+
+from ssdfl.report.figures import draw_curves, draw_network, save
+from ssdfl.report.html import headline, write_report
+from ssdfl.report.summary import MethodSummary, cells, headers, summarise
+
+__all__ = [
+    "MethodSummary",
+    "cells",
+    "draw_curves",
+    "draw_network",
+    "headers",
+    "headline",
+    "save",
+    "summarise",
+    "write_report",
+]

@@ -1,0 +1,133 @@
+"""Pictures: the network with its clusters, and curves with a band over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from ssdfl.arrays import FloatArray
+from ssdfl.clusters import Clusters, labels_of
+from ssdfl.experiments.store import Row
+from ssdfl.files import atomic_path
+from ssdfl.graph import Network
+
+# Okabe and Ito's colours, which colour-blind people can tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#B8A900")
+DASHES = ("-", "--", "-.", ":")
+AXES = {"cycle": "cycles", "sent_bytes": "megabytes sent", "time_s": "simulated seconds"}
+_UNIT = {"sent_bytes": 1e6}
+
+
+def draw_network(network: Network, clusters: Clusters = (), title: str = "") -> Figure:
+    """The network with clusters coloured, links between clusters dashed, slower links thinner."""
+    figure = Figure(figsize=(6.4, 5.6), layout="constrained")
+    axes = figure.add_subplot()
+    graph = network.to_networkx()
+    places = _layout(network, graph)
+    labels = labels_of(clusters or (tuple(range(network.num_devices)),), network.num_devices)
+    inside = [labels[i] == labels[j] for i, j in network.links]
+    width = _link_widths(network)
+    for within, style, colour in ((True, "solid", "#555555"), (False, "dashed", "#999999")):
+        chosen = [k for k, same in enumerate(inside) if same == within]
+        nx.draw_networkx_edges(
+            graph,
+            places,
+            edgelist=[tuple(network.links[k]) for k in chosen],
+            width=[width[k] for k in chosen],
+            style=style,
+            edge_color=colour,
+            ax=axes,
+        )
+    small = network.num_devices > 60
+    nx.draw_networkx_nodes(
+        graph,
+        places,
+        node_color=[COLOURS[label % len(COLOURS)] for label in labels],
+        node_size=30 if small else 260,
+        edgecolors="white",
+        ax=axes,
+    )
+    if not small:
+        nx.draw_networkx_labels(
+            graph, places, dict(enumerate(network.names)), font_size=8, font_color="white", ax=axes
+        )
+    axes.set_title(title or f"{network.title}: {network.num_devices} devices, {network.num_links} links")
+    axes.legend(handles=_link_legend(network, all(inside)), loc="lower center", ncols=3, frameon=False)
+    axes.margins(0.12)
+    axes.set_axis_off()
+    return figure
+
+
+def _layout(network: Network, graph: nx.Graph) -> dict[int, FloatArray]:
+    if network.positions is not None:
+        return dict(enumerate(network.positions))
+    places: dict[int, FloatArray] = nx.kamada_kawai_layout(graph) if len(graph) <= 200 else {}
+    return places or nx.spring_layout(graph, seed=0)
+
+
+def _link_widths(network: Network) -> FloatArray:
+    """2 for the fastest links down to 0.7 for the slowest, by the logarithm of a megabyte's time."""
+    time = np.log(network.message_time_s(10**6))
+    if not len(time) or np.ptp(time) == 0:
+        return np.full(len(time), 1.4)
+    widths: FloatArray = 2.0 - 1.3 * (time - time.min()) / np.ptp(time)
+    return widths
+
+
+def _link_legend(network: Network, one_cluster: bool) -> list[Line2D]:
+    handles = [Line2D([], [], color="#555555", linewidth=1.4, label="link")]
+    if not one_cluster:
+        handles = [
+            Line2D([], [], color="#555555", linewidth=1.4, label="inside a cluster"),
+            Line2D([], [], color="#999999", linewidth=1.4, linestyle="--", label="between clusters"),
+        ]
+    if np.ptp(network.message_time_s(10**6)) > 0 if network.num_links else False:
+        handles.append(Line2D([], [], color="#777777", linewidth=0.7, label="thin: slow link"))
+    return handles
+
+
+def draw_curves(
+    rows: Sequence[Row], quantity: str, label: str, axes_keys: Sequence[str] = tuple(AXES)
+) -> Figure:
+    """A quantity against each of several costs: the mean over seeds, and a band from least to most.
+
+    A cost differs a little from seed to seed; curves are drawn at its mean.
+    """
+    figure = Figure(figsize=(4.6 * len(axes_keys), 3.9), layout="constrained")
+    panels = figure.subplots(1, len(axes_keys), squeeze=False)[0]
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    for axes, key in zip(panels, axes_keys, strict=True):
+        for place, method in enumerate(methods):
+            _draw_curve(axes, [r for r in rows if r["method"] == method], key, quantity, place)
+        axes.set_xlabel(AXES[key])
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        if key != "cycle":
+            axes.set_xscale("log")
+    panels[0].set_ylabel(label)
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=len(methods), frameon=False)
+    return figure
+
+
+def _draw_curve(axes: Axes, rows: Sequence[Row], x: str, y: str, place: int) -> None:
+    seeds = list(dict.fromkeys(row["seed"] for row in rows))
+    runs = [[row for row in rows if row["seed"] == seed and row[y] == row[y]] for seed in seeds]
+    length = min(len(run) for run in runs)
+    xs = np.array([[row[x] for row in run[:length]] for run in runs]) / _UNIT.get(x, 1)
+    ys = np.array([[row[y] for row in run[:length]] for run in runs])
+    colour, dash = COLOURS[place % len(COLOURS)], DASHES[place % len(DASHES)]
+    axes.plot(xs.mean(0), ys.mean(0), color=colour, linestyle=dash, label=rows[0]["method"], linewidth=1.6)
+    axes.fill_between(xs.mean(0), ys.min(0), ys.max(0), color=colour, alpha=0.15, linewidth=0)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG."""
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, dpi=120)
