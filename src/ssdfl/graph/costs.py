@@ -48,10 +48,12 @@ class Clock:
         key = sender * n + receiver
         place = np.minimum(np.searchsorted(self._link_keys, key), max(len(self._link_keys) - 1, 0))
         linked = self._link_keys[place] == key if len(self._link_keys) else np.zeros(len(key), dtype=bool)
+        hops = np.ones(len(key), dtype=np.int64)
         if linked.all():
-            return self._link_times[place], np.ones(len(key), dtype=np.int64)
+            return self._link_times[place], hops
         relay_s, relay_hops = self._relays
-        return relay_s[sender, receiver], relay_hops[sender, receiver]
+        travel_s = np.where(linked, self._link_times[place], relay_s[sender, receiver])
+        return travel_s, np.where(linked, hops, relay_hops[sender, receiver])
 
     @cached_property
     def _relays(self) -> tuple[FloatArray, IntArray]:

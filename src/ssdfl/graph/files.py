@@ -80,6 +80,8 @@ def _write_graphml(network: Network, path: Path) -> None:
 
 def _read_json(path: Path) -> nx.Graph:
     data = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(data, dict):
+        raise ValueError("not a JSON object")
     return nx.node_link_graph(data, edges="edges" if "edges" in data else "links")
 
 

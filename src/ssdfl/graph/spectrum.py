@@ -40,8 +40,8 @@ class Spectrum:
         return self.lambda_N > _TIE
 
 
-def spectrum(W: MixingMatrix) -> Spectrum:
-    """λ₂, λ_N and the Fiedler vector of a mixing matrix: dense up to 400 devices, Lanczos above.
+def spectrum(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> Spectrum:
+    """λ₂, λ_N and the Fiedler vector of a mixing matrix: dense up to a number of devices, Lanczos above.
 
     >>> from ssdfl.graph import load_network, metropolis
     >>> round(spectrum(metropolis(load_network("complete:n=5").adjacency)).lambda_2, 6)
@@ -50,7 +50,7 @@ def spectrum(W: MixingMatrix) -> Spectrum:
     n = W.shape[0]
     if n == 1:
         return Spectrum(0.0, 1.0, np.ones(1))
-    return _dense(W) if n <= DENSE_LIMIT else _lanczos(W)
+    return _dense(W) if n <= dense_limit else _lanczos(W)
 
 
 def _dense(W: MixingMatrix) -> Spectrum:

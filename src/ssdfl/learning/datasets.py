@@ -81,6 +81,7 @@ def make_dataset(train: tuple[Images, Labels], test: tuple[Images, Labels]) -> D
     (train_images, train_labels), (test_images, test_labels) = train, test
     mean = train_images.mean(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
     std = train_images.std(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
+    std[std == 0] = 1.0
 
     def normalise(images: Images) -> NDArray[np.float32]:
         scaled: NDArray[np.float32] = (images - mean.astype(np.float32)) / std.astype(np.float32)

@@ -22,6 +22,8 @@ def paper_cnn(image_shape: ImageShape, num_classes: int) -> nn.Module:
     """
     channels = [image_shape[0], 32, 64, 128, 128, 256]
     height, width = image_shape[1:]
+    if min(height, width) < 8:
+        raise InputError("image shape", image_shape, "at least 8 × 8 pixels for cnn", "Use mlp or logreg.")
     layers: list[nn.Module] = []
     for depth, (entering, leaving) in enumerate(pairwise(channels)):
         layers += [nn.Conv2d(entering, leaving, kernel_size=3, padding=1), nn.ReLU()]

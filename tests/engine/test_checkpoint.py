@@ -1,0 +1,43 @@
+import json
+
+import pytest
+import torch
+from safetensors import safe_open
+
+from helpers import tiny_job
+from ssdfl.engine import load_state, run, save_state
+from ssdfl.errors import InputError
+
+
+@pytest.fixture
+def job():
+    return tiny_job("ssdfl", optimizers="momentum")
+
+
+def test_a_state_is_read_back(job, tmp_path):
+    for _, state in run(job):
+        save_state(state, job, tmp_path / "c.safetensors")
+        again = load_state(tmp_path / "c.safetensors", job)
+        assert torch.equal(again.X, state.X)
+        assert (again.cycle, again.transmissions) == (state.cycle, state.transmissions)
+        assert again.ready_s.tolist() == state.ready_s.tolist()
+        assert [r for r, _ in run(job, state=again)] == [r for r, _ in run(job, state=state)]
+
+
+def test_models_can_be_rebuilt_without_the_library(job, tmp_path):
+    *_, (_, state) = run(job)
+    save_state(state, job, tmp_path / "c.safetensors")
+    with safe_open(tmp_path / "c.safetensors", framework="pt") as file:
+        layout = json.loads(file.metadata()["layout"])
+        assert sum(torch.Size(shape).numel() for shape in layout.values()) == file.get_tensor("X").shape[1]
+
+
+def test_damaged_and_foreign_checkpoints(job, tmp_path):
+    *_, (_, state) = run(job)
+    path = tmp_path / "c.safetensors"
+    save_state(state, job, path)
+    with pytest.raises(InputError, match="shape in"):
+        load_state(path, tiny_job("ssdfl", "barbell:size=4"))
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match="expected a whole file"):
+        load_state(path, job)

@@ -1,0 +1,201 @@
+"""The contract: every engine computes what the reference does, for every method, optimizer mix and topology."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from helpers import TOPOLOGY_SPECS, tiny_job, tiny_task
+from ssdfl.engine import ENGINES, initial_state, run
+from ssdfl.engine.gradients import GRADIENTS
+from ssdfl.errors import InputError
+from ssdfl.graph import load_network
+from ssdfl.learning import KINDS, LocalOptimizer
+from ssdfl.schedule import METHODS, Setting, drop_devices, drop_links
+
+FAST = [name for name in ENGINES if name != "reference"]
+
+
+def assert_same_run(job, engine):
+    pairs = list(zip(run(job, "reference"), run(job, engine), strict=True))
+    assert len(pairs) == job.cycles
+    for (expected, right), (record, state) in pairs:
+        assert torch.allclose(state.X, right.X, atol=2e-5), (state.X - right.X).abs().max()
+        assert state.ready_s == pytest.approx(right.ready_s)
+        for name, value in dataclasses.asdict(expected).items():
+            assert getattr(record, name) == pytest.approx(value, rel=1e-3, abs=1e-4, nan_ok=True), name
+
+
+@pytest.mark.parametrize("engine", FAST)
+@pytest.mark.parametrize("spec", TOPOLOGY_SPECS)
+@pytest.mark.parametrize("optimizers", KINDS)
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_optimizers_topologies(method, optimizers, spec, engine):
+    assert_same_run(tiny_job(method, spec, optimizers, cycles=2), engine)
+
+
+@pytest.mark.parametrize("engine", FAST)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"local_steps": 3},
+        {"batch_size": 0},
+        {"batch_size": 0, "local_steps": 2},
+        {"evaluate_every": 2},
+        {"model": "mlp", "local_steps": 2},
+        {"optimizers": "momentum", "local_steps": 4},
+    ],
+    ids=str,
+)
+def test_other_settings(changes, engine):
+    assert_same_run(tiny_job(**changes), engine)
+
+
+@pytest.mark.parametrize("engine", FAST)
+@pytest.mark.parametrize("drop", [drop_links, drop_devices])
+def test_faults(drop, engine):
+    job = tiny_job("ssdfl", cycles=4)
+    assert_same_run(dataclasses.replace(job, schedule=drop(job.schedule, 0.4, seed=2)), engine)
+
+
+@pytest.mark.parametrize("engine", FAST)
+def test_convolutions(engine):
+    task = tiny_task(6, f"{__name__}:small_cnn")
+    assert task.has_convolutions
+    assert_same_run(tiny_job(task=task, optimizers="mixed"), engine)
+
+
+def small_cnn(image_shape, num_classes):
+    return nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(48, num_classes))
+
+
+@pytest.mark.parametrize("engine", FAST)
+def test_dropout_is_drawn_alike_and_off_in_tests(engine):
+    task = tiny_task(6, f"{__name__}:with_dropout")
+    assert task.has_dropout
+    job = tiny_job(task=task)
+    assert_same_run(job, engine)
+    X = initial_state(job).X
+    scores = [ENGINES[engine](job).evaluate(X)[0] for _ in range(2)]
+    assert torch.equal(*scores)
+
+
+def with_dropout(image_shape, num_classes):
+    return nn.Sequential(nn.Flatten(), nn.Linear(16, 12), nn.Dropout(0.5), nn.Linear(12, num_classes))
+
+
+def test_both_ways_to_the_gradients_agree():
+    job = tiny_job(model="mlp")
+    X = initial_state(job).X + 0.1 * torch.randn(6, job.task.num_parameters)
+    positions = job.batches(range(6), 0)[:, 0]
+    looped, stacked = (make(job)(X, torch.arange(6), positions, (0, 0)) for make in GRADIENTS.values())
+    assert torch.allclose(looped, stacked, atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_same_twice_bit_for_bit(engine):
+    job = tiny_job("stc")
+    for (first, a), (second, b) in zip(run(job, engine), run(job, engine), strict=True):
+        assert first == second
+        assert torch.equal(a.X, b.X)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_any_state_can_be_gone_on_from(engine):
+    job = tiny_job("cstc", optimizers="momentum", cycles=4)
+    whole = list(run(job, engine))
+    for k, (_, state) in enumerate(whole):
+        rest = list(run(job, engine, state))
+        assert [record for record, _ in rest] == [record for record, _ in whole[k + 1 :]]
+
+
+def test_momentum_goes_on_across_cycles_of_a_schedule_that_never_pauses():
+    """A regime ends when a device does not train; a schedule with no such step is one long regime."""
+    job = tiny_job("sdfl", optimizers="momentum")
+    never_pauses = dataclasses.replace(job, schedule=lambda t: job.schedule(0))
+    assert_same_run(never_pauses, "local")
+    states = [state for _, state in run(never_pauses, "local")]
+    assert states[0].trained.all()
+    assert [r for r, _ in run(never_pauses, "local", states[0])] == [r for r, _ in run(never_pauses)][1:]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_divergence_names_step_and_device(engine):
+    job = tiny_job(learning_rate=1e30, optimizers="sgd", model="mlp", cycles=30)
+    with pytest.raises(InputError, match=r"device \d+ diverged at step \d+"):
+        list(run(job, engine))
+
+
+def test_unknown_engine():
+    with pytest.raises(InputError, match="engine.name = quantum: expected one of local, reference"):
+        next(run(tiny_job(), "quantum"))
+
+
+def test_records_cost_what_the_schedule_sends():
+    job = tiny_job("ssdfl", "barbell:size=3", cycles=2)
+    record, state = list(run(job))[-1]
+    # Per cycle: 2 training steps over 6 links inside clusters, 1 step over all 7 links; two messages a link.
+    assert record.transmissions == 2 * (2 * 2 * 6 + 2 * 7)
+    assert record.sent_bytes == record.transmissions * 4 * job.task.num_parameters
+    assert record.time_s == state.ready_s.max() > 0
+
+
+def test_pdfl_time_is_computing_then_one_exchange():
+    job = tiny_job("pdfl", "ring:n=4", local_steps=3, cycles=1)
+    record, _ = next(run(job))
+    message_s = job.network.message_time_s(4 * job.task.num_parameters)[0]
+    assert record.time_s == pytest.approx(2 * 3 * 0.01 + message_s)
+
+
+def test_central_agrees_fully_and_consensus_is_measured():
+    central, _ = list(run(tiny_job("central")))[-1]
+    assert central.consensus_distance == pytest.approx(0, abs=1e-5)
+    assert central.accuracy_std == pytest.approx(0, abs=1e-9)
+    record, state = list(run(tiny_job("pdfl")))[-1]
+    X = state.X.numpy().astype(float)
+    assert record.consensus_distance == pytest.approx(np.sqrt(((X - X.mean(0)) ** 2).sum(1).mean()), rel=1e-4)
+
+
+def test_the_effective_gradient_is_the_step_over_the_learning_rate():
+    job = tiny_job("pdfl", optimizers="sgd", cycles=1, steps_per_cycle=1, batch_size=0)
+    record, _ = next(run(job))
+    X = initial_state(job).X
+    G = GRADIENTS["looped"](job)(X, torch.arange(6), job.batches(range(6), 0)[:, 0], (0, 0))
+    assert record.effective_gradient == pytest.approx(float(G.square().sum(1).mean().sqrt()), rel=1e-3)
+
+
+def test_accuracy_is_only_tested_when_due():
+    records = [record for record, _ in run(tiny_job(cycles=5, evaluate_every=3))]
+    assert [math.isnan(record.accuracy) for record in records] == [True, True, False, True, False]
+    assert [len(record.device_accuracy) for record in records] == [0, 0, 6, 0, 6]
+
+
+def test_it_learns():
+    record, _ = list(run(tiny_job("ssdfl", cycles=15)))[-1]
+    assert record.accuracy > 0.9
+    assert record.accuracy_worst <= record.accuracy <= 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"optimizers": (LocalOptimizer(),) * 5}, "number of optimizers = 5: expected 6"),
+        ({"learning_rate": 0.0}, "learning_rate = 0.0"),
+        ({"learning_rate": math.nan}, "learning_rate = nan"),
+        ({"cycles": 0}, "cycles = 0"),
+        ({"batch_size": -1}, "batch_size = -1"),
+        ({"local_steps": 0}, "local_steps = 0"),
+    ],
+)
+def test_impossible_jobs(changes, message):
+    with pytest.raises(InputError, match=message):
+        dataclasses.replace(tiny_job(), **changes)
+
+
+def test_network_and_task_must_match():
+    network = load_network("ring:n=5")
+    with pytest.raises(InputError, match="number of shards = 6: expected 5"):
+        tiny_job(network=network, schedule=METHODS["sdfl"](Setting(network, ())))

@@ -1,0 +1,63 @@
+"""Small networks, tasks and jobs that tests share."""
+
+import numpy as np
+
+from ssdfl.clusters import spectral_bisection
+from ssdfl.engine import Job
+from ssdfl.graph import load_network
+from ssdfl.learning import build_model, draw_optimizers, iid, make_dataset, make_task
+from ssdfl.schedule import METHODS, Setting
+
+TOPOLOGY_SPECS = (
+    "er:n=9,p=0.2,seed=1",
+    "ba:n=9,m=1,seed=1",
+    "rgeo:n=9,radius=0.2,seed=1",
+    "ws:n=9,k=3,p=0.2,seed=1",
+    "complete:n=6",
+    "ring:n=7",
+    "path:n=5",
+    "star:n=6",
+    "grid:rows=2,cols=4",
+    "torus:rows=3,cols=3",
+    "sbm:blocks=2,size=4,p_in=0.9,p_out=0.1,seed=1",
+    "barbell:size=4",
+    "cliques:cliques=3,size=3",
+    "sites:sites=3,size=3,seed=1",
+)
+
+
+def tiny_data(num_samples=240, classes=4, size=4, seed=0):
+    """Images whose class shows in a bright quarter, with noise: learnable in a few steps."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(num_samples) % classes
+    images = rng.integers(0, 120, size=(num_samples, 1, size, size)).astype(np.uint8)
+    for label in range(classes):
+        r, c = divmod(label, 2)
+        images[labels == label, 0, 2 * r : 2 * r + 2, 2 * c : 2 * c + 2] += 100
+    half = num_samples * 3 // 4
+    return make_dataset((images[:half], labels[:half]), (images[half:], labels[half:]))
+
+
+def tiny_task(num_devices, model="logreg", seed=0, **options):
+    data = tiny_data()
+    shards = iid(data.train_labels, num_devices, np.random.default_rng(seed))
+    return make_task(build_model(model, data.image_shape, data.num_classes, seed, options), data, shards)
+
+
+def tiny_job(
+    method="ssdfl", spec="barbell:size=3", optimizers="mixed", clusters=2, model="logreg", **changes
+):
+    network = load_network(spec)
+    setting = Setting(network, spectral_bisection(network, clusters), tau_a=2, tau_r=1, seed=3)
+    values = {
+        "task": tiny_task(network.num_devices, model),
+        "network": network,
+        "schedule": METHODS[method](setting),
+        "optimizers": draw_optimizers(optimizers, network.num_devices, np.random.default_rng(5)),
+        "cycles": 3,
+        "steps_per_cycle": 3,
+        "learning_rate": 0.1,
+        "batch_size": 8,
+        "seed": 7,
+    }
+    return Job(**(values | changes))

@@ -1,0 +1,106 @@
+"""One table over every method, then what is special about each."""
+
+import numpy as np
+import pytest
+from scipy.sparse import eye_array
+
+from helpers import TOPOLOGY_SPECS
+from ssdfl.clusters import spectral_bisection
+from ssdfl.errors import InputError
+from ssdfl.graph import check_mixing, fastest, lazy, links_within, load_network, metropolis
+from ssdfl.schedule import METHODS, Setting, find_method
+
+TAU_A, TAU_R = 3, 2
+
+
+def setting_on(spec, clusters=2, **changes):
+    network = load_network(spec)
+    return Setting(network, spectral_bisection(network, clusters), tau_a=TAU_A, tau_r=TAU_R, **changes)
+
+
+def same(W, V):
+    return abs(W - V).max() < 1e-12
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("spec", TOPOLOGY_SPECS)
+def test_every_method_on_every_topology(method, spec):
+    setting = setting_on(spec)
+    schedule, again = METHODS[method](setting), METHODS[method](setting)
+    adjacency = None if method == "central" else setting.network.adjacency
+    for t in (*range(2 * (TAU_A + TAU_R)), 997):
+        step = schedule(t)
+        assert step.train.dtype == bool
+        assert step.train.tolist() == [t % (TAU_A + TAU_R) < TAU_A] * setting.network.num_devices
+        check_mixing(step.W, adjacency)
+    # Seekable: asked for in another order, by another schedule, steps are the same.
+    for t in (997, 4, 0, 7):
+        assert same(schedule(t).W, again(t).W)
+
+
+def test_ssdfl_mixes_inside_clusters_then_everywhere():
+    setting = setting_on("barbell:size=4")
+    schedule = METHODS["ssdfl"](setting)
+    labels = np.arange(8) // 4
+    assert same(schedule(0).W, metropolis(links_within(setting.network.adjacency, labels)))
+    assert same(schedule(TAU_A).W, metropolis(setting.network.adjacency))
+
+
+@pytest.mark.parametrize(("clusters", "twin"), [(1, "sdfl"), (8, "pdfl")])
+def test_ends_of_ssdfl(clusters, twin):
+    setting = setting_on("barbell:size=4", clusters=clusters)
+    ours, other = METHODS["ssdfl"](setting), METHODS[twin](setting)
+    assert all(same(ours(t).W, other(t).W) for t in range(10))
+
+
+def test_pdfl_trains_alone():
+    assert same(METHODS["pdfl"](setting_on("ring:n=5"))(0).W, eye_array(5))
+
+
+@pytest.mark.parametrize(("probability", "twin"), [(1.0, "sdfl"), (0.0, None)])
+def test_limits_of_stc(probability, twin):
+    setting = setting_on("er:n=9,p=0.3", link_probability=probability)
+    expected = METHODS[twin](setting)(0).W if twin else eye_array(9)
+    assert all(same(METHODS["stc"](setting)(t).W, expected) for t in range(6))
+
+
+def test_stc_draws_each_link_with_its_probability():
+    setting = setting_on("complete:n=6", link_probability=0.3)
+    schedule = METHODS["stc"](setting)
+    up = np.mean([(schedule(t).W.toarray()[np.triu_indices(6, 1)] > 0) for t in range(400)], axis=0)
+    assert up == pytest.approx(np.full(15, 0.3), abs=0.1)
+
+
+def test_cstc_never_crosses_its_clusters_while_training():
+    setting = setting_on("ring:n=12", link_probability=1.0, seed=2)
+    schedule = METHODS["cstc"](setting)
+    intra = {tuple(np.argwhere(schedule(t).W.toarray() > 0).ravel()) for t in (0, 1, 2, 5)}
+    assert len(intra) == 1  # clusters are drawn once
+    assert same(schedule(TAU_A).W, metropolis(setting.network.adjacency))
+    seeds = [
+        METHODS["cstc"](setting_on("ring:n=12", link_probability=1.0, seed=s))(0).W.nnz for s in range(8)
+    ]
+    assert len(set(seeds)) > 1
+
+
+@pytest.mark.parametrize("rule", [lazy, fastest])
+def test_other_weights(rule):
+    setting = setting_on("barbell:size=3", weights=rule)
+    assert same(METHODS["sdfl"](setting)(0).W, rule(setting.network.adjacency))
+    check_mixing(METHODS["stc"](setting)(0).W, setting.network.adjacency)
+
+
+@pytest.mark.parametrize("change", [{"tau_a": 0}, {"tau_r": 0}, {"link_probability": 1.5}])
+def test_impossible_settings(change):
+    network = load_network("ring:n=4")
+    with pytest.raises(InputError, match=next(iter(change))):
+        Setting(network, (), **change)
+
+
+def test_find_method():
+    assert find_method("ssdfl") is METHODS["ssdfl"]
+    assert find_method("ssdfl.schedule.methods:pdfl") is METHODS["pdfl"]
+    with pytest.raises(InputError, match="method = sdffl: expected one of ssdfl, sdfl"):
+        find_method("sdffl")
+    with pytest.raises(InputError, match="a function of a Setting"):
+        find_method("ssdfl.schedule.methods:METHODS")
