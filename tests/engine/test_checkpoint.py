@@ -28,7 +28,7 @@ def test_models_can_be_rebuilt_without_the_library(job, tmp_path):
     *_, (_, state) = run(job)
     save_state(state, job, tmp_path / "c.safetensors")
     with safe_open(tmp_path / "c.safetensors", framework="pt") as file:
-        layout = json.loads(file.metadata()["layout"])
+        layout = json.loads(file.metadata()["ssdfl"])["layout"]
         assert sum(torch.Size(shape).numel() for shape in layout.values()) == file.get_tensor("X").shape[1]
 
 

@@ -1,4 +1,4 @@
-"""The contract: every engine computes what the reference does, for every method, optimizer mix and topology."""
+"""The contract: every engine computes what the reference does, for any method, optimizers and topology."""
 
 import dataclasses
 import math

@@ -17,8 +17,8 @@ from ssdfl.files import atomic_path
 def save_state(state: State, job: Job, path: Path) -> None:
     """Write a state; momentum and anchors only if someone is in the middle of a regime.
 
-    The file's metadata holds the name and shape of every model parameter, so that row i of ``X`` can be
-    turned back into device i's model without this library.
+    The file's metadata ``ssdfl`` is JSON with the name and shape of every model parameter, so that row i
+    of ``X`` can be turned back into device i's model without this library.
     """
     tensors = {
         "X": state.X,
@@ -28,13 +28,13 @@ def save_state(state: State, job: Job, path: Path) -> None:
     if state.trained.any():
         tensors |= {"V": state.V, "anchor": state.anchor}
     layout = {name: list(shape) for name, shape in job.task.layout.items()}
-    metadata = {
-        "cycle": str(state.cycle),
-        "transmissions": str(state.transmissions),
-        "layout": json.dumps(layout),
-    }
+    progress = {"cycle": state.cycle, "transmissions": state.transmissions, "layout": layout}
     with atomic_path(path) as temporary:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata)
+        save_file(
+            {name: tensor.contiguous() for name, tensor in tensors.items()},
+            temporary,
+            metadata={"ssdfl": json.dumps(progress)},  # one key: several would be stored in random order
+        )
 
 
 def load_state(path: Path, job: Job) -> State:
@@ -46,8 +46,8 @@ def load_state(path: Path, job: Job) -> State:
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-            metadata = file.metadata()
-    except (OSError, SafetensorError) as error:
+            progress = json.loads(file.metadata()["ssdfl"])
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             "checkpoint", str(path), "a whole file", f"({error}) Delete it to start this run anew."
         ) from error
@@ -57,11 +57,11 @@ def load_state(path: Path, job: Job) -> State:
         raise InputError(f"shape in {path}", tuple(X.shape), f"{expected}", "Delete it to start anew.")
     nothing = torch.zeros_like(X)
     return State(
-        cycle=int(metadata["cycle"]),
+        cycle=progress["cycle"],
         X=X,
         V=tensors.get("V", nothing),
         anchor=tensors.get("anchor", nothing),
         trained=tensors["trained"].numpy(),
         ready_s=tensors["ready_s"].numpy(),
-        transmissions=int(metadata["transmissions"]),
+        transmissions=progress["transmissions"],
     )

@@ -24,7 +24,7 @@ Options = dict[str, int | float | str | bool]
 class Section(BaseModel):
     """A table of the TOML file: unknown keys and wrong types are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class NetworkSection(Section):

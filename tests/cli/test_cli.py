@@ -1,0 +1,168 @@
+"""The command as a user types it, in a process of its own."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ssdfl
+
+TESTS = Path(__file__).parents[1]
+TINY = [
+    *("--set", "data.name=helpers:tiny_data"),
+    *("--set", "data.labels_per_device=2"),
+    *("--set", "network.spec=barbell:size=3"),
+    *("--set", "clusters.number=2"),
+    *("--set", "cycles=2"),
+]
+
+
+def command(*words, cwd, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "ssdfl", *map(str, words)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(TESTS), "COLUMNS": "120", **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_version_and_help(tmp_path):
+    assert command("--version", cwd=tmp_path).stdout.strip() == f"ssdfl {ssdfl.__version__}"
+    for words, expected in (
+        (["--help"], "Compare methods"),
+        (["run", "--help"], "--resume"),
+        (["graph", "--help"], "sites:sites=,size="),
+        (["data", "--help"], "fetch"),
+    ):
+        done = command(*words, cwd=tmp_path)
+        assert done.returncode == 0
+        assert expected in done.stdout
+
+
+def test_run_prints_a_table_and_says_where_files_are(tmp_path):
+    done = command("run", *TINY, "--seeds", 1, "--methods", "ssdfl,sdfl", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for text in ("ssdfl", "sdfl", "accuracy", "Best final accuracy", "runs/demo/report.html"):
+        assert text in done.stdout
+    assert (tmp_path / "runs" / "demo" / "report.html").exists()
+
+
+def test_run_json_is_json_and_repeats(tmp_path):
+    results = []
+    for _ in range(2):
+        done = command("run", *TINY, "--seeds", 2, "--methods", "cstc", "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        results.append(json.loads(done.stdout))
+    assert results[0]["methods"] == results[1]["methods"]
+    assert [Path(result["folder"]).name for result in results] == ["demo", "demo-2"]
+    assert results[0]["experiment"]["seeds"] == [0, 1]
+
+
+def test_run_file_engine_out_and_resume(tmp_path):
+    (tmp_path / "mine.toml").write_text('name = "mine"\nmethods = ["pdfl"]\nseeds = [4]\n')
+    words = ["run", "mine.toml", *TINY, "--engine", "reference", "--out", "there", "--json"]
+    first = command(*words, cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    refused = command(*words, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "--resume" in refused.stderr
+    again = command(*words, "--resume", cwd=tmp_path)
+    assert json.loads(again.stdout)["methods"] == json.loads(first.stdout)["methods"]
+    assert json.loads(first.stdout)["experiment"]["engine"]["name"] == "reference"
+
+
+def test_own_method_and_model_from_the_working_folder(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from torch import nn\n"
+        "def never_mix(setting):\n"
+        "    from ssdfl.schedule import METHODS\n"
+        "    return METHODS['pdfl'](setting)\n"
+        "def model(shape, classes):\n"
+        "    return nn.Sequential(nn.Flatten(), nn.Linear(16, classes))\n"
+    )
+    words = [*TINY, "--methods", "mine:never_mix", "--set", "model.name=mine:model", "--seeds", 1, "--json"]
+    done = command("run", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["methods"][0]["method"] == "mine:never_mix"
+
+
+def test_graph_prints_facts_draws_and_converts(tmp_path):
+    done = command("graph", "er:n=12,p=0.0,seed=0", "--clusters", 3, "--save", "net.graphml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "11 to make it connected" in done.stdout
+    assert (tmp_path / "er-n12-p0.0-seed0.png").read_bytes().startswith(b"\x89PNG")
+    again = command("graph", "net.graphml", "--json", cwd=tmp_path)
+    facts = json.loads(again.stdout)
+    assert (facts["devices"], facts["links"], len(facts["added_links"])) == (12, 11, 11)
+    assert not (tmp_path / "net.png").exists()
+
+
+def test_data_list(tmp_path):
+    rows = json.loads(command("data", "list", "--json", cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path)).stdout)
+    assert [row["name"] for row in rows] == ["digits", "fmnist", "cifar10"]
+    assert rows[0]["found"] == "built in"
+    assert "ssdfl data fetch cifar10" in command("data", "list", cwd=tmp_path).stdout
+
+
+DISCONNECTED = "source,target\na,b\nc,d\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "named", "remedy"),
+    [
+        (["run", "--set", "training.lerning_rate=1"], "training.lerning_rate", "learning_rate"),
+        (["run", "--set", "network.spec=er:n=30,p=1.5"], "p = 1.5", "[0, 1]"),
+        (["run", "--set", "network.spec=er:n=0,p=0.5"], "n = 0", "at least 1"),
+        (["run", "--set", "network.spec=net.csv"], "connected parts = 2", "Add a link between"),
+        (["run", "--methods", "ssdfl,magic"], "magic", "sdfl"),
+        (["run", "--seeds", "0"], "--seeds = 0", "at least 1"),
+        (["run", "nowhere.toml"], "nowhere.toml", "TOML"),
+        (["run", "--data", "nowhere", "--set", "data.name=fmnist"], "nowhere", "--data"),
+        (["run", "--data", ".", "--set", "data.name=fmnist"], "train-images", "ssdfl data fetch"),
+        (["graph", "net.csv"], "connected parts = 2", "Add a link between"),
+        (["graph", "er:n=30,p=1.5"], "p = 1.5", "[0, 1]"),
+        (["graph", "ring:n=5", "--mixing", "magic"], "magic", "metropolis"),
+        (["graph", "ring:n=5", "--picture", "a.doc"], "a.doc", ".png"),
+        (["graph", "ring:n=5", "--clusters", "9"], "9", "[1, 5]"),
+        (["data", "fetch", "mnist"], "mnist", "fmnist"),
+    ],
+)
+def test_bad_input_gives_one_line_and_exit_code_2(tmp_path, words, named, remedy):
+    (tmp_path / "net.csv").write_text(DISCONNECTED)
+    for part in ("train", "t10k"):
+        for kind in ("images-idx3", "labels-idx1"):
+            whole = gzip.compress(b"\0\0\x08\x01\0\0\x10\0" + bytes(4096))
+            (tmp_path / f"{part}-{kind}-ubyte.gz").write_bytes(whole[:-8])
+    done = command(*words, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    line = done.stderr.strip().splitlines()[-1]
+    assert line.startswith("ssdfl: ")
+    assert named in line
+    assert remedy in line
+    assert not (tmp_path / "runs").exists()
+
+
+def test_interrupted_runs_say_how_to_go_on(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from ssdfl.schedule import METHODS\n"
+        "def stop(setting):\n"
+        "    plain = METHODS['sdfl'](setting)\n"
+        "    def schedule(t):\n"
+        "        if t == 13: raise KeyboardInterrupt\n"
+        "        return plain(t)\n"
+        "    return schedule\n"
+    )
+    words = [*TINY, "--set", "cycles=5", "--methods", "sdfl,mine:stop", "--seeds", 1, "--out", "there"]
+    done = command("run", *words, cwd=tmp_path)
+    assert done.returncode == 130
+    assert "--resume --out there" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "there" / "seed-0" / "sdfl" / "metrics.parquet").exists()

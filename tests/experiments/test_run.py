@@ -1,0 +1,222 @@
+"""Runs into folders: determinism, resumption, and what is left when something goes wrong."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as parquet
+import pytest
+from safetensors import safe_open
+
+import ssdfl.experiments.run as module
+from ssdfl.engine import Record
+from ssdfl.errors import InputError
+from ssdfl.experiments import RunFolder, iterate_experiment, load_experiment, run_experiment
+from ssdfl.experiments.store import RECORD_SCHEMA, newest_folder, next_free_folder
+
+SMALL = (
+    "data.name=helpers:tiny_data",
+    "data.labels_per_device=2",
+    "network.spec=barbell:size=3",
+    "clusters.number=2",
+    "model.name=logreg",
+    "cycles=4",
+    "methods=['ssdfl', 'stc']",
+)
+
+
+def small(*changes):
+    return load_experiment(None, [*SMALL, *changes])
+
+
+def contents(folder):
+    """Every file that a run leaves, as bytes."""
+    return {
+        path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+
+
+def test_the_schema_is_the_record():
+    assert RECORD_SCHEMA.names == [field.name for field in dataclasses.fields(Record)]
+
+
+def test_a_run_leaves_a_whole_folder(tmp_path):
+    experiment = small("name=mine")
+    folder = run_experiment(experiment, tmp_path / "run")
+    assert folder.experiment() == experiment
+    names = {str(path) for path in contents(tmp_path / "run")}
+    assert names == {
+        "experiment.toml",
+        "metrics.parquet",
+        *(f"seed-{s}/{name}.json" for s in (0, 1) for name in ("network", "plan", "devices")),
+        *(f"seed-{s}/{m}/metrics.parquet" for s in (0, 1) for m in ("ssdfl", "stc")),
+        *(f"seed-{s}/{m}/checkpoint.safetensors" for s in (0, 1) for m in ("ssdfl", "stc")),
+    }
+    table = parquet.read_table(tmp_path / "run" / "metrics.parquet")
+    assert table.num_rows == 2 * 2 * 4
+    assert set(table.column("method").to_pylist()) == {"ssdfl", "stc"}
+    devices = json.loads((tmp_path / "run" / "seed-0" / "devices.json").read_text())
+    assert all(sum(count > 0 for count in device["labels"]) == 2 for device in devices)
+
+
+def test_the_same_experiment_gives_the_same_bytes(tmp_path):
+    for name in ("a", "b"):
+        run_experiment(small(), tmp_path / name)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_seeds_differ(tmp_path):
+    folder = run_experiment(small(), tmp_path / "run")
+    assert folder.read_rows(0, "ssdfl") != folder.read_rows(1, "ssdfl")
+
+
+def test_a_seedless_spec_is_drawn_anew_for_every_seed(tmp_path):
+    run_experiment(small("network.spec=er:n=8,p=0.3", "methods=['sdfl']", "cycles=1"), tmp_path / "a")
+    run_experiment(small("network.spec=er:n=8,p=0.3,seed=5", "methods=['sdfl']", "cycles=1"), tmp_path / "b")
+    networks = {
+        (name, seed): (tmp_path / name / f"seed-{seed}" / "network.json").read_text()
+        for name in "ab"
+        for seed in (0, 1)
+    }
+    assert networks["a", 0] != networks["a", 1]
+    assert networks["b", 0] == networks["b", 1]
+
+
+@pytest.mark.parametrize("stop_after", range(1, 16, 3))
+@pytest.mark.parametrize("save_interval_s", [0.0, 1e9])
+def test_stopped_anywhere_and_resumed(tmp_path, monkeypatch, stop_after, save_interval_s):
+    monkeypatch.setattr(module, "SAVE_INTERVAL_S", save_interval_s)
+    experiment = small("faults.link_loss=0.2", "faults.device_loss=0.2")
+    run_experiment(experiment, tmp_path / "whole")
+    steps = iterate_experiment(experiment, tmp_path / "broken")
+    for _ in range(stop_after):
+        next(steps)
+    steps.close()
+    run_experiment(experiment, tmp_path / "broken", resume=True)
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+def test_killed_and_resumed(tmp_path):
+    """kill -9 in the middle of a method; the resumed run equals one that was left alone."""
+    settings = ["methods=['ssdfl', 'pdfl']", "seeds=[0]", "cycles=400", "evaluate.every=10"]
+    options = [word for setting in (*SMALL, *settings) for word in ("--set", setting)]
+    command = [sys.executable, "-m", "ssdfl", "run", *options, "--out", str(tmp_path / "broken")]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    checkpoint = tmp_path / "broken" / "seed-0" / "ssdfl" / "checkpoint.safetensors"
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        deadline = time.monotonic() + 120
+        while not checkpoint.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    with safe_open(checkpoint, framework="np") as file:
+        assert 0 < json.loads(file.metadata()["ssdfl"])["cycle"] < 400
+    subprocess.run([*command, "--resume"], env=environment, check=True, capture_output=True)
+    run_experiment(small(*settings), tmp_path / "whole")
+    for name in ("seed-0/ssdfl/metrics.parquet", "seed-0/pdfl/metrics.parquet", "metrics.parquet"):
+        assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_resumption_counts_what_is_done(tmp_path):
+    run_experiment(small(), tmp_path / "run")
+    advances = list(iterate_experiment(small(), tmp_path / "run", resume=True))
+    assert len(advances) == 16
+    assert all(advance.record is None for advance in advances)
+
+
+def test_methods_and_seeds_may_be_added(tmp_path):
+    run_experiment(small("seeds=[0]"), tmp_path / "run")
+    before = (tmp_path / "run" / "seed-0" / "ssdfl" / "metrics.parquet").stat().st_mtime_ns
+    folder = run_experiment(small("methods=['ssdfl', 'pdfl']"), tmp_path / "run", resume=True)
+    assert {(row["method"], row["seed"]) for row in folder.all_rows()} == {
+        (method, seed) for method in ("ssdfl", "pdfl") for seed in (0, 1)
+    }
+    assert (tmp_path / "run" / "seed-0" / "ssdfl" / "metrics.parquet").stat().st_mtime_ns == before
+
+
+def test_results_are_neither_overwritten_nor_mixed(tmp_path):
+    run_experiment(small(), tmp_path / "run")
+    before = contents(tmp_path / "run")
+    with pytest.raises(InputError, match="Add --resume"):
+        run_experiment(small(), tmp_path / "run")
+    with pytest.raises(
+        InputError, match=r"training.learning_rate = 0.01: expected 0.05 as in the run to resume"
+    ):
+        run_experiment(small("training.learning_rate=0.01"), tmp_path / "run", resume=True)
+    assert contents(tmp_path / "run") == before
+
+
+def test_divergence_keeps_what_was_computed(tmp_path):
+    changes = ("model.name=mlp", "training.learning_rate=1e30", "cycles=40")
+    with pytest.raises(InputError, match="diverged at step"):
+        run_experiment(small(*changes), tmp_path / "run")
+    assert (tmp_path / "run" / "experiment.toml").exists()
+    assert not list((tmp_path / "run").rglob("*.tmp*"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("clusters.number=7", "clusters.number = 7: expected a number in \\[1, 6\\]"),
+        ("data.labels_per_device=5", "data.labels_per_device = 5"),
+        ("data.samples_per_device=1000", "data.samples_per_device = 1000: expected at most"),
+        ("optimizers.devices=['sgd']", "optimizers.devices = 1: expected 6"),
+        ("optimizers.rho=[2.0]", "rho = 2.0"),
+        ("methods=['ssdffl']", "method = ssdffl"),
+        ("model.name=nothing", "model.name = nothing"),
+        ("network.spec=nowhere.csv", "network file = nowhere.csv"),
+        ("data.name=mnist", "data.name = mnist"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_written(tmp_path, setting, message):
+    with pytest.raises(InputError, match=message):
+        run_experiment(small("optimizers.kind=momentum", setting), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_given_optimizers_and_fewer_samples(tmp_path):
+    devices = ["sgd", "momentum:0.5", "proximal:0.01"] * 2
+    run_experiment(small(f"optimizers.devices={devices}", "data.samples_per_device=10"), tmp_path / "run")
+    facts = json.loads((tmp_path / "run" / "seed-1" / "devices.json").read_text())
+    assert [device["optimizer"] for device in facts] == devices
+    assert all(device["samples"] == sum(device["labels"]) == 10 for device in facts)
+
+
+@pytest.mark.parametrize("partition", ["labels", "dirichlet", "iid"])
+def test_partitions(tmp_path, partition):
+    folder = run_experiment(small(f"data.partition={partition}", "cycles=1"), tmp_path / "run")
+    assert len(folder.all_rows()) == 4
+
+
+def test_reference_engine_agrees(tmp_path):
+    rows = {
+        engine: run_experiment(small(f"engine.name={engine}"), tmp_path / engine).all_rows()
+        for engine in ("local", "reference")
+    }
+    for fast, slow in zip(rows["local"], rows["reference"], strict=True):
+        assert fast["loss"] == pytest.approx(slow["loss"], abs=1e-4)
+        assert fast["sent_bytes"] == slow["sent_bytes"]
+
+
+def test_damaged_metrics_and_folders(tmp_path):
+    folder = run_experiment(small(), tmp_path / "run")
+    (tmp_path / "run" / "seed-0" / "ssdfl" / "metrics.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match="expected a whole file"):
+        folder.all_rows()
+    with pytest.raises(InputError, match="a folder that ssdfl run made"):
+        RunFolder(tmp_path / "nowhere").experiment()
+
+
+def test_names_of_folders(tmp_path):
+    assert next_free_folder("a", tmp_path) == newest_folder("a", tmp_path) == tmp_path / "a"
+    for name in ("a", "a-2"):
+        (tmp_path / name).mkdir()
+    assert next_free_folder("a", tmp_path) == tmp_path / "a-3"
+    assert newest_folder("a", tmp_path) == tmp_path / "a-2"
