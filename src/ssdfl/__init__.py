@@ -1,8 +1,9 @@
 """Serverless semi-decentralized federated learning: plan, simulate and compare.
 
->>> import ssdfl
->>> ssdfl.load_network("sites:sites=4,size=5").num_devices
-20
+Examples:
+    >>> import ssdfl
+    >>> ssdfl.load_network("sites:sites=4,size=5").num_devices
+    20
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ from types import ModuleType
 class InputError(ValueError):
     """A value that cannot be used: what it is, what was expected, what to do about it.
 
-    >>> print(InputError("p", 1.5, "a probability in [0, 1]", "Choose p=0.1 for a sparse network."))
-    p = 1.5: expected a probability in [0, 1]. Choose p=0.1 for a sparse network.
+    Examples:
+        >>> print(InputError("p", 1.5, "a probability in [0, 1]", "Choose p=0.1 for a sparse network."))
+        p = 1.5: expected a probability in [0, 1]. Choose p=0.1 for a sparse network.
     """
 
     def __init__(self, what: str, got: object, expected: str, remedy: str) -> None:
@@ -39,7 +40,8 @@ def require(module: str, extra: str) -> ModuleType:
 def check_range(what: str, value: float, low: float, high: float = float("inf"), remedy: str = "") -> None:
     """Refuse a number outside ``[low, high]``, NaN included.
 
-    >>> check_range("p", 0.5, 0, 1)
+    Examples:
+        >>> check_range("p", 0.5, 0, 1)
     """
     if not low <= value <= high:
         bounds = (
@@ -54,8 +56,9 @@ def import_object(path: str, what: str) -> object:
     Raises:
         InputError: the module or the name in it cannot be found.
 
-    >>> import_object("math:pi", "constant")
-    3.141592653589793
+    Examples:
+        >>> import_object("math:pi", "constant")
+        3.141592653589793
     """
     module_name, _, attribute = path.partition(":")
     try:

@@ -12,9 +12,10 @@ def generator(seed: int, stream: str, *indices: int) -> np.random.Generator:
 
     Streams keep uses apart: drawing more batches never changes which links fail.
 
-    >>> generator(0, "links", 7).random() == generator(0, "links", 7).random()
-    True
-    >>> generator(0, "links", 7).random() == generator(0, "batches", 7).random()
-    False
+    Examples:
+        >>> generator(0, "links", 7).random() == generator(0, "links", 7).random()
+        True
+        >>> generator(0, "links", 7).random() == generator(0, "batches", 7).random()
+        False
     """
     return np.random.Generator(np.random.PCG64([seed, zlib.crc32(stream.encode()), *indices]))

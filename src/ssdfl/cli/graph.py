@@ -62,8 +62,9 @@ def graph(
 def _file_name(spec: str) -> str:
     """A file name that tells which network it is.
 
-    >>> _file_name("er:n=30,p=0.1")
-    'er-n30-p0.1'
+    Examples:
+        >>> _file_name("er:n=30,p=0.1")
+        'er-n30-p0.1'
     """
     if ":" not in spec:
         return Path(spec).stem

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -155,7 +156,8 @@ def _present(folder: RunFolder, experiment: Experiment, as_json: bool) -> None:
         typer.echo(json.dumps(result, indent=1))
         return
     console = Console()
-    table = Table(title=f"{experiment.name}: {experiment.cycles} cycles, {len(experiment.seeds)} seeds")
+    title = f"{experiment.name}: {experiment.cycles} cycles, {len(experiment.seeds)} seeds"
+    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False)
     for place, text in enumerate(headers(target)):
         table.add_column(text, justify="right" if place else "left")
     for summary in summaries:

@@ -18,9 +18,10 @@ def spectral_bisection(network: Network, num_clusters: int, weights: Weights = m
 
     Clusters stay connected. Deterministic: ties go to the cluster with the lowest device.
 
-    >>> from ssdfl.graph import load_network
-    >>> spectral_bisection(load_network("barbell:size=3"), 2)
-    ((0, 1, 2), (3, 4, 5))
+    Examples:
+        >>> from ssdfl.graph import load_network
+        >>> spectral_bisection(load_network("barbell:size=3"), 2)
+        ((0, 1, 2), (3, 4, 5))
     """
     check_range(
         "clusters.number",
@@ -79,9 +80,10 @@ def _prefix_conductance(W: MixingMatrix, order: IntArray) -> FloatArray:
 def random_clusters(network: Network, rng: np.random.Generator) -> Clusters:
     """A random number of random connected clusters, each grown from a random device.
 
-    >>> from ssdfl.graph import load_network
-    >>> sum(len(c) for c in random_clusters(load_network("ring:n=9"), np.random.default_rng(0)))
-    9
+    Examples:
+        >>> from ssdfl.graph import load_network
+        >>> sum(len(c) for c in random_clusters(load_network("ring:n=9"), np.random.default_rng(0)))
+        9
     """
     n = network.num_devices
     seeds = rng.permutation(n)[: int(rng.integers(1, n + 1))]
@@ -98,8 +100,9 @@ def random_clusters(network: Network, rng: np.random.Generator) -> Clusters:
 def labels_of(clusters: Clusters, num_devices: int) -> IntArray:
     """(N,) the number of the cluster that each device is in.
 
-    >>> labels_of(((0, 2), (1,)), 3).tolist()
-    [0, 1, 0]
+    Examples:
+        >>> labels_of(((0, 2), (1,)), 3).tolist()
+        [0, 1, 0]
     """
     labels = np.full(num_devices, -1, dtype=np.int64)
     for number, cluster in enumerate(clusters):
@@ -110,7 +113,8 @@ def labels_of(clusters: Clusters, num_devices: int) -> IntArray:
 def clusters_of(labels: IntArray) -> Clusters:
     """The clusters of equal labels, ordered by their lowest device.
 
-    >>> clusters_of(np.array([7, 3, 7]))
-    ((0, 2), (1,))
+    Examples:
+        >>> clusters_of(np.array([7, 3, 7]))
+        ((0, 2), (1,))
     """
     return tuple(sorted(tuple(np.flatnonzero(labels == label).tolist()) for label in np.unique(labels)))

@@ -51,9 +51,10 @@ class Plan:
 def plan_clusters(network: Network, num_clusters: int, weights: Weights = metropolis) -> Plan:
     """A plan with a given number of clusters, by recursive spectral bisection.
 
-    >>> from ssdfl.graph import load_network
-    >>> plan_clusters(load_network("barbell:size=2"), 2).clusters
-    ((0, 1), (2, 3))
+    Examples:
+        >>> from ssdfl.graph import load_network
+        >>> plan_clusters(load_network("barbell:size=2"), 2).clusters
+        ((0, 1), (2, 3))
     """
     return Plan(spectral_bisection(network, num_clusters, weights), partition="bisection")
 

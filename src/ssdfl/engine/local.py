@@ -72,9 +72,10 @@ class LocalEngine:
 def mix(W: MixingMatrix, X: Tensor) -> Tensor:
     """``W X``, by a sparse product where few devices are linked.
 
-    >>> from ssdfl.graph import averaging
-    >>> mix(averaging(2), torch.tensor([[0.0], [4.0]])).tolist()
-    [[2.0], [2.0]]
+    Examples:
+        >>> from ssdfl.graph import averaging
+        >>> mix(averaging(2), torch.tensor([[0.0], [4.0]])).tolist()
+        [[2.0], [2.0]]
     """
     N = W.shape[0]
     if W.nnz > DENSE_SHARE * N * N:

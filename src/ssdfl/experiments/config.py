@@ -136,8 +136,9 @@ def make_experiment(values: dict[str, Any]) -> Experiment:
     Raises:
         InputError: the path of the first bad key, its value, and what was expected.
 
-    >>> make_experiment({"training": {"learning_rate": 0.1}}).training.learning_rate
-    0.1
+    Examples:
+        >>> make_experiment({"training": {"learning_rate": 0.1}}).training.learning_rate
+        0.1
     """
     try:
         return Experiment.model_validate(values)
@@ -209,8 +210,9 @@ def _lay_over(values: dict[str, Any], setting: str) -> None:
 def to_toml(experiment: Experiment) -> str:
     """The TOML file of an experiment, with every value written out.
 
-    >>> make_experiment(tomllib.loads(to_toml(Experiment()))) == Experiment()
-    True
+    Examples:
+        >>> make_experiment(tomllib.loads(to_toml(Experiment()))) == Experiment()
+        True
     """
     return tomli_w.dumps(experiment.model_dump(mode="json"))
 

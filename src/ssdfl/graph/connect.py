@@ -16,10 +16,11 @@ def missing_links(graph: nx.Graph, seed: int) -> list[Link]:
     Where devices have places (attribute ``pos``) a component is joined by its closest pair, elsewhere by
     a random one.
 
-    >>> missing_links(nx.path_graph(3), seed=0)
-    []
-    >>> len(missing_links(nx.empty_graph(4), seed=0))
-    3
+    Examples:
+        >>> missing_links(nx.path_graph(3), seed=0)
+        []
+        >>> len(missing_links(nx.empty_graph(4), seed=0))
+        3
     """
     components = sorted(sorted(component) for component in nx.connected_components(graph))
     if not components:

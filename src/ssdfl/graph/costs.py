@@ -70,9 +70,10 @@ class Clock:
 def transmissions(W: MixingMatrix) -> int:
     """How many directed messages one mixing takes where every weight has a link.
 
-    >>> from ssdfl.graph import load_network, metropolis
-    >>> transmissions(metropolis(load_network("ring:n=5").adjacency))
-    10
+    Examples:
+        >>> from ssdfl.graph import load_network, metropolis
+        >>> transmissions(metropolis(load_network("ring:n=5").adjacency))
+        10
     """
     return len(_off_diagonal(W)[0])
 

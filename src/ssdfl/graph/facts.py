@@ -19,9 +19,10 @@ def describe(network: Network, mixing: str = "metropolis") -> dict[str, Any]:
 
     The diameter is left out (None) above 3,000 devices, where it takes long.
 
-    >>> facts = describe(__import__("ssdfl").load_network("ring:n=4"))
-    >>> facts["links"], facts["diameter_hops"], round(facts["lambda_2"], 4)
-    (4, 2, 0.3333)
+    Examples:
+        >>> facts = describe(__import__("ssdfl").load_network("ring:n=4"))
+        >>> facts["links"], facts["diameter_hops"], round(facts["lambda_2"], 4)
+        (4, 2, 0.3333)
     """
     degree = np.bincount(network.links.ravel(), minlength=network.num_devices)
     ends = spectrum(MIXINGS[mixing](network.adjacency))

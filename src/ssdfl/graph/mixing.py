@@ -27,8 +27,9 @@ def metropolis(adjacency: csr_array) -> MixingMatrix:
     The paper's choice in its experiments. Not always positive definite: two linked devices have
     eigenvalues 1 and 0.
 
-    >>> metropolis(csr_array([[0, 1], [1, 0]])).toarray().tolist()
-    [[0.5, 0.5], [0.5, 0.5]]
+    Examples:
+        >>> metropolis(csr_array([[0, 1], [1, 0]])).toarray().tolist()
+        [[0.5, 0.5], [0.5, 0.5]]
     """
     i, j, _ = _upper(adjacency)
     degree = np.bincount(np.concatenate([i, j]), minlength=adjacency.shape[0])
@@ -38,8 +39,9 @@ def metropolis(adjacency: csr_array) -> MixingMatrix:
 def lazy(adjacency: csr_array) -> MixingMatrix:
     """``(I + A) / 2`` of the Metropolis matrix: slower, but always satisfies Assumption 3, ``A ≻ 0``.
 
-    >>> lazy(csr_array([[0, 1], [1, 0]])).toarray().tolist()
-    [[0.75, 0.25], [0.25, 0.75]]
+    Examples:
+        >>> lazy(csr_array([[0, 1], [1, 0]])).toarray().tolist()
+        [[0.75, 0.25], [0.25, 0.75]]
     """
     return csr_array((eye_array(adjacency.shape[0]) + metropolis(adjacency)) / 2)
 
@@ -87,8 +89,9 @@ def averaging(num_devices: int) -> MixingMatrix:
 def links_within(adjacency: csr_array, labels: IntArray) -> csr_array:
     """The links whose two devices carry the same label: what is left inside clusters.
 
-    >>> links_within(csr_array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]), np.array([0, 0, 1])).toarray().tolist()
-    [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    Examples:
+        >>> links_within(csr_array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]), np.array([0, 0, 1])).toarray().tolist()
+        [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
     """
     links = adjacency.tocoo()
     inside = labels[links.row] == labels[links.col]
@@ -101,9 +104,10 @@ def without_links(W: MixingMatrix, gone: Callable[[IntArray, IntArray], BoolArra
     What is left stays symmetric and doubly stochastic. ``gone(i, j)`` gets the links of W as two arrays
     with ``i < j`` in order and says which of them are lost.
 
-    >>> half = metropolis(csr_array([[0, 1], [1, 0]]))
-    >>> without_links(half, lambda i, j: np.array([True])).toarray().tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
+    Examples:
+        >>> half = metropolis(csr_array([[0, 1], [1, 0]]))
+        >>> without_links(half, lambda i, j: np.array([True])).toarray().tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
     """
     i, j, weight = _upper(W)
     kept = ~gone(i, j)
@@ -133,7 +137,8 @@ def check_mixing(W: MixingMatrix, adjacency: csr_array | None = None, tolerance:
     Raises:
         InputError: which property fails, and where.
 
-    >>> check_mixing(metropolis(csr_array([[0, 1], [1, 0]])))
+    Examples:
+        >>> check_mixing(metropolis(csr_array([[0, 1], [1, 0]])))
     """
     remedy = "Use metropolis, lazy or fastest, or mend your own weights."
     if W.shape[0] != W.shape[1]:

@@ -123,8 +123,9 @@ def make_network(
 
     Self-loops are dropped: a device always keeps a share of its own parameters.
 
-    >>> make_network(3, [(1, 0), (1, 2)]).links.tolist()
-    [[0, 1], [1, 2]]
+    Examples:
+        >>> make_network(3, [(1, 0), (1, 2)]).links.tolist()
+        [[0, 1], [1, 2]]
     """
     pairs = np.sort(np.asarray(links, dtype=np.int64).reshape(-1, 2), axis=1)
     latency = np.broadcast_to(np.asarray(latency_s, dtype=float), len(pairs))
@@ -155,8 +156,9 @@ def from_networkx(graph: nx.Graph, title: str = "network") -> Network:
     Reads the edge attributes ``latency_s``, ``bandwidth_Bps`` and ``added`` and the node attributes
     ``compute_s``, ``name``, and ``x, y`` or ``pos``; what is missing gets the default cost.
 
-    >>> from_networkx(nx.path_graph(3)).num_links
-    2
+    Examples:
+        >>> from_networkx(nx.path_graph(3)).num_links
+        2
     """
     if graph.is_directed():
         graph = graph.to_undirected()

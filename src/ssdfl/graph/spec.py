@@ -27,10 +27,11 @@ def load_network(spec: str, default_seed: int = 0) -> Network:
     Raises:
         InputError: unknown kind or key, a value that cannot be used, an unreadable or disconnected file.
 
-    >>> load_network("ring:n=5").num_links
-    5
-    >>> load_network("er:n=30,p=0.1,seed=0").title
-    'er:n=30,p=0.1,seed=0'
+    Examples:
+        >>> load_network("ring:n=5").num_links
+        5
+        >>> load_network("er:n=30,p=0.1,seed=0").title
+        'er:n=30,p=0.1,seed=0'
     """
     kind, _, text = spec.partition(":")
     if kind not in TOPOLOGIES:

@@ -43,9 +43,10 @@ class Spectrum:
 def spectrum(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> Spectrum:
     """λ₂, λ_N and the Fiedler vector of a mixing matrix: dense up to a number of devices, Lanczos above.
 
-    >>> from ssdfl.graph import load_network, metropolis
-    >>> round(spectrum(metropolis(load_network("complete:n=5").adjacency)).lambda_2, 6)
-    0.0
+    Examples:
+        >>> from ssdfl.graph import load_network, metropolis
+        >>> round(spectrum(metropolis(load_network("complete:n=5").adjacency)).lambda_2, 6)
+        0.0
     """
     n = W.shape[0]
     if n == 1:

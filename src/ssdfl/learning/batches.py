@@ -20,9 +20,10 @@ def draw_batches(seed: int, t: int, devices: range, shape: tuple[int, int], shar
     Returns:
         (len(devices), local steps, batch size).
 
-    >>> everyone = draw_batches(seed=0, t=4, devices=range(3), shape=(1, 2), shard_size=50)
-    >>> bool((draw_batches(0, 4, range(2, 3), (1, 2), 50)[0] == everyone[2]).all())
-    True
+    Examples:
+        >>> everyone = draw_batches(seed=0, t=4, devices=range(3), shape=(1, 2), shard_size=50)
+        >>> bool((draw_batches(0, 4, range(2, 3), (1, 2), 50)[0] == everyone[2]).all())
+        True
     """
     rng = generator(seed, "batches", t)
     assert isinstance(rng.bit_generator, np.random.PCG64)

@@ -54,8 +54,9 @@ def load_dataset(name: str, folder: Path | None = None, progress: Progress | Non
     Raises:
         InputError: an unknown name, a damaged file, or data that is neither on disk nor downloadable.
 
-    >>> load_dataset("digits").image_shape
-    (1, 8, 8)
+    Examples:
+        >>> load_dataset("digits").image_shape
+        (1, 8, 8)
     """
     if ":" in name:
         return _own(name)

@@ -38,8 +38,9 @@ class LocalOptimizer:
 def parse_optimizer(text: str) -> LocalOptimizer:
     """An optimizer from ``sgd``, ``momentum:0.9`` or ``proximal:0.001``.
 
-    >>> parse_optimizer("momentum:0.9")
-    LocalOptimizer(rho=0.9, mu=0.0)
+    Examples:
+        >>> parse_optimizer("momentum:0.9")
+        LocalOptimizer(rho=0.9, mu=0.0)
     """
     kind, _, value = text.partition(":")
     try:
@@ -68,8 +69,9 @@ def draw_optimizers(
 
     ρ and μ are drawn uniformly from ``rhos`` and ``mus``, by default the paper's values.
 
-    >>> {o.kind for o in draw_optimizers("mixed", 30, np.random.default_rng(0))} == set(KINDS[1:])
-    True
+    Examples:
+        >>> {o.kind for o in draw_optimizers("mixed", 30, np.random.default_rng(0))} == set(KINDS[1:])
+        True
     """
     kinds = rng.choice(KINDS[1:], size=num_devices) if kind == "mixed" else [kind] * num_devices
     drawn = [(float(rng.choice(rhos)), float(rng.choice(mus))) for _ in range(num_devices)]

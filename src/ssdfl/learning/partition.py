@@ -18,9 +18,10 @@ def by_labels(
     Returns:
         (N, m) sample indices.
 
-    >>> y = np.array([0, 0, 1, 1, 2, 2])
-    >>> y[by_labels(y, 3, 1, np.random.default_rng(0))].tolist()
-    [[2, 2], [0, 0], [1, 1]]
+    Examples:
+        >>> y = np.array([0, 0, 1, 1, 2, 2])
+        >>> y[by_labels(y, 3, 1, np.random.default_rng(0))].tolist()
+        [[2, 2], [0, 0], [1, 1]]
     """
     classes = int(labels.max()) + 1
     check_range("data.labels_per_device", labels_per_device, 1, classes, f"There are {classes} labels.")
@@ -82,8 +83,9 @@ def _allot(proportions: FloatArray, size: int, left: IntArray) -> IntArray:
 def iid(labels: IntArray, num_devices: int, rng: np.random.Generator) -> IntArray:
     """Shuffle and deal: every device holds a random sample of everything.
 
-    >>> iid(np.zeros(7, dtype=int), 3, np.random.default_rng(0)).shape
-    (3, 2)
+    Examples:
+        >>> iid(np.zeros(7, dtype=int), 3, np.random.default_rng(0)).shape
+        (3, 2)
     """
     size = len(labels) // num_devices
     _check_enough(size, len(labels), num_devices)

@@ -74,8 +74,9 @@ def _summarise_method(method: str, runs: Sequence[Sequence[Row]], target: float)
 def first_at(run: Sequence[Row], target: float) -> Row | None:
     """The first record whose accuracy is at least the target.
 
-    >>> first_at([{"cycle": 1, "accuracy": 0.4}, {"cycle": 2, "accuracy": 0.6}], 0.5)
-    {'cycle': 2, 'accuracy': 0.6}
+    Examples:
+        >>> first_at([{"cycle": 1, "accuracy": 0.4}, {"cycle": 2, "accuracy": 0.6}], 0.5)
+        {'cycle': 2, 'accuracy': 0.6}
     """
     return next((row for row in run if row["accuracy"] >= target), None)
 

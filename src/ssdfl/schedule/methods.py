@@ -129,8 +129,9 @@ METHODS: dict[str, Method] = {
 def find_method(name: str) -> Method:
     """A method by its name, or a user's own by ``package.module:function``.
 
-    >>> find_method("pdfl").__name__
-    'pdfl'
+    Examples:
+        >>> find_method("pdfl").__name__
+        'pdfl'
     """
     if name in METHODS:
         return METHODS[name]

@@ -39,10 +39,11 @@ def always(W: MixingMatrix) -> Mixer:
 def alternate(tau_a: int, tau_r: int, intra: Mixer, inter: Mixer) -> Schedule:
     """A global cycle of the paper: ``tau_a`` training steps mixed by ``intra``, then ``tau_r`` by ``inter``.
 
-    >>> from ssdfl.graph import averaging
-    >>> schedule = alternate(2, 1, always(averaging(3)), always(averaging(3)))
-    >>> [bool(schedule(t).train.all()) for t in range(6)]
-    [True, True, False, True, True, False]
+    Examples:
+        >>> from ssdfl.graph import averaging
+        >>> schedule = alternate(2, 1, always(averaging(3)), always(averaging(3)))
+        >>> [bool(schedule(t).train.all()) for t in range(6)]
+        [True, True, False, True, True, False]
     """
 
     def schedule(t: int) -> Step:
