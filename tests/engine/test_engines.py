@@ -199,3 +199,16 @@ def test_network_and_task_must_match():
     network = load_network("ring:n=5")
     with pytest.raises(InputError, match="number of shards = 6: expected 5"):
         tiny_job(network=network, schedule=METHODS["sdfl"](Setting(network, ())))
+
+
+def test_small_jobs_run_on_one_thread_and_give_the_rest_back():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        steps = run(tiny_job())
+        next(steps)
+        assert torch.get_num_threads() == 1
+        steps.close()
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import networkx as nx
@@ -61,7 +62,7 @@ class Network:
         """The number of undirected links."""
         return len(self.links)
 
-    @property
+    @cached_property
     def adjacency(self) -> csr_array:
         """The symmetric (N, N) 0/1 matrix of links."""
         return self.link_matrix(np.ones(self.num_links))
