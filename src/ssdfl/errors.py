@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Mapping
 from types import ModuleType
+from typing import Any
 
 
 class InputError(ValueError):
@@ -18,6 +20,9 @@ class InputError(ValueError):
         shown = got if isinstance(got, str) else repr(got)
         self.what, self.got, self.expected, self.remedy = what, got, expected, remedy
         super().__init__(f"{what} = {shown}: expected {expected}. {remedy}")
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, object, str, str]]:
+        return type(self), (self.what, self.got, self.expected, self.remedy)
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -63,10 +68,31 @@ def import_object(path: str, what: str) -> object:
     module_name, _, attribute = path.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
+    except (ImportError, TypeError, ValueError) as error:
         raise InputError(
             what, path, "an importable package.module:name", f"Python says: {error}. Is it on PYTHONPATH?"
         ) from error
     if not attribute or not hasattr(module, attribute):
         raise InputError(what, path, f"a name that {module_name} defines", "Write it as package.module:name.")
     return getattr(module, attribute)
+
+
+def find_function(registry: Mapping[str, Callable[..., Any]], name: str, what: str) -> Callable[..., Any]:
+    """A function by its name in a registry, or a user's own by ``package.module:function``.
+
+    Raises:
+        InputError: neither is there, or it is not a function.
+
+    Examples:
+        >>> find_function({"length": len}, "length", "measure")("abc")
+        3
+    """
+    if name in registry:
+        return registry[name]
+    if ":" not in name:
+        choices = f"one of {', '.join(registry)}"
+        raise InputError(what, name, choices, "Or name your own as package.module:function.")
+    found = import_object(name, what)
+    if not callable(found):
+        raise InputError(what, name, "a function", "Point it at a function, as package.module:function.")
+    return found

@@ -131,6 +131,10 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
         (["graph", "ring:n=5", "--picture", "a.doc"], "a.doc", ".png"),
         (["graph", "ring:n=5", "--clusters", "9"], "9", "[1, 5]"),
         (["data", "fetch", "mnist"], "mnist", "fmnist"),
+        (["run", "--methods", ""], "method = ", "ssdfl"),
+        (["run", "--out", "net.csv/x", "--set", "cycles=1"], "net.csv", "usable path"),
+        (["graph", "ring:n=5", "--save", "net.csv/x.csv"], "net.csv", "usable path"),
+        (["run", "--set", "network.spec=[/x].csv"], "[/x].csv", "existing file"),
     ],
 )
 def test_bad_input_gives_one_line_and_exit_code_2(tmp_path, words, named, remedy):
@@ -143,7 +147,7 @@ def test_bad_input_gives_one_line_and_exit_code_2(tmp_path, words, named, remedy
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
-    line = done.stderr.strip().splitlines()[-1]
+    (line,) = done.stderr.strip().splitlines()
     assert line.startswith("ssdfl: ")
     assert named in line
     assert remedy in line

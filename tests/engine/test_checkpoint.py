@@ -1,8 +1,10 @@
+import dataclasses
 import json
 
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import save_file
 
 from helpers import tiny_job
 from ssdfl.engine import load_state, run, save_state
@@ -24,6 +26,18 @@ def test_a_state_is_read_back(job, tmp_path):
         assert [r for r, _ in run(job, state=again)] == [r for r, _ in run(job, state=state)]
 
 
+def test_a_state_in_the_middle_of_a_regime_keeps_momentum_and_anchor(job, tmp_path):
+    never_pauses = dataclasses.replace(job, schedule=lambda t: job.schedule(0))
+    whole = [record for record, _ in run(never_pauses)]
+    _, state = next(run(never_pauses))
+    assert state.trained.all()
+    save_state(state, job, tmp_path / "c.safetensors")
+    again = load_state(tmp_path / "c.safetensors", job)
+    assert torch.equal(again.V, state.V)
+    assert torch.equal(again.anchor, state.anchor)
+    assert [record for record, _ in run(never_pauses, state=again)] == whole[1:]
+
+
 def test_models_can_be_rebuilt_without_the_library(job, tmp_path):
     *_, (_, state) = run(job)
     save_state(state, job, tmp_path / "c.safetensors")
@@ -38,6 +52,9 @@ def test_damaged_and_foreign_checkpoints(job, tmp_path):
     save_state(state, job, path)
     with pytest.raises(InputError, match="shape in"):
         load_state(path, tiny_job("ssdfl", "barbell:size=4"))
+    save_file({"X": state.X}, path, metadata={"ssdfl": "{}"})
+    with pytest.raises(InputError, match="expected a whole file"):
+        load_state(path, job)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(InputError, match="expected a whole file"):
         load_state(path, job)

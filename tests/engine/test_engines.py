@@ -73,14 +73,28 @@ def small_cnn(image_shape, num_classes):
 
 
 @pytest.mark.parametrize("engine", FAST)
-def test_dropout_is_drawn_alike_and_off_in_tests(engine):
-    task = tiny_task(6, f"{__name__}:with_dropout")
-    assert task.has_dropout
+@pytest.mark.parametrize("factory", ["with_dropout", "with_functional_dropout"])
+def test_dropout_is_drawn_alike_and_off_in_tests(factory, engine):
+    task = tiny_task(6, f"{__name__}:{factory}")
+    assert not task.stackable
     job = tiny_job(task=task)
     assert_same_run(job, engine)
     X = initial_state(job).X
     scores = [ENGINES[engine](job).evaluate(X)[0] for _ in range(2)]
     assert torch.equal(*scores)
+
+
+class FunctionalDropout(nn.Module):
+    def __init__(self, num_classes):
+        super().__init__()
+        self.convolution, self.head = nn.Conv2d(1, 2, 3), nn.Linear(8, num_classes)
+
+    def forward(self, x):
+        return self.head(nn.functional.dropout(self.convolution(x).flatten(1), 0.5, self.training))
+
+
+def with_functional_dropout(image_shape, num_classes):
+    return FunctionalDropout(num_classes)
 
 
 def with_dropout(image_shape, num_classes):
@@ -204,11 +218,25 @@ def test_network_and_task_must_match():
 def test_small_jobs_run_on_one_thread_and_give_the_rest_back():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
+    seen = []
+    job = tiny_job()
+
+    def spy(t):
+        seen.append(torch.get_num_threads())
+        return job.schedule(t)
+
+    watched = dataclasses.replace(job, schedule=spy)
     try:
-        steps = run(tiny_job())
-        next(steps)
-        assert torch.get_num_threads() == 1
-        steps.close()
-        assert torch.get_num_threads() == 2
+        for _ in zip(run(watched), run(watched), strict=True):
+            assert torch.get_num_threads() == 2
+        assert set(seen) == {1}
     finally:
         torch.set_num_threads(before)
+
+
+def test_the_global_generator_is_left_alone():
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    list(run(tiny_job(), "reference"))
+    assert torch.equal(torch.rand(1), expected)

@@ -9,9 +9,11 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as parquet
 import pytest
 from safetensors import safe_open
+from scipy.sparse import csr_array
 
 import ssdfl.experiments.run as module
 from ssdfl.engine import Record
@@ -101,25 +103,31 @@ def test_stopped_anywhere_and_resumed(tmp_path, monkeypatch, stop_after, save_in
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
 
+KILLED = """
+import ssdfl.experiments.run as run
+from ssdfl.experiments import load_experiment, run_experiment
+run.SAVE_INTERVAL_S = 0.0
+run_experiment(load_experiment(None, {settings!r}), {out!r})
+"""
+
+
 def test_killed_and_resumed(tmp_path):
     """kill -9 in the middle of a method; the resumed run equals one that was left alone."""
-    settings = ["methods=['ssdfl', 'pdfl']", "seeds=[0]", "cycles=400", "evaluate.every=10"]
-    options = [word for setting in (*SMALL, *settings) for word in ("--set", setting)]
-    command = [sys.executable, "-m", "ssdfl", "run", *options, "--out", str(tmp_path / "broken")]
+    settings = [*SMALL, "methods=['ssdfl', 'pdfl']", "seeds=[0]", "cycles=300"]
+    script = KILLED.format(settings=settings, out=str(tmp_path / "broken"))
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     checkpoint = tmp_path / "broken" / "seed-0" / "ssdfl" / "checkpoint.safetensors"
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
+    with subprocess.Popen([sys.executable, "-c", script], env=environment) as process:
         deadline = time.monotonic() + 120
         while not checkpoint.exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     with safe_open(checkpoint, framework="np") as file:
-        assert 0 < json.loads(file.metadata()["ssdfl"])["cycle"] < 400
-    subprocess.run([*command, "--resume"], env=environment, check=True, capture_output=True)
-    run_experiment(small(*settings), tmp_path / "whole")
+        assert 0 < json.loads(file.metadata()["ssdfl"])["cycle"] < 300
+    experiment = load_experiment(None, settings)
+    run_experiment(experiment, tmp_path / "broken", resume=True)
+    run_experiment(experiment, tmp_path / "whole")
     for name in ("seed-0/ssdfl/metrics.parquet", "seed-0/pdfl/metrics.parquet", "metrics.parquet"):
         assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
@@ -136,7 +144,7 @@ def test_methods_and_seeds_may_be_added(tmp_path):
     before = (tmp_path / "run" / "seed-0" / "ssdfl" / "metrics.parquet").stat().st_mtime_ns
     folder = run_experiment(small("methods=['ssdfl', 'pdfl']"), tmp_path / "run", resume=True)
     assert {(row["method"], row["seed"]) for row in folder.all_rows()} == {
-        (method, seed) for method in ("ssdfl", "pdfl") for seed in (0, 1)
+        (method, seed) for method in ("ssdfl", "stc", "pdfl") for seed in (0, 1)
     }
     assert (tmp_path / "run" / "seed-0" / "ssdfl" / "metrics.parquet").stat().st_mtime_ns == before
 
@@ -153,7 +161,38 @@ def test_results_are_neither_overwritten_nor_mixed(tmp_path):
     assert contents(tmp_path / "run") == before
 
 
-def test_divergence_keeps_what_was_computed(tmp_path):
+def test_a_changed_network_file_is_not_mixed_in(tmp_path):
+    path = tmp_path / "net.csv"
+    path.write_text("source,target\na,b\nb,c\nc,d\n")
+    experiment = small(f"network.spec={path}")
+    steps = iterate_experiment(experiment, tmp_path / "run")
+    next(steps)
+    steps.close()
+    path.write_text("source,target\na,b\nb,c\nc,d\na,d\n")
+    with pytest.raises(InputError, match="network.json of seed 0 = changed"):
+        run_experiment(experiment, tmp_path / "run", resume=True)
+
+
+def test_a_method_whose_records_are_lost_is_run_again(tmp_path):
+    folder = run_experiment(small(), tmp_path / "run")
+    whole = contents(tmp_path / "run")
+    (folder.method_folder(0, "ssdfl") / "metrics.parquet").unlink()
+    run_experiment(small(), tmp_path / "run", resume=True)
+    assert contents(tmp_path / "run") == whole
+
+
+def bad_mixing(setting):
+    half = csr_array(0.5 * np.eye(setting.network.num_devices))
+    return setting.cycle(intra=lambda t: half, inter=setting.all_links)
+
+
+def test_a_users_method_must_mix_validly(tmp_path):
+    with pytest.raises(InputError, match="sum of row 0 = 0.5"):
+        run_experiment(small(f"methods=['{__name__}:bad_mixing']"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_divergence_leaves_nothing_partial(tmp_path):
     changes = ("model.name=mlp", "training.learning_rate=1e30", "cycles=40")
     with pytest.raises(InputError, match="diverged at step"):
         run_experiment(small(*changes), tmp_path / "run")
@@ -168,7 +207,6 @@ def test_divergence_keeps_what_was_computed(tmp_path):
         ("data.labels_per_device=5", "data.labels_per_device = 5"),
         ("data.samples_per_device=1000", "data.samples_per_device = 1000: expected at most"),
         ("optimizers.devices=['sgd']", "optimizers.devices = 1: expected 6"),
-        ("optimizers.rho=[2.0]", "rho = 2.0"),
         ("methods=['ssdffl']", "method = ssdffl"),
         ("model.name=nothing", "model.name = nothing"),
         ("network.spec=nowhere.csv", "network file = nowhere.csv"),

@@ -8,6 +8,12 @@ from scipy.sparse import csr_array, save_npz
 from ssdfl.errors import InputError
 from ssdfl.graph import load_network, make_network, read_network, write_network
 
+GRAPHML_WITH_TWO_COSTS = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="d0" for="edge" attr.name="latency_s" attr.type="double"/>
+<graph edgedefault="directed"><node id="a"/><node id="b"/>
+<edge source="a" target="b"><data key="d0">1</data></edge>
+<edge source="b" target="a"><data key="d0">2</data></edge></graph></graphml>"""
+
 
 @pytest.fixture
 def network():
@@ -78,8 +84,14 @@ def test_node_link_json_with_links_key(tmp_path):
         ("net.csv", "source,target\na,b\nc,d\n", "connected parts = 2: expected 1"),
         ("net.csv", "from,to\na,b\n", "expected source,target"),
         ("net.csv", "", "expected source,target"),
+        ("net.csv", "source,target\n", "it holds no devices"),
+        ("net.csv", "source,target\na,\n", "line 2 = a: expected two devices"),
+        ("net.json", '{"nodes": [1, 2], "edges": []}', "a readable .json network"),
+        ("net.json", '{"nodes": [{"id": 1, "x": "left", "y": 0}], "edges": []}', "x of a device = left"),
+        ("net.npy", "", "a readable .npy network"),
+        ("net.graphml", GRAPHML_WITH_TWO_COSTS, "link = b-a: expected one set of costs"),
         ("net.csv", "source,target,latency_s\na,b,fast\n", "latency_s of link 0-1 = fast: expected a number"),
-        ("net.csv", "source,target,latency_s\na,b,1\nb,a,2\n", "line 3 = b-a: expected one cost"),
+        ("net.csv", "source,target,latency_s\na,b,1\nb,a,2\n", "link = b-a: expected one set of costs"),
         ("net.csv", "source,target,latency_s\na,b,-1\n", "latency_s"),
         ("net.json", "{not json", "a readable .json network"),
         ("net.json", "[]", "a readable .json network"),
@@ -98,9 +110,9 @@ def test_bad_files_are_refused(tmp_path, name, content, message):
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
-        (np.ones((2, 3)), "a square matrix"),
+        (np.ones((2, 3)), r"adjacency = \(2, 3\): expected the shape \(2, 2\)"),
         (np.array([[0, 1], [0, 0]]), "a symmetric matrix"),
-        (np.zeros((0, 0)), "at least 1 device"),
+        (np.zeros((0, 0)), "it holds no devices"),
         (np.array([[0, {}], [{}, 0]], dtype=object), "a readable .npy network"),
     ],
 )
@@ -113,3 +125,29 @@ def test_bad_matrices_are_refused(tmp_path, matrix, message):
 def test_missing_file():
     with pytest.raises(InputError, match="expected an existing file"):
         load_network("nowhere.graphml")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"compute_s": np.ones(5)}, r"compute_s = \(5,\): expected the shape \(2,\)"),
+        ({"latency_s": np.ones((1, 2))}, "latency_s = "),
+        ({"latency_s": np.array([[0, 1.0], [2.0, 0]])}, "latency_s = asymmetric"),
+    ],
+)
+def test_bad_arrays_beside_the_adjacency(tmp_path, arrays, message):
+    np.savez(tmp_path / "net.npz", adjacency=np.array([[0, 1], [1, 0]]), **arrays)
+    with pytest.raises(InputError, match=message):
+        read_network(tmp_path / "net.npz")
+
+
+def test_stored_zeros_are_no_links(tmp_path):
+    rows, columns = [0, 1, 1, 2], [1, 0, 2, 1]
+    save_npz(tmp_path / "net.npz", csr_array(([1, 1, 0, 0], (rows, columns)), shape=(3, 3)))
+    with pytest.raises(InputError, match="connected parts = 2"):
+        read_network(tmp_path / "net.npz")
+
+
+def test_a_spreadsheets_byte_order_mark(tmp_path):
+    (tmp_path / "net.csv").write_text("source,target\na,b\n", encoding="utf-8-sig")
+    assert read_network(tmp_path / "net.csv").num_links == 1

@@ -53,6 +53,11 @@ def test_links_between_sites_are_slow_and_few():
     assert network.bandwidth_Bps[between] == pytest.approx(network.bandwidth_Bps[~between].min() / 10)
 
 
+def test_links_that_join_a_site_are_reported():
+    network = load_network("sites:sites=3,size=4,density=0,seed=1")
+    assert len(network.added_links) == 3 * 3
+
+
 def test_two_sites_are_joined_once():
     assert load_network("sites:sites=2,size=3").num_links == 3 + 3 + 1
 
@@ -105,6 +110,7 @@ def test_seeds_differ_and_default_seed_is_used():
         ("barbell:size=1", "size = 1"),
         ("rgeo:n=5,radius=nan", "radius = nan"),
         ("sites:sites=2,size=2,links=9", "links = 9"),
+        ("er:n=5,p=0.5,seed=-1", "seed = -1"),
         ("ring:n=4,latency_s=-1", r"latency_s\[0\] = -1.0: expected seconds"),
         ("ring:n=4,bandwidth_Bps=0", "bandwidth_Bps"),
     ],

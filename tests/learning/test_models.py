@@ -10,6 +10,10 @@ def batch_norm(image_shape, num_classes):
     return nn.Sequential(nn.BatchNorm2d(image_shape[0]), nn.Flatten(), nn.LazyLinear(num_classes))
 
 
+def nothing_to_train(image_shape, num_classes):
+    return nn.Flatten()
+
+
 def wrong_output(image_shape, num_classes):
     return nn.Sequential(nn.Flatten(), nn.LazyLinear(num_classes + 1))
 
@@ -54,8 +58,11 @@ def test_the_global_generator_is_left_alone():
         ("resnet", (1, 8, 8), {}, "model.name = resnet: expected one of cnn, mlp, logreg"),
         ("mlp", (1, 8, 8), {"width": 3}, "width"),
         ("cnn", (1, 4, 4), {}, "at least 8 × 8 pixels"),
-        ("helpers:TOPOLOGY_SPECS", (1, 8, 8), {}, "a function that builds"),
+        ("helpers:TOPOLOGY_SPECS", (1, 8, 8), {}, "expected a function"),
         (f"{__name__}:batch_norm", (1, 8, 8), {}, "Use GroupNorm"),
+        ("builtins:list", (1, 8, 8), {}, "model = builtins:list"),
+        (f"{__name__}:nothing_to_train", (1, 8, 8), {}, "no torch module with parameters"),
+        (":x", (1, 8, 8), {}, "model.name = :x"),
         (f"{__name__}:wrong_output", (1, 8, 8), {}, r"model output = \(2, 11\)"),
     ],
 )

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from helpers import tiny_data, tiny_task
 from ssdfl.learning import build_model, iid, make_task
@@ -41,4 +42,55 @@ def test_test_samples_are_drawn_from_the_seed():
 def test_kinds_of_models(model, convolutions):
     task = make_task(build_model(model, (1, 8, 8), 4, 0), tiny_data(), np.zeros((1, 1), dtype=np.int64))
     assert task.has_convolutions is convolutions
-    assert task.has_dropout is False
+    assert task.stackable is not convolutions
+
+
+@pytest.mark.parametrize(
+    ("factory", "stackable"), [("functional_dropout", False), ("recurrent", False), ("own_class", True)]
+)
+def test_what_cannot_be_stacked_is_found_out(factory, stackable):
+    assert tiny_task(2, f"{__name__}:{factory}").stackable is stackable
+
+
+class OwnClass(nn.Module):
+    def __init__(self, classes, dropout=0.0):
+        super().__init__()
+        self.layer, self.dropout = nn.Linear(16, classes), dropout
+
+    def forward(self, x):
+        return self.layer(
+            nn.functional.dropout(x.flatten(1), self.dropout, self.training and self.dropout > 0)
+        )
+
+
+class Recurrent(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.cell, self.head = nn.GRU(4, 5, batch_first=True), nn.Linear(5, classes)
+
+    def forward(self, x):
+        return self.head(self.cell(x[:, 0])[0][:, -1])
+
+
+def functional_dropout(image_shape, num_classes):
+    return OwnClass(num_classes, dropout=0.5)
+
+
+def own_class(image_shape, num_classes):
+    return OwnClass(num_classes)
+
+
+def recurrent(image_shape, num_classes):
+    return Recurrent(num_classes)
+
+
+def partly_frozen(image_shape, num_classes):
+    model = nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, num_classes))
+    model[1].requires_grad_(False)
+    return model
+
+
+def test_frozen_parameters_are_not_part_of_the_vector():
+    task = tiny_task(2, f"{__name__}:partly_frozen")
+    assert list(task.layout) == ["3.weight", "3.bias"]
+    assert task.num_parameters == 8 * 4 + 4

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ssdfl.errors import InputError
@@ -45,7 +46,7 @@ def graph(
     if mixing not in MIXINGS:
         raise InputError("--mixing", mixing, f"one of {', '.join(MIXINGS)}", "Choose one of them.")
     network = load_network(spec)
-    plan = plan_clusters(network, clusters)
+    plan = plan_clusters(network, clusters, MIXINGS[mixing])
     facts = {**describe(network, mixing), "clusters": [list(cluster) for cluster in plan.clusters]}
     if save is not None:
         write_network(network, save)
@@ -82,7 +83,7 @@ def _draw(network: Any, clusters: Any, path: Path) -> None:
 def _print(facts: dict[str, Any]) -> None:
     table = Table(show_header=False, box=None)
     for key, value in facts.items():
-        table.add_row(key.replace("_", " "), _readable(key, value))
+        table.add_row(key.replace("_", " "), escape(_readable(key, value)))
     Console().print(table, highlight=False)
 
 

@@ -44,9 +44,15 @@ def _options(
 
 def main() -> None:
     """Run the command; a user's mistake ends with one line and exit code 2."""
-    sys.path.insert(0, str(Path.cwd()))
+    sys.path.append(str(Path.cwd()))  # last: a user's file must not stand in for a library
     try:
         app()
     except InputError as error:
         typer.echo(f"ssdfl: {error}", err=True)
+        sys.exit(2)
+    except OSError as error:
+        typer.echo(
+            f"ssdfl: {error.filename or 'file'} = {error.strerror}: expected a usable path. Check it.",
+            err=True,
+        )
         sys.exit(2)

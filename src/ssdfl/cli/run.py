@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
+from rich.text import Text
 
+from ssdfl.cli.progress import follow, say
 from ssdfl.errors import InputError
 
 if TYPE_CHECKING:
-    from ssdfl.experiments import Advance, Experiment, RunFolder
+    from ssdfl.experiments import Experiment, RunFolder
 
 RUNS = Path("runs")
 
@@ -72,82 +65,42 @@ def run(
     from ssdfl.experiments import load_experiment
     from ssdfl.experiments.store import RunFolder, newest_folder, next_free_folder
 
-    extra = [f"methods={json.dumps([m.strip() for m in methods.split(',')])}"] if methods else []
+    extra = [f"methods={json.dumps([m.strip() for m in methods.split(',')])}"] if methods is not None else []
     if seeds is not None:
         if seeds < 1:
             raise InputError("--seeds", seeds, "at least 1", "Give the number of seeds.")
         extra.append(f"seeds={list(range(seeds))}")
     extra += [f"engine.name={engine}"] if engine else []
     experiment = load_experiment(file, [*(settings or []), *extra])
-    place = out or (newest_folder if resume else next_free_folder)(experiment.name, RUNS)
-    _execute(experiment, place, resume, data)
-    _present(RunFolder(place), experiment, as_json)
+    folder = RunFolder(out or (newest_folder if resume else next_free_folder)(experiment.name, RUNS))
+    _execute(folder.joined(experiment) if resume else experiment, folder.path, resume, data)
+    _present(folder, as_json)
 
 
 def _execute(experiment: Experiment, out: Path, resume: bool, data: Path | None) -> None:
     console = Console(stderr=True)
-    console.print(
-        f"[bold]{experiment.name}[/]: {experiment.data.name}, {experiment.network.spec}, "
-        f"{len(experiment.methods)} methods × {len(experiment.seeds)} seeds × {experiment.cycles} cycles"
-    )
     try:
-        with _progress(console, experiment) as follow:
+        with follow(console, experiment) as follower:
             from ssdfl.experiments import iterate_experiment
 
             for advance in iterate_experiment(
-                experiment, out, resume=resume, data=data, progress=follow.download
+                experiment, out, resume=resume, data=data, progress=follower.download
             ):
-                follow.cycle(advance)
+                follower.cycle(advance)
     except KeyboardInterrupt:
-        console.print(
-            f"Interrupted; what is done is kept. Go on with the same command and: --resume --out {out}"
+        say(
+            console,
+            f"Interrupted; what is done is kept. Go on with the same command and: --resume --out {out}",
         )
         raise typer.Exit(130) from None
 
 
-class _Follower:
-    """Shows a run's progress: bars on a terminal, one line per finished method elsewhere."""
-
-    def __init__(self, console: Console, bars: Progress, experiment: Experiment) -> None:
-        self.console, self.bars, self.cycles = console, bars, experiment.cycles
-        total = experiment.cycles * len(experiment.methods) * len(experiment.seeds)
-        self.task = bars.add_task("starting", total=total, note="")
-
-    def download(self, name: str, received: int, total: int) -> None:
-        self.bars.update(self.task, note=f"downloading {name}: {received / 1e6:.1f} of {total / 1e6:.1f} MB")
-
-    def cycle(self, advance: Advance) -> None:
-        record = advance.record
-        note = f"{100 * record.accuracy:.1f} %" if record and record.accuracy == record.accuracy else ""
-        label = f"seed {advance.seed} {advance.method}"
-        self.bars.update(self.task, advance=1, description=label, note=note)
-        if record and record.cycle == self.cycles and not self.console.is_terminal:
-            self.console.print(
-                f"{label}: {note} after {record.cycle} cycles, {record.time_s:.2f} simulated s"
-            )
-
-
-@contextmanager
-def _progress(console: Console, experiment: Experiment) -> Iterator[_Follower]:
-    columns = (
-        TextColumn("{task.description:>16}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        yield _Follower(console, bars, experiment)
-
-
-def _present(folder: RunFolder, experiment: Experiment, as_json: bool) -> None:
+def _present(folder: RunFolder, as_json: bool) -> None:
     from ssdfl.report import cells, headers, headline, summarise, write_report
 
-    report = write_report(folder)
-    summaries = summarise(folder)
-    target = experiment.evaluate.target_accuracy
+    experiment, report, summaries = folder.experiment(), write_report(folder), summarise(folder)
     if as_json:
-        result: dict[str, Any] = {
+        result = {
             "experiment": experiment.model_dump(mode="json"),
             "folder": str(folder.path),
             "report": str(report),
@@ -156,15 +109,15 @@ def _present(folder: RunFolder, experiment: Experiment, as_json: bool) -> None:
         typer.echo(json.dumps(result, indent=1))
         return
     console = Console()
-    title = f"{experiment.name}: {experiment.cycles} cycles, {len(experiment.seeds)} seeds"
-    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False)
+    target = experiment.evaluate.target_accuracy
+    title = f"{experiment.name}: {experiment.cycles} cycles, seeds {', '.join(map(str, experiment.seeds))}"
+    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for place, text in enumerate(headers(target)):
         table.add_column(text, justify="right" if place else "left")
     for summary in summaries:
-        table.add_row(*cells(summary))
+        table.add_row(*(Text(cell, no_wrap=True) for cell in cells(summary)))
     console.print(table)
-    console.print(headline(summaries, target), highlight=False)
-    console.print(
-        f"Report:  {report}\nFigures: {folder.path / 'figures'}\nRecords: {folder.path / 'metrics.parquet'}",
-        highlight=False,
-    )
+    say(console, headline(summaries, target))
+    say(console, f"Report:  {report}")
+    say(console, f"Figures: {folder.path / 'figures'}")
+    say(console, f"Records: {folder.path / 'metrics.parquet'}")

@@ -31,8 +31,12 @@ def spectral_bisection(network: Network, num_clusters: int, weights: Weights = m
         "There are at most as many clusters as devices.",
     )
     clusters: list[Cluster] = [tuple(range(network.num_devices))]
+    lambda_2: dict[Cluster, float] = {}
     while len(clusters) < num_clusters:
-        worst = max(clusters, key=lambda c: (len(c) > 1, round(_lambda_2(network, c, weights), 9), -c[0]))
+        for cluster in clusters:
+            if cluster not in lambda_2:
+                lambda_2[cluster] = round(_lambda_2(network, cluster, weights), 9)
+        worst = max(clusters, key=lambda c: (len(c) > 1, lambda_2[c], -c[0]))
         clusters.remove(worst)
         clusters += bisect(network, worst, weights)
     return tuple(sorted(clusters))

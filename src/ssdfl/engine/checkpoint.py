@@ -47,21 +47,21 @@ def load_state(path: Path, job: Job) -> State:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
             progress = json.loads(file.metadata()["ssdfl"])
+        nothing = torch.zeros_like(tensors["X"])
+        state = State(
+            cycle=progress["cycle"],
+            X=tensors["X"],
+            V=tensors.get("V", nothing),
+            anchor=tensors.get("anchor", nothing),
+            trained=tensors["trained"].numpy(),
+            ready_s=tensors["ready_s"].numpy(),
+            transmissions=progress["transmissions"],
+        )
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             "checkpoint", str(path), "a whole file", f"({error}) Delete it to start this run anew."
         ) from error
-    X = tensors["X"]
     expected = (job.network.num_devices, job.task.num_parameters)
-    if tuple(X.shape) != expected:
-        raise InputError(f"shape in {path}", tuple(X.shape), f"{expected}", "Delete it to start anew.")
-    nothing = torch.zeros_like(X)
-    return State(
-        cycle=progress["cycle"],
-        X=X,
-        V=tensors.get("V", nothing),
-        anchor=tensors.get("anchor", nothing),
-        trained=tensors["trained"].numpy(),
-        ready_s=tensors["ready_s"].numpy(),
-        transmissions=progress["transmissions"],
-    )
+    if tuple(state.X.shape) != expected:
+        raise InputError(f"shape in {path}", tuple(state.X.shape), f"{expected}", "Delete it to start anew.")
+    return state

@@ -20,8 +20,7 @@ def gradient(job: Job, θ: Tensor, positions: IntArray, at: tuple[int, int, int]
     """(d,) the gradient g_i(θ) of `eq:stochastic_local_grad`, ``at`` step t, device i, local step e."""
     task = job.task
     t, i, e = at
-    if task.has_dropout:
-        torch.manual_seed(int(generator(job.seed, "dropout", t, i, e).integers(2**62)))
+    torch.manual_seed(int(generator(job.seed, "model", t, i, e).integers(2**62)))
     inputs, labels = task.batch(i, positions)
     leaf = θ.detach().requires_grad_()
     (g,) = torch.autograd.grad(task.batch_loss(leaf, inputs, labels), leaf)
@@ -55,10 +54,9 @@ GRADIENTS: dict[str, Callable[[Job], Gradients]] = {"looped": looped, "stacked":
 
 
 def choose_gradients(job: Job) -> Gradients:
-    """Stacked for models of linear layers, looped for convolutions and dropout.
+    """Stacked where the model allows it and has no convolutions, looped elsewhere.
 
     By the model and not by a stopwatch, so that a run and its resumption compute the same bits;
     ``benchmarks/engine.py`` measures both.
     """
-    task = job.task
-    return GRADIENTS["looped" if task.has_convolutions or task.has_dropout else "stacked"](job)
+    return GRADIENTS["stacked" if job.task.stackable else "looped"](job)

@@ -13,7 +13,8 @@ from ssdfl.graph import MixingMatrix
 from ssdfl.schedule import Step
 
 DENSE_SHARE = 0.3
-_EVALUATED_AT_ONCE = 1 << 20
+_NUMBERS_AT_ONCE = 1 << 24
+_LOOPED_STRETCH = 1000
 
 
 class LocalEngine:
@@ -53,9 +54,10 @@ class LocalEngine:
     def evaluate(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Test all rows on a stretch of the test set at a time."""
         task = self.job.task
-        scores = vmap(task.scores, in_dims=(0, None)) if not task.has_convolutions else self._scores_looped
+        scores = vmap(task.scores, in_dims=(0, None)) if task.stackable else self._scores_looped
         loss, correct = torch.zeros(len(X)), torch.zeros(len(X))
-        stretch = max(1, _EVALUATED_AT_ONCE // len(X))
+        widest = max(shape[0] if shape else 1 for shape in task.layout.values())
+        stretch = max(1, _NUMBERS_AT_ONCE // (len(X) * widest)) if task.stackable else _LOOPED_STRETCH
         for inputs, labels in zip(
             task.test_inputs.split(stretch), task.test_labels.split(stretch), strict=True
         ):

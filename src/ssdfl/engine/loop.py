@@ -32,10 +32,11 @@ def run(job: Job, engine: str = "local", state: State | None = None) -> Iterator
     worker = ENGINES[engine](job)
     clock = Clock(job.network, message_bytes(job))
     state = state or initial_state(job)
-    with _threads_for(job):
-        while state.cycle < job.cycles:
+    while state.cycle < job.cycles:
+        with _threads_for(job), torch.random.fork_rng(devices=[]):
             state, effective_gradient = _run_cycle(job, worker, clock, state)
-            yield _record(job, worker, state, effective_gradient), state
+            record = _record(job, worker, state, effective_gradient)
+        yield record, state
 
 
 @contextmanager
@@ -67,7 +68,7 @@ def _run_cycle(job: Job, worker: Engine, clock: Clock, state: State) -> tuple[St
         X, V, anchor = worker.advance(state, step, t)
         _check_finite(X, t, job.learning_rate)
         if step.train.any():
-            squares.append(float((X - state.X).square().sum()) / len(X) / job.learning_rate**2)
+            squares.append(float(((X - state.X) / job.learning_rate).square().sum()) / len(X))
         compute_s = np.where(step.train, job.network.compute_s * job.local_steps, 0.0)
         ready_s, sent = clock.advance(state.ready_s, step.W, compute_s)
         state = replace(
@@ -84,8 +85,9 @@ def _run_cycle(job: Job, worker: Engine, clock: Clock, state: State) -> tuple[St
 
 
 def _check_finite(X: Tensor, t: int, learning_rate: float) -> None:
-    if not torch.isfinite(X.sum()):
-        device = int(torch.argmin(torch.isfinite(X).all(dim=1).int()))
+    finite = torch.isfinite(X).all(dim=1)
+    if not finite.all():
+        device = int(torch.argmin(finite.int()))
         raise InputError(
             "training.learning_rate",
             learning_rate,

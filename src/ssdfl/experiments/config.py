@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError
 
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
@@ -18,7 +18,15 @@ from ssdfl.graph import TOPOLOGIES
 Probability = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Strict(), Field(ge=1)]
 OrAll = Annotated[int, Strict(), Field(ge=0)]
+BelowOne = Annotated[float, Field(ge=0, lt=1)]
+Seed = Annotated[int, Strict(), Field(ge=0, lt=2**63)]
 Options = dict[str, int | float | str | bool]
+
+
+def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(set(values)) < len(values):
+        raise ValueError("each only once")
+    return values
 
 
 class Section(BaseModel):
@@ -86,10 +94,10 @@ class OptimizersSection(Section):
     """Each device's optimizer."""
 
     kind: Literal["mixed", "sgd", "momentum", "proximal"] = Field("mixed", description="mixed draws one each")
-    rho: tuple[float, ...] = Field(
+    rho: tuple[BelowOne, ...] = Field(
         (0.8, 0.85), description="momenta to draw from", min_length=1, strict=False
     )
-    mu: tuple[float, ...] = Field(
+    mu: tuple[BelowOne, ...] = Field(
         (5e-5, 1e-4), description="proximal factors to draw from", min_length=1, strict=False
     )
     devices: tuple[str, ...] = Field((), description="or one per device, such as momentum:0.9", strict=False)
@@ -112,11 +120,11 @@ class EngineSection(Section):
 class Experiment(Section):
     """Everything that determines a result. Without arguments, the default experiment of ``ssdfl run``."""
 
-    name: Annotated[str, Field(pattern=r"^[\w.-]+$")] = "demo"
-    methods: tuple[str, ...] = Field(
+    name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")] = "demo"
+    methods: Annotated[tuple[str, ...], AfterValidator(_distinct)] = Field(
         ("ssdfl", "sdfl", "pdfl", "stc", "cstc", "central"), min_length=1, strict=False
     )
-    seeds: tuple[Annotated[int, Strict(), Field(ge=0)], ...] = Field((0, 1), min_length=1, strict=False)
+    seeds: Annotated[tuple[Seed, ...], AfterValidator(_distinct)] = Field((0, 1), min_length=1, strict=False)
     cycles: Count = 30
     network: NetworkSection = NetworkSection()
     clusters: ClustersSection = ClustersSection()
@@ -150,7 +158,9 @@ def _explain(problem: Any) -> InputError:
     place = [part for part in problem["loc"] if part not in ("int", "float", "str", "bool")]
     key = ".".join(str(part) for part in place)
     if problem["type"] != "extra_forbidden":
-        expected = problem["msg"].removeprefix("Input should be ").replace("'", "")
+        expected = (
+            problem["msg"].removeprefix("Input should be ").removeprefix("Value error, ").replace("'", "")
+        )
         return InputError(key, problem["input"], expected, f"Set {key} to such a value.")
     section: type[BaseModel] = Experiment
     for part in place[:-1]:
@@ -177,19 +187,21 @@ def load_experiment(path: Path | None = None, settings: Sequence[str] = ()) -> E
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise InputError("experiment", str(path), "a TOML file", f"The reader says: {error}.") from None
-        _look_beside(path.parent, values)
+        _locate_network(values, path.parent)
     for setting in settings:
         _lay_over(values, setting)
+    _locate_network(values, Path())
     return make_experiment(values)
 
 
-def _look_beside(folder: Path, values: dict[str, Any]) -> None:
+def _locate_network(values: dict[str, Any], folder: Path) -> None:
+    """Make the path of a network file absolute, so that the experiment can be repeated from anywhere."""
     network = values.get("network")
     spec = network.get("spec") if isinstance(network, dict) else None
     if not isinstance(network, dict) or not isinstance(spec, str) or spec.partition(":")[0] in TOPOLOGIES:
         return
-    if (folder / spec).exists():
-        network["spec"] = str(folder / spec)
+    if (folder / spec).is_file():
+        network["spec"] = str((folder / spec).resolve())
 
 
 def _lay_over(values: dict[str, Any], setting: str) -> None:

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ssdfl.clusters import write_plan
+from scipy.sparse import csr_array
+
 from ssdfl.engine import Record, initial_state, load_state, run, save_state
 from ssdfl.experiments.build import Instance, make_job, prepare
-from ssdfl.experiments.config import Experiment
+from ssdfl.experiments.config import Experiment, write_experiment
 from ssdfl.experiments.store import RunFolder
-from ssdfl.files import write_text
-from ssdfl.graph import write_network
+from ssdfl.graph import check_mixing, to_json
 from ssdfl.learning import load_dataset
 from ssdfl.learning.sources import Progress
-from ssdfl.schedule import find_method
+from ssdfl.schedule import METHODS, find_method
 
 SAVE_INTERVAL_S = 2.0
 
@@ -60,12 +60,18 @@ def iterate_experiment(
     Raises:
         InputError: something in the experiment cannot be used; what was computed before is kept.
     """
+    folder = RunFolder(out)
+    if resume:
+        experiment = folder.joined(experiment)
+    else:
+        folder.check_free()
     for method in experiment.methods:
         find_method(method)
     dataset = load_dataset(experiment.data.name, data, progress)
     instances = [prepare(experiment, seed, dataset) for seed in experiment.seeds]
-    folder = RunFolder(out)
-    folder.open(experiment, resume)
+    for instance in instances:
+        _check_methods(experiment, instance)
+    write_experiment(experiment, folder.experiment_file)
     for instance in instances:
         _describe(folder, instance)
         for method in experiment.methods:
@@ -73,10 +79,15 @@ def iterate_experiment(
     folder.write_all_rows()
 
 
+def _check_methods(experiment: Experiment, instance: Instance) -> None:
+    """Refuse a method whose first cycle does not mix validly: a user's own may not."""
+    for method in experiment.methods:
+        job = make_job(experiment, instance, method)
+        for t in range(job.steps_per_cycle) if method not in METHODS else ():
+            check_mixing(csr_array(job.schedule(t).W))
+
+
 def _describe(folder: RunFolder, instance: Instance) -> None:
-    place = folder.seed_folder(instance.seed)
-    write_network(instance.network, place / "network.json")
-    write_plan(instance.plan, place / "plan.json")
     labels = instance.task.labels[instance.task.shards]
     devices = [
         {
@@ -87,7 +98,9 @@ def _describe(folder: RunFolder, instance: Instance) -> None:
         }
         for i, optimizer in enumerate(instance.optimizers)
     ]
-    write_text(place / "devices.json", json.dumps(devices, indent=1) + "\n")
+    folder.write_fact(instance.seed, "network.json", to_json(instance.network))
+    folder.write_fact(instance.seed, "plan.json", json.dumps(instance.plan.to_json(), indent=1) + "\n")
+    folder.write_fact(instance.seed, "devices.json", json.dumps(devices, indent=1) + "\n")
 
 
 def _run_method(
@@ -97,6 +110,8 @@ def _run_method(
     checkpoint = folder.method_folder(instance.seed, method) / "checkpoint.safetensors"
     start = load_state(checkpoint, job) if checkpoint.exists() else initial_state(job)
     rows = [row for row in folder.read_rows(instance.seed, method) if row["cycle"] <= start.cycle]
+    if len(rows) != start.cycle:  # records are lost: do the method again
+        rows, start = [], initial_state(job)
     for row in rows:
         yield Advance(instance.seed, method, row["cycle"], None)
     saved = time.monotonic()

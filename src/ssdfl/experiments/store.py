@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from ssdfl.errors import InputError
-from ssdfl.experiments.config import Experiment, load_experiment, write_experiment
-from ssdfl.files import atomic_path
+from ssdfl.experiments.config import Experiment, load_experiment
+from ssdfl.files import atomic_path, write_text
 
 Row = dict[str, Any]
 
@@ -71,21 +71,42 @@ class RunFolder:
             raise InputError("run folder", str(self.path), "a folder that ssdfl run made", "Check the path.")
         return load_experiment(self.experiment_file)
 
-    def open(self, experiment: Experiment, resume: bool) -> None:
-        """Make the folder, or check that what it holds is the same experiment.
-
-        Methods and seeds may differ on resumption: each is a run of its own.
+    def joined(self, experiment: Experiment) -> Experiment:
+        """The experiment to go on with: what the folder holds, with methods and seeds added.
 
         Raises:
-            InputError: results would be overwritten or mixed with others.
+            InputError: the experiment differs in anything else.
         """
+        if not self.experiment_file.exists():
+            return experiment
+        old = self.experiment()
+        _check_same(old, experiment)
+        methods = dict.fromkeys([*old.methods, *experiment.methods])
+        seeds = dict.fromkeys([*old.seeds, *experiment.seeds])
+        return experiment.model_copy(update={"methods": tuple(methods), "seeds": tuple(seeds)})
+
+    def check_free(self) -> None:
+        """Refuse to write into a folder that holds a run already."""
         if self.experiment_file.exists():
-            if not resume:
-                raise InputError(
-                    "--out", str(self.path), "a folder with no run in it", "Add --resume, or choose another."
-                )
-            _check_same(self.experiment(), experiment)
-        write_experiment(experiment, self.experiment_file)
+            raise InputError(
+                "--out", str(self.path), "a folder with no run in it", "Add --resume, or choose another."
+            )
+
+    def write_fact(self, seed: int, name: str, text: str) -> None:
+        """Write what a seed's runs share; on resumption it has to be what it was.
+
+        Raises:
+            InputError: the network, the plan or the devices have changed.
+        """
+        path = self.seed_folder(seed) / name
+        if path.exists() and path.read_text(encoding="utf-8") != text:
+            raise InputError(
+                f"{name} of seed {seed}",
+                "changed",
+                f"what {path} holds",
+                "Restore it, or choose another --out.",
+            )
+        write_text(path, text)
 
     def write_rows(self, seed: int, method: str, rows: list[Row]) -> None:
         """Write one method's records so far."""

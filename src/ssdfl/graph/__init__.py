@@ -1,8 +1,8 @@
 """Networks, mixing matrices, their spectra and their costs."""
 
-from ssdfl.graph.costs import Clock, transmissions
+from ssdfl.graph.costs import Clock
 from ssdfl.graph.facts import describe
-from ssdfl.graph.files import read_network, write_network
+from ssdfl.graph.files import read_network, to_json, write_network
 from ssdfl.graph.mixing import (
     MIXINGS,
     MixingMatrix,
@@ -11,6 +11,7 @@ from ssdfl.graph.mixing import (
     check_mixing,
     fastest,
     lazy,
+    links_of,
     links_within,
     metropolis,
     without_links,
@@ -34,13 +35,14 @@ __all__ = [
     "fastest",
     "from_networkx",
     "lazy",
+    "links_of",
     "links_within",
     "load_network",
     "make_network",
     "metropolis",
     "read_network",
     "spectrum",
-    "transmissions",
+    "to_json",
     "without_links",
     "write_network",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
+from scipy.spatial import cKDTree
 
 from ssdfl.arrays import FloatArray
 from ssdfl.graph.network import Link
@@ -43,6 +44,6 @@ def missing_links(graph: nx.Graph, seed: int) -> list[Link]:
 
 
 def _closest_pair(left: list[int], right: list[int], coordinates: FloatArray) -> Link:
-    gaps = np.linalg.norm(coordinates[left][:, None] - coordinates[right][None], axis=2)
-    i, j = np.unravel_index(int(gaps.argmin()), gaps.shape)
-    return left[i], right[j]
+    gaps, nearest = cKDTree(coordinates[right]).query(coordinates[left])
+    i = int(gaps.argmin())
+    return left[i], right[int(nearest[i])]

@@ -67,17 +67,6 @@ class Clock:
         return seconds, hops
 
 
-def transmissions(W: MixingMatrix) -> int:
-    """How many directed messages one mixing takes where every weight has a link.
-
-    Examples:
-        >>> from ssdfl.graph import load_network, metropolis
-        >>> transmissions(metropolis(load_network("ring:n=5").adjacency))
-        10
-    """
-    return len(_off_diagonal(W)[0])
-
-
 def _off_diagonal(W: MixingMatrix) -> tuple[IntArray, IntArray]:
     entries = W.tocoo()
     sent = (entries.row != entries.col) & (entries.data != 0)

@@ -7,11 +7,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import ParseError
 
 import networkx as nx
 import numpy as np
-from scipy.sparse import coo_array, issparse, load_npz
+from scipy.sparse import csr_array, load_npz
 
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path, write_text
@@ -31,17 +30,20 @@ def read_network(path: Path) -> Network:
         raise InputError("network file", str(path), f"an ending of {', '.join(FORMATS)}", "Convert the file.")
     try:
         graph = reader(path)
+        if len(graph) == 0:
+            raise ValueError("it holds no devices")
+        network = from_networkx(graph, title=path.name)
     except InputError:
         raise
     except FileNotFoundError:
         raise InputError("network file", str(path), "an existing file", "Check the path.") from None
-    except (OSError, ValueError, KeyError, TypeError, ParseError, nx.NetworkXException) as error:
+    except Exception as error:  # whatever a broken file makes one of five parsers raise
         raise InputError(
-            "network file", str(path), f"a readable {path.suffix} network", f"The reader says: {error}."
+            "network file",
+            str(path),
+            f"a readable {path.suffix} network",
+            f"The reader says: {type(error).__name__}: {error}.",
         ) from error
-    if len(graph) == 0:
-        raise InputError("network file", str(path), "at least 1 device", "The file holds no devices.")
-    network = from_networkx(graph, title=path.name)
     _check_connected(network, path)
     return network
 
@@ -70,7 +72,22 @@ def write_network(network: Network, path: Path) -> None:
 
 
 def _read_graphml(path: Path) -> nx.Graph:
-    return nx.read_graphml(path)
+    return _simple(nx.read_graphml(path))
+
+
+def _simple(graph: nx.Graph) -> nx.Graph:
+    """One undirected edge per link; parallel and opposite edges have to agree on its costs."""
+    simple = nx.Graph()
+    simple.add_nodes_from(graph.nodes(data=True))
+    for source, target, attributes in graph.edges(data=True):
+        _add_link(simple, source, target, {k: v for k, v in attributes.items() if k != "id"})
+    return simple
+
+
+def _add_link(graph: nx.Graph, source: Any, target: Any, attributes: dict[str, Any]) -> None:
+    if graph.has_edge(source, target) and dict(graph.edges[source, target]) != attributes:
+        raise InputError("link", f"{source}-{target}", "one set of costs for it", "Keep one of its entries.")
+    graph.add_edge(source, target, **attributes)
 
 
 def _write_graphml(network: Network, path: Path) -> None:
@@ -82,35 +99,41 @@ def _read_json(path: Path) -> nx.Graph:
     data = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(data, dict):
         raise ValueError("not a JSON object")
-    return nx.node_link_graph(data, edges="edges" if "edges" in data else "links")
+    return _simple(nx.node_link_graph(data, edges="edges" if "edges" in data else "links"))
 
 
 def _write_json(network: Network, path: Path) -> None:
-    write_text(path, json.dumps(nx.node_link_data(network.to_networkx(), edges="edges"), indent=1) + "\n")
+    write_text(path, to_json(network))
+
+
+def to_json(network: Network) -> str:
+    """A network as node-link JSON, with costs, positions and added links."""
+    return json.dumps(nx.node_link_data(network.to_networkx(), edges="edges"), indent=1) + "\n"
 
 
 def _read_csv(path: Path) -> nx.Graph:
-    with path.open(newline="", encoding="utf-8") as lines:
-        rows = list(csv.DictReader(lines))
-    if not rows or not {"source", "target"} <= rows[0].keys():
+    with path.open(newline="", encoding="utf-8-sig") as lines:
+        reader = csv.DictReader(lines)
+        header, rows = list(reader.fieldnames or []), list(reader)
+    if not {"source", "target"} <= set(header):
         raise InputError(
             f"header of {path}",
-            ",".join(rows[0] if rows else []),
+            ",".join(header),
             "source,target[,latency_s,bandwidth_Bps]",
             "Name the columns so.",
         )
-    graph = nx.Graph()
+    for line, row in enumerate(rows, start=2):
+        if not row["source"] or not row["target"]:
+            raise InputError(
+                f"{path} line {line}", ",".join(filter(None, row.values())), "two devices", "Name both."
+            )
     names = {row[end] for row in rows for end in ("source", "target")}
     whole = all(name.isdecimal() for name in names)
+    graph = nx.Graph()
     graph.add_nodes_from(sorted(names, key=lambda name: (int(name) if whole else 0, name)))
-    for line, row in enumerate(rows, start=2):
+    for row in rows:
         costs = {key: row[key] for key in LINK_COSTS if row.get(key)}
-        link = (row["source"], row["target"])
-        if graph.has_edge(*link) and dict(graph.edges[link]) != costs:
-            raise InputError(
-                f"{path} line {line}", "-".join(link), "one cost per link", "Keep one of its lines."
-            )
-        graph.add_edge(*link, **costs)
+        _add_link(graph, row["source"], row["target"], costs)
     return graph
 
 
@@ -136,14 +159,19 @@ def _read_npz(path: Path) -> nx.Graph:
 
 def _from_arrays(arrays: dict[str, Any]) -> nx.Graph:
     """(N, N) ``adjacency`` (non-zero is a link), ``latency_s``, ``bandwidth_Bps``; (N,) ``compute_s``."""
-    A = arrays["adjacency"]
-    if A.ndim != 2 or A.shape[0] != A.shape[1]:
-        raise InputError("adjacency", A.shape, "a square matrix", "Store one row and column per device.")
-    links = coo_array(A)
-    symmetric = (A != A.T).nnz == 0 if issparse(A) else np.array_equal(A, A.T)
-    if not symmetric:
-        raise InputError("adjacency", "asymmetric", "a symmetric matrix", "Links go both ways: use A + A.T.")
-    graph = nx.empty_graph(A.shape[0])
+    A = csr_array(arrays["adjacency"])
+    A.eliminate_zeros()
+    n = A.shape[0]
+    for key, shape in (("adjacency", (n, n)), *((key, (n, n)) for key in LINK_COSTS), ("compute_s", (n,))):
+        if key in arrays and arrays[key].shape != shape:
+            raise InputError(key, arrays[key].shape, f"the shape {shape}", "Store one row per device.")
+    for key in ("adjacency", *LINK_COSTS):
+        if key in arrays and abs(csr_array(arrays[key]) - csr_array(arrays[key]).T).nnz:
+            raise InputError(
+                key, "asymmetric", "a symmetric matrix of numbers", "Links go both ways: mend it."
+            )
+    links = A.tocoo()
+    graph = nx.empty_graph(n)
     for i, j in zip(links.row.tolist(), links.col.tolist(), strict=True):
         if i < j:
             graph.add_edge(i, j, **{key: float(arrays[key][i, j]) for key in LINK_COSTS if key in arrays})

@@ -31,7 +31,7 @@ def metropolis(adjacency: csr_array) -> MixingMatrix:
         >>> metropolis(csr_array([[0, 1], [1, 0]])).toarray().tolist()
         [[0.5, 0.5], [0.5, 0.5]]
     """
-    i, j, _ = _upper(adjacency)
+    i, j, _ = links_of(adjacency)
     degree = np.bincount(np.concatenate([i, j]), minlength=adjacency.shape[0])
     return _from_links(adjacency.shape[0], i, j, 1.0 / (1 + np.maximum(degree[i], degree[j])))
 
@@ -54,7 +54,7 @@ def fastest(adjacency: csr_array) -> MixingMatrix:
     and is meant for networks of up to a few hundred links.
     """
     parts = connected_components(adjacency, directed=False)[1]
-    i, j, _ = _upper(adjacency)
+    i, j, _ = links_of(adjacency)
     weights = np.zeros(len(i))
     for part in np.unique(parts[i]):
         inside = parts[i] == part
@@ -77,7 +77,7 @@ def _fastest_link_weights(rows: IntArray, columns: IntArray) -> FloatArray:
         problem.solve(solver=cp.CLARABEL)
     if w.value is None:
         raise InputError("fastest mixing", problem.status, "a solved programme", "Use metropolis or lazy.")
-    weights: FloatArray = np.maximum(w.value, 0)
+    weights: FloatArray = np.where(w.value > 1e-6, w.value, 0)
     return weights / max(1.0, float((np.abs(B) @ weights).max()))
 
 
@@ -109,13 +109,18 @@ def without_links(W: MixingMatrix, gone: Callable[[IntArray, IntArray], BoolArra
         >>> without_links(half, lambda i, j: np.array([True])).toarray().tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
-    i, j, weight = _upper(W)
+    i, j, weight = links_of(W)
     kept = ~gone(i, j)
     return _from_links(W.shape[0], i[kept], j[kept], weight[kept])
 
 
-def _upper(matrix: csr_array) -> tuple[IntArray, IntArray, FloatArray]:
-    """The entries above the diagonal, in order of row and column."""
+def links_of(matrix: csr_array) -> tuple[IntArray, IntArray, FloatArray]:
+    """The links (i, j), i < j, of a symmetric matrix and the value of each, in order of i and j.
+
+    Examples:
+        >>> links_of(csr_array([[0, 2], [2, 0]]))[2].tolist()
+        [2]
+    """
     entries = matrix.tocoo()
     above = np.flatnonzero(entries.row < entries.col)
     above = above[np.lexsort((entries.col[above], entries.row[above]))]
@@ -127,6 +132,7 @@ def _from_links(n: int, i: IntArray, j: IntArray, weight: FloatArray) -> MixingM
     rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
     off = csr_array((np.concatenate([weight, weight]), (rows, columns)), shape=(n, n))
     W = csr_array(off + diags_array(1.0 - off.sum(axis=1)))
+    W.eliminate_zeros()
     W.sort_indices()
     return W
 
@@ -153,7 +159,7 @@ def check_mixing(W: MixingMatrix, adjacency: csr_array | None = None, tolerance:
     if abs(sums[worst] - 1) > tolerance:
         raise InputError(f"mixing matrix: sum of row {worst}", float(sums[worst]), "1", remedy)
     if adjacency is not None:
-        i, j, weight = _upper(W - W.multiply(adjacency != 0))
+        i, j, weight = links_of(W - W.multiply(adjacency != 0))
         stray = np.flatnonzero(np.abs(weight) > tolerance)
         if len(stray):
             pair = (int(i[stray[0]]), int(j[stray[0]]))

@@ -132,9 +132,8 @@ def make_network(
     latency = np.broadcast_to(np.asarray(latency_s, dtype=float), len(pairs))
     bandwidth = np.broadcast_to(np.asarray(bandwidth_Bps, dtype=float), len(pairs))
     if len(pairs) and not (pairs.min() >= 0 and pairs.max() < num_devices):
-        raise InputError(
-            "link", tuple(pairs[pairs.max(1).argmax()].tolist()), "device ids below N", "Check N."
-        )
+        bad = pairs[((pairs < 0) | (pairs >= num_devices)).any(axis=1)][0]
+        raise InputError("link", tuple(bad.tolist()), f"device ids from 0 to {num_devices - 1}", "Mend it.")
     proper = np.flatnonzero(pairs[:, 0] != pairs[:, 1])
     _, first = np.unique(pairs[proper], axis=0, return_index=True)
     keep = proper[first]
@@ -194,5 +193,5 @@ def _positions(nodes: Sequence[dict[str, Any]]) -> FloatArray | None:
     if nodes and all("pos" in data for data in nodes):
         return np.array([data["pos"] for data in nodes], dtype=float)
     if nodes and all("x" in data and "y" in data for data in nodes):
-        return np.array([(data["x"], data["y"]) for data in nodes], dtype=float)
+        return np.array([[_number(data, axis, 0.0, "a device") for axis in "xy"] for data in nodes])
     return None

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ssdfl.errors import InputError
+from ssdfl.errors import InputError, check_range
 from ssdfl.graph.files import FORMATS, read_network
 from ssdfl.graph.network import Network
 from ssdfl.graph.topologies import TOPOLOGIES
@@ -78,6 +78,7 @@ def _arguments(
     arguments = {key: _convert(key, value, known[key].annotation) for key, value in values.items()}
     if "seed" in known:
         arguments.setdefault("seed", default_seed)
+        check_range("seed", arguments["seed"], 0, 2**63 - 1)
     return arguments
 
 

@@ -22,7 +22,8 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> Network:
     """G(n, p): every link exists with probability p. The paper's RNG."""
     _check_size("n", n)
     check_range("p", p, 0, 1, "Choose a link probability such as p=0.1.")
-    return _joined(nx.gnp_random_graph(n, p, seed=seed), seed)
+    negligible = p < 1e-12  # too small for the logarithm that the quick draw takes
+    return _joined(nx.fast_gnp_random_graph(n, 0 if negligible else p, seed=seed), seed)
 
 
 def barabasi_albert(n: int, m: int = 1, seed: int = 0) -> Network:
@@ -112,7 +113,9 @@ def barbell(size: int, bridge: int = 0) -> Network:
     """Two cliques of a size, joined by one link or by a path over ``bridge`` devices."""
     check_range("size", size, 2, remedy="A clique of a barbell has at least 2 devices.")
     check_range("bridge", bridge, 0)
-    return from_networkx(nx.barbell_graph(size, bridge))
+    graph = nx.empty_graph(2 * size + bridge)
+    graph.add_edges_from(nx.barbell_graph(size, bridge).edges)
+    return from_networkx(graph)
 
 
 def ring_of_cliques(cliques: int, size: int) -> Network:
@@ -137,9 +140,10 @@ def two_tier_sites(
     check_range("slowdown", slowdown, 1, remedy="It says how many times slower a link between sites is.")
     graph = nx.empty_graph(sites * size)
     for site in range(sites):
-        inside = nx.gnp_random_graph(size, density, seed=seed + site)
-        inside.add_edges_from(missing_links(inside, seed + site))
-        graph.add_edges_from((site * size + i, site * size + j) for i, j in inside.edges)
+        draw = int(generator(seed, "site", site).integers(2**31))
+        inside = nx.gnp_random_graph(size, density, seed=draw)
+        inside.add_edges_from(missing_links(inside, draw), added=True)
+        graph.add_edges_from((site * size + i, site * size + j, d) for i, j, d in inside.edges(data=True))
     rng = generator(seed, "sites")
     neighbours = [*pairwise(range(sites)), *([(0, sites - 1)] if sites > 2 else [])]
     for a, b in neighbours:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ssdfl.errors import InputError, import_object
+from ssdfl.errors import InputError, find_function
 from ssdfl.learning.formats import (
     Images,
     Labels,
@@ -44,7 +44,7 @@ class DatasetInfo:
     """What is known of a data set before it is loaded."""
 
     about: str
-    load: Callable[[Path], Dataset] | None
+    load: Callable[[Path], Dataset]
     source: Source | None
 
 
@@ -58,20 +58,12 @@ def load_dataset(name: str, folder: Path | None = None, progress: Progress | Non
         >>> load_dataset("digits").image_shape
         (1, 8, 8)
     """
-    if ":" in name:
-        return _own(name)
-    if name not in DATASETS:
-        known = ", ".join(DATASETS)
-        raise InputError("data.name", name, f"one of {known}", "Or your own as package.module:function.")
-    info = DATASETS[name]
-    if info.load is None or info.source is None:
-        return _digits()
-    return info.load(locate(info.source, folder) or fetch(info.source, progress=progress))
-
-
-def _own(name: str) -> Dataset:
-    factory = import_object(name, "data.name")
-    data = factory() if callable(factory) else factory
+    if name in DATASETS:
+        info = DATASETS[name]
+        if info.source is None:
+            return info.load(Path())
+        return info.load(locate(info.source, folder) or fetch(info.source, progress=progress))
+    data = find_function({known: info.load for known, info in DATASETS.items()}, name, "data.name")()
     if not isinstance(data, Dataset):
         raise InputError("data.name", name, "a function that returns ssdfl.learning.Dataset", "Mend it.")
     return data
@@ -92,7 +84,7 @@ def make_dataset(train: tuple[Images, Labels], test: tuple[Images, Labels]) -> D
     return Dataset(normalise(train_images), train_labels, normalise(test_images), test_labels, classes)
 
 
-def _digits() -> Dataset:
+def _digits(_: Path) -> Dataset:
     """1,797 handwritten digits of 8 × 8 pixels from scikit-learn, one fifth of them for testing."""
     from sklearn.datasets import load_digits
 
@@ -164,7 +156,7 @@ def _cifar10(folder: Path) -> Dataset:
 
 
 DATASETS: dict[str, DatasetInfo] = {
-    "digits": DatasetInfo("1,797 digits, 1 × 8 × 8, 10 classes; comes with scikit-learn", None, None),
+    "digits": DatasetInfo("1,797 digits, 1 × 8 × 8, 10 classes; comes with scikit-learn", _digits, None),
     "fmnist": DatasetInfo(
         "Fashion-MNIST: 70,000 pieces of clothing, 1 × 28 × 28, 10 classes; 30 MB",
         _fmnist,

@@ -9,7 +9,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from ssdfl.errors import InputError, import_object
+from ssdfl.errors import InputError, find_function
 
 ImageShape = tuple[int, ...]
 
@@ -65,11 +65,13 @@ def build_model(
     Raises:
         InputError: unknown name or option, an image too small, or layers that keep running statistics.
     """
-    factory = MODELS.get(name) or _own_factory(name)
+    factory = find_function(MODELS, name, "model.name")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
             model = factory(image_shape, num_classes, **(options or {}))
+            if not isinstance(model, nn.Module) or not any(p.requires_grad for p in model.parameters()):
+                raise TypeError("it is no torch module with parameters to train")
             logits = model.eval()(torch.zeros(2, *image_shape))
         except (TypeError, RuntimeError) as error:
             raise InputError(
@@ -79,21 +81,12 @@ def build_model(
         raise InputError(
             "model output", tuple(logits.shape), f"(batch, {num_classes}) class scores", f"Mend {name}."
         )
-    if (buffer := next(model.named_buffers(), None)) is not None:
-        raise InputError(
-            "model buffer",
-            buffer[0],
-            "a model whose state is its parameters",
-            "Use GroupNorm, not BatchNorm.",
-        )
+    for layer_name, layer in model.named_modules():
+        if getattr(layer, "track_running_stats", False):
+            raise InputError(
+                "model layer",
+                f"{layer_name} {type(layer).__name__}",
+                "a model whose state is its parameters, no running statistics",
+                "Use GroupNorm or LayerNorm.",
+            )
     return model
-
-
-def _own_factory(name: str) -> ModelFactory:
-    if ":" not in name:
-        known = ", ".join(MODELS)
-        raise InputError("model.name", name, f"one of {known}", "Or your own as package.module:factory.")
-    factory = import_object(name, "model.name")
-    if not callable(factory):
-        raise InputError("model.name", name, "a function that builds a torch module", "Point it at one.")
-    return factory

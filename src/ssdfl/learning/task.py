@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
+from torch.func import functional_call, grad, vmap
 
 from ssdfl.arrays import IntArray
 from ssdfl.learning.datasets import Dataset
@@ -51,13 +51,13 @@ class Task:
 
     @cached_property
     def layout(self) -> dict[str, torch.Size]:
-        """Name and shape of every parameter, in the order of the parameter vector."""
-        return {name: parameter.shape for name, parameter in self.model.named_parameters()}
+        """Name and shape of every trainable parameter, in the order of the parameter vector."""
+        return {name: p.shape for name, p in self.model.named_parameters() if p.requires_grad}
 
     @cached_property
     def initial_parameters(self) -> Tensor:
         """(d,) θ⁰, the same for every device."""
-        return torch.cat([p.detach().reshape(-1) for p in self.model.parameters()])
+        return torch.cat([p.detach().reshape(-1) for p in self.model.parameters() if p.requires_grad])
 
     @property
     def num_parameters(self) -> int:
@@ -65,14 +65,26 @@ class Task:
         return len(self.initial_parameters)
 
     @cached_property
-    def has_dropout(self) -> bool:
-        """Whether training draws random numbers inside the model."""
-        return any(isinstance(module, nn.modules.dropout._DropoutNd) for module in self.model.modules())
+    def has_convolutions(self) -> bool:
+        """Whether stacking devices with vmap gains nothing and costs much memory."""
+        return any(isinstance(module, nn.modules.conv._ConvNd) for module in self.model.modules())
 
     @cached_property
-    def has_convolutions(self) -> bool:
-        """Whether stacking devices with vmap is slower than going through them one by one."""
-        return any(isinstance(module, nn.modules.conv._ConvNd) for module in self.model.modules())
+    def stackable(self) -> bool:
+        """Whether many devices' gradients can be computed as one: tried on a sample.
+
+        Not so for models that draw random numbers (dropout), and for layers that vmap does not know.
+        """
+        if self.has_convolutions:
+            return False
+        Θ = self.initial_parameters.repeat(2, 1)
+        inputs, labels = self.inputs[: len(Θ), None], self.labels[: len(Θ), None]
+        try:
+            vmap(grad(self.batch_loss))(Θ, inputs.expand(2, *inputs.shape[1:]), labels.expand(2, 1))
+            vmap(self.scores, in_dims=(0, None))(Θ, self.test_inputs[:1])
+        except (RuntimeError, NotImplementedError, ValueError):
+            return False
+        return True
 
     def scores(self, theta: Tensor, inputs: Tensor) -> Tensor:
         """Class scores of samples under the parameter vector ``theta``, as when the model is used."""
@@ -110,9 +122,10 @@ def make_task(
     Args:
         test_samples: how many test samples to evaluate on, drawn from the seed; 0 is all.
     """
-    tested = np.arange(len(data.test_labels))
-    if 0 < test_samples < len(tested):
-        tested = np.sort(generator(seed, "test").choice(tested, size=test_samples, replace=False))
+    count = len(data.test_labels)
+    tested: slice | IntArray = slice(None)
+    if 0 < test_samples < count:
+        tested = np.sort(generator(seed, "test").choice(count, size=test_samples, replace=False))
     return Task(
         model=model,
         loss=loss,

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ssdfl.arrays import FloatArray
+from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import Clusters, labels_of
 from ssdfl.experiments.store import Row
 from ssdfl.files import atomic_path
@@ -20,7 +20,12 @@ from ssdfl.graph import Network
 # Okabe and Ito's colours, which colour-blind people can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#B8A900")
 DASHES = ("-", "--", "-.", ":")
-AXES = {"cycle": "cycles", "sent_bytes": "megabytes sent", "time_s": "simulated seconds"}
+AXES = {
+    "cycle": "cycles",
+    "transmissions": "messages sent",
+    "sent_bytes": "megabytes sent",
+    "time_s": "simulated seconds",
+}
 _UNIT = {"sent_bytes": 1e6}
 
 
@@ -29,8 +34,8 @@ def draw_network(network: Network, clusters: Clusters = (), title: str = "") -> 
     figure = Figure(figsize=(6.4, 5.6), layout="constrained")
     axes = figure.add_subplot()
     graph = network.to_networkx()
-    places = _layout(network, graph)
     labels = labels_of(clusters or (tuple(range(network.num_devices)),), network.num_devices)
+    places = _layout(network, graph, labels)
     inside = [labels[i] == labels[j] for i, j in network.links]
     width = _link_widths(network)
     for within, style, colour in ((True, "solid", "#555555"), (False, "dashed", "#999999")):
@@ -64,11 +69,16 @@ def draw_network(network: Network, clusters: Clusters = (), title: str = "") -> 
     return figure
 
 
-def _layout(network: Network, graph: nx.Graph) -> dict[int, FloatArray]:
+def _layout(network: Network, graph: nx.Graph, labels: IntArray) -> dict[int, FloatArray]:
+    """Where to draw devices: at their places, by springs, or, if there are many, on a circle by clusters."""
     if network.positions is not None:
         return dict(enumerate(network.positions))
-    places: dict[int, FloatArray] = nx.kamada_kawai_layout(graph) if len(graph) <= 200 else {}
-    return places or nx.spring_layout(graph, seed=0)
+    if len(graph) <= 150:
+        places: dict[int, FloatArray] = nx.kamada_kawai_layout(graph)
+        return places
+    if len(graph) <= 600:
+        return dict(nx.spring_layout(graph, seed=0))
+    return dict(nx.circular_layout(np.argsort(labels, kind="stable").tolist()))
 
 
 def _link_widths(network: Network) -> FloatArray:
@@ -93,7 +103,10 @@ def _link_legend(network: Network, one_cluster: bool) -> list[Line2D]:
 
 
 def draw_curves(
-    rows: Sequence[Row], quantity: str, label: str, axes_keys: Sequence[str] = tuple(AXES)
+    rows: Sequence[Row],
+    quantity: str,
+    label: str,
+    axes_keys: Sequence[str] = ("cycle", "sent_bytes", "time_s"),
 ) -> Figure:
     """A quantity against each of several costs: the mean over seeds, and a band from least to most.
 
@@ -108,7 +121,7 @@ def draw_curves(
         axes.set_xlabel(AXES[key])
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-        if key != "cycle":
+        if key != "cycle" and all(row[key] > 0 for row in rows):
             axes.set_xscale("log")
     panels[0].set_ylabel(label)
     handles, names = panels[0].get_legend_handles_labels()

@@ -60,8 +60,14 @@ def _draw_figures(folder: RunFolder, experiment: Experiment) -> list[tuple[Path,
     network, plan = read_network(first_seed / "network.json"), read_plan(first_seed / "plan.json")
     rows = folder.all_rows()
     title = f"{experiment.network.spec}: {network.num_devices} devices, {plan.num_clusters} clusters"
+    added = (
+        f" {len(network.added_links)} links were added to make it connected." if network.added_links else ""
+    )
     drawings = {
-        "network": (draw_network(network, plan.clusters, title), "The network and the clusters of SSD-FL."),
+        "network": (
+            draw_network(network, plan.clusters, title),
+            f"The network of seed {experiment.seeds[0]} and the clusters of SSD-FL.{added}",
+        ),
         "accuracy": (
             draw_curves(rows, "accuracy", "mean test accuracy"),
             "Mean test accuracy of devices against cycles, bytes and simulated seconds, seeds as bands.",

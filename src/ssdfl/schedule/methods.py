@@ -11,10 +11,9 @@ from functools import cached_property
 
 from scipy.sparse import csr_array, eye_array
 
-from ssdfl.arrays import IntArray
 from ssdfl.clusters import Clusters, labels_of, random_clusters
-from ssdfl.errors import InputError, check_range, import_object
-from ssdfl.graph import Network, Weights, averaging, fastest, links_within, metropolis
+from ssdfl.errors import check_range, find_function
+from ssdfl.graph import Network, Weights, averaging, fastest, links_of, links_within, metropolis
 from ssdfl.rng import generator
 from ssdfl.schedule.step import Mixer, Schedule, alternate, always
 
@@ -106,11 +105,9 @@ def central(setting: Setting) -> Schedule:
 
 
 def _draw_links(adjacency: csr_array, probability: float, seed: int, t: int) -> csr_array:
-    links = adjacency.tocoo()
-    i, j = links.row.astype(int), links.col.astype(int)
-    ends: tuple[IntArray, IntArray] = (i[i < j], j[i < j])
-    up = generator(seed, "links", t).random(len(ends[0])) < probability
-    half = csr_array((links.data[i < j][up], (ends[0][up], ends[1][up])), shape=adjacency.shape)
+    i, j, value = links_of(adjacency)
+    up = generator(seed, "links", t).random(len(i)) < probability
+    half = csr_array((value[up], (i[up], j[up])), shape=adjacency.shape)
     return csr_array(half + half.T)
 
 
@@ -133,13 +130,4 @@ def find_method(name: str) -> Method:
         >>> find_method("pdfl").__name__
         'pdfl'
     """
-    if name in METHODS:
-        return METHODS[name]
-    if ":" not in name:
-        raise InputError(
-            "method", name, f"one of {', '.join(METHODS)}", "Or your own as package.module:function."
-        )
-    method = import_object(name, "method")
-    if not callable(method):
-        raise InputError("method", name, "a function of a Setting", "Point it at a function.")
-    return method
+    return find_function(METHODS, name, "method")
