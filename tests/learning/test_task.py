@@ -38,11 +38,17 @@ def test_test_samples_are_drawn_from_the_seed():
     assert len(make_task(model, data, shards).test_labels) == len(data.test_labels)
 
 
-@pytest.mark.parametrize(("model", "convolutions"), [("cnn", True), ("mlp", False)])
-def test_kinds_of_models(model, convolutions):
-    task = make_task(build_model(model, (1, 8, 8), 4, 0), tiny_data(), np.zeros((1, 1), dtype=np.int64))
+@pytest.mark.parametrize(
+    ("model", "convolutions"), [("mlp", False), ("logreg", False), (f"{__name__}:convolution", True)]
+)
+def test_convolutions_are_not_stacked(model, convolutions):
+    task = tiny_task(2, model)
     assert task.has_convolutions is convolutions
     assert task.stackable is not convolutions
+
+
+def convolution(image_shape, num_classes):
+    return nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, num_classes))
 
 
 @pytest.mark.parametrize(
