@@ -17,7 +17,7 @@ def test_ring(n):
     ends = spectrum_of(f"ring:n={n}")
     eigenvalues = 1 / 3 + 2 / 3 * np.cos(2 * np.pi * np.arange(n) / n)
     assert ends.lambda_2 == pytest.approx(np.sort(eigenvalues)[-2], abs=1e-8)
-    assert ends.lambda_N == pytest.approx(eigenvalues.min(), abs=1e-8)
+    assert ends.lambda_N == pytest.approx(eigenvalues.min(), abs=1e-6)
 
 
 @pytest.mark.parametrize("n", [2, 5, 30])
@@ -56,7 +56,7 @@ def test_lanczos_agrees_with_dense(spec):
     dense = spectrum(W)
     lanczos = spectrum(W, dense_limit=0)
     assert lanczos.lambda_2 == pytest.approx(dense.lambda_2, abs=1e-8)
-    assert lanczos.lambda_N == pytest.approx(dense.lambda_N, abs=1e-8)
+    assert lanczos.lambda_N == pytest.approx(dense.lambda_N, abs=1e-6)
     assert lanczos.fiedler == pytest.approx(dense.fiedler, abs=1e-5)
 
 

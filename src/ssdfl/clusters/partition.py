@@ -7,7 +7,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.errors import check_range
-from ssdfl.graph import MixingMatrix, Network, Weights, metropolis, spectrum
+from ssdfl.graph import MixingMatrix, Network, Weights, metropolis, slowest_mode
 
 Cluster = tuple[int, ...]
 Clusters = tuple[Cluster, ...]
@@ -43,7 +43,7 @@ def spectral_bisection(network: Network, num_clusters: int, weights: Weights = m
 
 
 def _lambda_2(network: Network, cluster: Cluster, weights: Weights) -> float:
-    return spectrum(weights(network.adjacency[list(cluster)][:, list(cluster)])).lambda_2
+    return slowest_mode(weights(network.adjacency[list(cluster)][:, list(cluster)]))[0]
 
 
 def bisect(network: Network, cluster: Cluster, weights: Weights = metropolis) -> tuple[Cluster, Cluster]:
@@ -55,7 +55,7 @@ def bisect(network: Network, cluster: Cluster, weights: Weights = metropolis) ->
     """
     devices = np.array(cluster)
     W = weights(network.adjacency[devices][:, devices])
-    order = np.argsort(np.round(spectrum(W).fiedler, 9), kind="stable")
+    order = np.argsort(np.round(slowest_mode(W)[1], 9), kind="stable")
     first = np.zeros(len(devices), dtype=bool)
     first[order[: int(np.argmin(_prefix_conductance(W, order))) + 1]] = True
     for side in (True, False):

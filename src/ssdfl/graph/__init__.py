@@ -18,7 +18,7 @@ from ssdfl.graph.mixing import (
 )
 from ssdfl.graph.network import Network, from_networkx, make_network
 from ssdfl.graph.spec import load_network
-from ssdfl.graph.spectrum import Spectrum, spectrum
+from ssdfl.graph.spectrum import Spectrum, slowest_mode, spectrum
 from ssdfl.graph.topologies import TOPOLOGIES
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "make_network",
     "metropolis",
     "read_network",
+    "slowest_mode",
     "spectrum",
     "to_json",
     "without_links",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,41 +52,49 @@ def spectrum(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> Spectrum:
         >>> round(spectrum(metropolis(load_network("complete:n=5").adjacency)).lambda_2, 6)
         0.0
     """
+    lambda_2, fiedler = slowest_mode(W, dense_limit)
+    return Spectrum(lambda_2, _smallest(W, dense_limit), fiedler)
+
+
+def slowest_mode(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> tuple[float, FloatArray]:
+    """λ₂ and the Fiedler vector: the disagreement that mixing removes last."""
     n = W.shape[0]
     if n == 1:
-        return Spectrum(0.0, 1.0, np.ones(1))
-    return _dense(W) if n <= dense_limit else _lanczos(W)
-
-
-def _dense(W: MixingMatrix) -> Spectrum:
+        return 0.0, np.ones(1)
+    if n > dense_limit:
+        return _slowest_of_many(W)
     values, vectors = np.linalg.eigh(W.toarray())
-    lambda_2 = float(values[-2])
-    tied = vectors[:, np.abs(values - lambda_2) < _TIE]
-    return Spectrum(lambda_2, float(values[0]), _canonical(tied))
+    tied = vectors[:, np.abs(values - values[-2]) < _TIE]
+    return float(values[-2]), _canonical(tied)
 
 
-def _lanczos(W: MixingMatrix) -> Spectrum:
-    """The ends of the spectrum of a large network.
+def _slowest_of_many(W: MixingMatrix) -> tuple[float, FloatArray]:
+    """By Lanczos, plain or inverted.
 
-    Networks of few links mix slowly: their eigenvalues crowd at the ends, where plain Lanczos hardly
+    Networks of few links mix slowly: their eigenvalues crowd next to 1, where plain Lanczos hardly
     converges, but factorising them is cheap. With more links it is the other way round.
     """
-    start = np.cos(np.arange(W.shape[0], dtype=float))
-    if W.nnz <= _FEW_LINKS * W.shape[0]:
-        return _shift_invert(W, start)
-    try:
-        smallest = eigsh(W, k=1, which="SA", v0=start, return_eigenvectors=False)
-        values, vectors = eigsh(W, k=2, which="LA", v0=start, maxiter=20 * int(np.sqrt(W.shape[0])))
-    except ArpackNoConvergence:
-        return _shift_invert(W, start)
-    return Spectrum(float(values.min()), float(smallest[0]), _canonical(vectors[:, [int(values.argmin())]]))
+    start = _start(W)
+    values = vectors = np.zeros(0)
+    if W.nnz > _FEW_LINKS * W.shape[0]:
+        with suppress(ArpackNoConvergence):
+            values, vectors = eigsh(W, k=2, which="LA", v0=start, maxiter=20 * int(np.sqrt(W.shape[0])))
+    if not len(values):
+        values, vectors = eigsh(csc_array(W), k=2, sigma=1 + 1e-6, which="LM", v0=start)
+    second = int(values.argmin())
+    return float(values[second]), _canonical(vectors[:, [second]])
 
 
-def _shift_invert(W: MixingMatrix, start: FloatArray) -> Spectrum:
-    matrix = csc_array(W)
-    values, vectors = eigsh(matrix, k=2, sigma=1 + 1e-6, which="LM", v0=start)
-    smallest = eigsh(matrix, k=1, sigma=-1 - 1e-6, which="LM", v0=start, return_eigenvectors=False)
-    return Spectrum(float(values.min()), float(smallest[0]), _canonical(vectors[:, [int(values.argmin())]]))
+def _smallest(W: MixingMatrix, dense_limit: int) -> float:
+    """λ_N, to six digits for many devices."""
+    if W.shape[0] <= dense_limit:
+        return float(np.linalg.eigvalsh(W.toarray())[0])
+    return float(eigsh(W, k=1, which="SA", v0=_start(W), tol=1e-6, return_eigenvectors=False)[0])
+
+
+def _start(W: MixingMatrix) -> FloatArray:
+    """A fixed start, so that Lanczos gives the same twice."""
+    return np.cos(np.arange(W.shape[0], dtype=float))
 
 
 def _canonical(eigenspace: FloatArray) -> FloatArray:
