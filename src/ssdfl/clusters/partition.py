@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.arrays import IntArray
 from ssdfl.errors import check_range
-from ssdfl.graph import MixingMatrix, Network, Weights, metropolis, slowest_mode
+from ssdfl.graph import Network, Weights, metropolis, slowest_mode, sweep_cut
 
 Cluster = tuple[int, ...]
 Clusters = tuple[Cluster, ...]
@@ -55,30 +55,13 @@ def bisect(network: Network, cluster: Cluster, weights: Weights = metropolis) ->
     """
     devices = np.array(cluster)
     W = weights(network.adjacency[devices][:, devices])
-    order = np.argsort(np.round(slowest_mode(W)[1], 9), kind="stable")
-    first = np.zeros(len(devices), dtype=bool)
-    first[order[: int(np.argmin(_prefix_conductance(W, order))) + 1]] = True
+    first = sweep_cut(W, slowest_mode(W)[1])
     for side in (True, False):
         inside = np.flatnonzero(first == side)
         parts: IntArray = connected_components(W[inside][:, inside], directed=False)[1]
         stray = parts != np.bincount(parts).argmax()
         first[inside[stray]] = not side
     return tuple(devices[first].tolist()), tuple(devices[~first].tolist())
-
-
-def _prefix_conductance(W: MixingMatrix, order: IntArray) -> FloatArray:
-    """(n − 1,) the cut conductance of the first 1, 2, … n − 1 devices of an order."""
-    n = len(order)
-    place = np.argsort(order)
-    entries = W.tocoo()
-    left, right = place[entries.row], place[entries.col]
-    once = left < right
-    change = np.zeros(n + 1)
-    np.add.at(change, left[once] + 1, entries.data[once])
-    np.add.at(change, right[once] + 1, -entries.data[once])
-    sizes = np.arange(1, n)
-    conductance: FloatArray = np.cumsum(change)[1:n] / np.minimum(sizes, n - sizes)
-    return np.round(conductance, 12)
 
 
 def random_clusters(network: Network, rng: np.random.Generator) -> Clusters:

@@ -1,5 +1,6 @@
 """Networks, mixing matrices, their spectra and their costs."""
 
+from ssdfl.graph.conductance import Conductance, conductance, cut_conductance, sweep_cut
 from ssdfl.graph.costs import Clock
 from ssdfl.graph.facts import describe
 from ssdfl.graph.files import read_network, to_json, write_network
@@ -25,12 +26,15 @@ __all__ = [
     "MIXINGS",
     "TOPOLOGIES",
     "Clock",
+    "Conductance",
     "MixingMatrix",
     "Network",
     "Spectrum",
     "Weights",
     "averaging",
     "check_mixing",
+    "conductance",
+    "cut_conductance",
     "describe",
     "fastest",
     "from_networkx",
@@ -43,6 +47,7 @@ __all__ = [
     "read_network",
     "slowest_mode",
     "spectrum",
+    "sweep_cut",
     "to_json",
     "without_links",
     "write_network",

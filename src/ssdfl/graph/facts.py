@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import shortest_path
 
+from ssdfl.graph.conductance import conductance
 from ssdfl.graph.mixing import MIXINGS
 from ssdfl.graph.network import Network
 from ssdfl.graph.spectrum import spectrum
@@ -25,7 +26,8 @@ def describe(network: Network, mixing: str = "metropolis") -> dict[str, Any]:
         (4, 2, 0.3333)
     """
     degree = np.bincount(network.links.ravel(), minlength=network.num_devices)
-    ends = spectrum(MIXINGS[mixing](network.adjacency))
+    W = MIXINGS[mixing](network.adjacency)
+    ends, cut = spectrum(W), conductance(W)
     diameter = None
     if network.num_devices <= DIAMETER_LIMIT:
         diameter = int(shortest_path(network.adjacency, directed=False, unweighted=True).max())
@@ -43,6 +45,8 @@ def describe(network: Network, mixing: str = "metropolis") -> dict[str, Any]:
         "lambda_N": ends.lambda_N,
         "spectral_gap": ends.gap,
         "positive_definite": ends.positive_definite,
+        "conductance": [cut.lower, cut.upper],
+        "conductance_exact": cut.exact,
         "latency_s": _range(network.latency_s),
         "bandwidth_Bps": _range(network.bandwidth_Bps),
         "compute_s": _range(network.compute_s),

@@ -1,0 +1,145 @@
+"""Known answers, brute force, Cheeger's inequality, and intervals that hold the truth."""
+
+import itertools
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers import TOPOLOGY_SPECS
+from ssdfl.graph import conductance, cut_conductance, from_networkx, lazy, load_network, metropolis, spectrum
+
+NO_TABLE = 0
+
+
+def W_of(spec):
+    return metropolis(load_network(spec).adjacency)
+
+
+def brute_force(W):
+    """The least cut conductance over all sets of at most half of the devices."""
+    W = W.toarray()
+    n = len(W)
+    least = math.inf
+    for size in range(1, n // 2 + 1):
+        for members in itertools.combinations(range(n), size):
+            inside = np.isin(np.arange(n), members)
+            least = min(least, W[inside][:, ~inside].sum() / size)
+    return least
+
+
+def assert_certified(found, W):
+    """The cut is a set of at most half of the devices whose conductance is the upper end."""
+    inside = np.isin(np.arange(W.shape[0]), found.cut)
+    assert cut_conductance(W, inside) == pytest.approx(found.upper, abs=1e-12)
+    assert 0 <= found.lower <= found.upper
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 20, 50])
+def test_complete(n):
+    found = conductance(W_of(f"complete:n={n}"))
+    assert found.exact
+    assert found.upper == pytest.approx(math.ceil(n / 2) / n)
+
+
+@pytest.mark.parametrize("n", [3, 4, 9, 50, 120])
+def test_path(n):
+    found = conductance(W_of(f"path:n={n}"))
+    assert found.exact
+    assert found.upper == pytest.approx(1 / 3 / (n // 2))
+
+
+@pytest.mark.parametrize("n", [4, 5, 12, 50])
+def test_ring(n):
+    found = conductance(W_of(f"ring:n={n}"))
+    assert found.exact
+    assert found.upper == pytest.approx(2 / 3 / (n // 2))
+
+
+@pytest.mark.parametrize("n", [3, 6, 50])
+def test_star(n):
+    found = conductance(W_of(f"star:n={n}"))
+    assert found.exact
+    assert found.upper == pytest.approx(1 / n)
+
+
+@pytest.mark.parametrize("size", [3, 5, 12])
+def test_barbell(size):
+    found = conductance(W_of(f"barbell:size={size}"))
+    assert found.exact
+    assert found.upper == pytest.approx(1 / (1 + size) / size)
+    assert set(found.cut) in (set(range(size)), set(range(size, 2 * size)))
+
+
+def test_two_devices_one_device_and_none_between():
+    assert conductance(W_of("path:n=2")).upper == 0.5
+    alone = conductance(W_of("complete:n=1"))
+    assert (alone.lower, alone.upper, alone.cut) == (0, 0, ())
+    apart = conductance(
+        metropolis(from_networkx(nx.disjoint_union(nx.path_graph(3), nx.path_graph(2))).adjacency)
+    )
+    assert (apart.upper, apart.exact, apart.cut) == (0, True, (3, 4))
+
+
+@pytest.mark.parametrize("rule", [metropolis, lazy])
+@pytest.mark.parametrize("p", [0.15, 0.3, 0.5, 0.8])
+@pytest.mark.parametrize("n", range(2, 11))
+def test_brute_force_and_cheeger_on_random_networks(n, p, rule):
+    for seed in range(4):
+        W = rule(load_network(f"er:n={n},p={p},seed={seed}").adjacency)
+        found, truth = conductance(W), brute_force(W)
+        assert found.exact
+        assert found.upper == pytest.approx(truth, abs=1e-12)
+        assert_certified(found, W)
+        gap = 1 - spectrum(W).lambda_2
+        assert truth**2 / 2 <= gap + 1e-12
+        assert gap <= 2 * truth + 1e-12
+        interval = conductance(W, table_limit=NO_TABLE)
+        assert interval.lower <= truth + 1e-12 <= interval.upper + 2e-12
+        assert_certified(interval, W)
+
+
+@pytest.mark.parametrize("spec", TOPOLOGY_SPECS)
+def test_every_topology(spec):
+    W = W_of(spec)
+    assert conductance(W).upper == pytest.approx(brute_force(W), abs=1e-12)
+
+
+@given(st.integers(11, 40), st.floats(0.05, 0.15), st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_the_interval_holds_the_exact_value_on_larger_networks(n, p, seed):
+    W = W_of(f"er:n={n},p={p},seed={seed}")
+    exact, interval = conductance(W), conductance(W, table_limit=NO_TABLE)
+    assert_certified(exact, W)
+    assert interval.lower <= exact.upper + 1e-12
+    if exact.exact:
+        assert exact.upper <= interval.upper + 1e-12
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "er:n=30,p=0.1",
+        "ba:n=50,m=1",
+        "rgeo:n=30,radius=0.2",
+        "ws:n=50,k=3,p=0.2",
+        "complete:n=50",
+        "er:n=10,p=0.5",
+    ],
+)
+def test_the_papers_networks_are_exact(spec):
+    assert conductance(W_of(spec)).exact
+
+
+def test_large_dense_networks_say_that_they_are_not():
+    found = conductance(W_of("er:n=60,p=0.5"))
+    assert not found.exact
+    assert_certified(found, W_of("er:n=60,p=0.5"))
+
+
+def test_large_networks_are_bounded():
+    found = conductance(W_of("er:n=1500,p=0.004"))
+    assert 0 < found.lower < found.upper < 1
