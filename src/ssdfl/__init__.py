@@ -47,6 +47,11 @@ _HOME = {
 __all__ = ["__version__", *_HOME]
 
 
+def __dir__() -> list[str]:
+    """The public names, also those not imported yet."""
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used, so that ``import ssdfl`` stays quick."""
     if name not in _HOME:

@@ -19,7 +19,7 @@ class InputError(ValueError):
     def __init__(self, what: str, got: object, expected: str, remedy: str) -> None:
         shown = got if isinstance(got, str) else repr(got)
         self.what, self.got, self.expected, self.remedy = what, got, expected, remedy
-        super().__init__(f"{what} = {shown}: expected {expected}. {remedy}")
+        super().__init__(" ".join(f"{what} = {shown}: expected {expected}. {remedy}".split()))
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, object, str, str]]:
         return type(self), (self.what, self.got, self.expected, self.remedy)
@@ -68,10 +68,10 @@ def import_object(path: str, what: str) -> object:
     module_name, _, attribute = path.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except (ImportError, TypeError, ValueError) as error:
-        raise InputError(
-            what, path, "an importable package.module:name", f"Python says: {error}. Is it on PYTHONPATH?"
-        ) from error
+    except Exception as error:  # a user's module may raise anything
+        says = f"Python says: {type(error).__name__}: {error}."
+        where = "It has to lie in the working folder, beside the experiment's file, or on PYTHONPATH."
+        raise InputError(what, path, "an importable package.module:name", f"{says} {where}") from error
     if not attribute or not hasattr(module, attribute):
         raise InputError(what, path, f"a name that {module_name} defines", "Write it as package.module:name.")
     return getattr(module, attribute)

@@ -77,6 +77,15 @@ def test_run_file_engine_out_and_resume(tmp_path):
     assert json.loads(first.stdout)["experiment"]["engine"]["name"] == "reference"
 
 
+def test_show_prints_an_experiment_that_can_be_run(tmp_path):
+    shown = command("run", *TINY, "--seeds", 1, "--methods", "pdfl", "--show", cwd=tmp_path)
+    assert not (tmp_path / "runs").exists()
+    (tmp_path / "shown.toml").write_text(shown.stdout)
+    again = command("run", "shown.toml", "--show", cwd=tmp_path)
+    assert again.stdout == shown.stdout
+    assert 'methods = [\n    "pdfl",\n]' in shown.stdout
+
+
 def test_own_method_and_model_from_the_working_folder(tmp_path):
     (tmp_path / "mine.py").write_text(
         "from torch import nn\n"

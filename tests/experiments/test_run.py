@@ -20,6 +20,7 @@ from ssdfl.engine import Record
 from ssdfl.errors import InputError
 from ssdfl.experiments import RunFolder, iterate_experiment, load_experiment, run_experiment
 from ssdfl.experiments.store import RECORD_SCHEMA, newest_folder, next_free_folder
+from ssdfl.schedule import Step
 
 SMALL = (
     "data.name=helpers:tiny_data",
@@ -179,6 +180,24 @@ def test_a_method_whose_records_are_lost_is_run_again(tmp_path):
     (folder.method_folder(0, "ssdfl") / "metrics.parquet").unlink()
     run_experiment(small(), tmp_path / "run", resume=True)
     assert contents(tmp_path / "run") == whole
+
+
+def dense_mixing(setting):
+    return lambda t: Step(
+        np.ones(setting.network.num_devices, dtype=bool), np.eye(setting.network.num_devices)
+    )
+
+
+def test_a_users_method_must_return_sparse_steps(tmp_path):
+    with pytest.raises(InputError, match="steps with a sparse mixing matrix"):
+        run_experiment(small(f"methods=['{__name__}:dense_mixing']"), tmp_path / "run")
+
+
+def test_old_results_are_not_taken_for_new_ones(tmp_path):
+    run_experiment(small("cycles=1"), tmp_path / "run")
+    (tmp_path / "run" / "experiment.toml").unlink()
+    with pytest.raises(InputError, match="a folder with no run in it"):
+        run_experiment(small("cycles=1"), tmp_path / "run")
 
 
 def bad_mixing(setting):

@@ -85,6 +85,7 @@ def test_node_link_json_with_links_key(tmp_path):
         ("net.csv", "from,to\na,b\n", "expected source,target"),
         ("net.csv", "", "expected source,target"),
         ("net.csv", "source,target\n", "it holds no devices"),
+        ("net.csv", "source,target,latency\na,b,1\n", "latency: expected one of latency_s, bandwidth_Bps"),
         ("net.csv", "source,target\na,\n", "line 2 = a: expected two devices"),
         ("net.json", '{"nodes": [1, 2], "edges": []}', "a readable .json network"),
         ("net.json", '{"nodes": [{"id": 1, "x": "left", "y": 0}], "edges": []}', "x of a device = left"),

@@ -68,6 +68,11 @@ def test_fastest_on_a_star_has_the_known_gap():
     assert spectrum(fastest(load_network("star:n=6").adjacency)).gap == pytest.approx(1 / 5, abs=1e-5)
 
 
+def test_fastest_refuses_what_would_take_hours():
+    with pytest.raises(InputError, match="links for fastest mixing = 435: expected at most 300"):
+        fastest(load_network("complete:n=30").adjacency)
+
+
 def test_fastest_treats_parts_on_their_own():
     network = load_network("barbell:size=3")
     inside = links_within(network.adjacency, np.array([0, 0, 0, 1, 1, 1]))

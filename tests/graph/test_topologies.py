@@ -111,6 +111,7 @@ def test_seeds_differ_and_default_seed_is_used():
         ("rgeo:n=5,radius=nan", "radius = nan"),
         ("sites:sites=2,size=2,links=9", "links = 9"),
         ("er:n=5,p=0.5,seed=-1", "seed = -1"),
+        ("ring:n=5,n=6", "each key once"),
         ("ring:n=4,latency_s=-1", r"latency_s\[0\] = -1.0: expected seconds"),
         ("ring:n=4,bandwidth_Bps=0", "bandwidth_Bps"),
     ],

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from ssdfl.errors import InputError
-from ssdfl.learning import DATASETS, load_dataset
+from ssdfl.learning import DATASETS, Dataset, load_dataset
 from ssdfl.learning.formats import parse_cifar_python, read_idx
 
 RNG = np.random.default_rng(0)
@@ -196,3 +196,30 @@ def test_unknown_and_own_data_sets():
     assert load_dataset("helpers:tiny_data").num_classes == 4
     with pytest.raises(InputError, match="returns ssdfl.learning.Dataset"):
         load_dataset("builtins:dict")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("train_images", np.zeros((4, 1, 2, 2)), "train_images = ndarray float64"),
+        ("train_images", np.zeros((4, 2, 2), dtype=np.float32), "channels, height, width"),
+        ("train_images", np.zeros((3, 1, 2, 2), dtype=np.float32), "3 images, 4 labels"),
+        ("train_images", np.full((4, 1, 2, 2), np.nan, dtype=np.float32), "NaN"),
+        ("test_labels", np.array([0, 1], dtype=np.int32), "test_labels = ndarray int32"),
+        ("test_labels", np.array([0, 5]), "test_labels = 5: expected labels from 0 to 1"),
+        ("test_labels", np.array([0, -1]), "test_labels = -1"),
+        ("test_labels", [0, 1], "test_labels = list"),
+    ],
+)
+def test_data_sets_of_ones_own_are_checked(field, value, message):
+    images, labels = np.zeros((4, 1, 2, 2), dtype=np.float32), np.array([0, 1, 0, 1])
+    fields = {
+        "train_images": images,
+        "train_labels": labels,
+        "test_images": images[:2],
+        "test_labels": labels[:2],
+        "num_classes": 2,
+    }
+    Dataset(**fields)
+    with pytest.raises(InputError, match=message):
+        Dataset(**(fields | {field: value}))

@@ -43,6 +43,14 @@ def test_dirichlet_interpolates_between_one_label_and_all():
     assert share_of_commonest(1000) < 0.15
 
 
+def test_dirichlet_favours_no_device():
+    def labels_held(device, seed):
+        return len(np.unique(LABELS[dirichlet(LABELS, 10, 0.3, np.random.default_rng(seed))[device]]))
+
+    first, last = (np.mean([labels_held(device, seed) for seed in range(60)]) for device in (0, 9))
+    assert abs(first - last) < 0.8
+
+
 def test_dirichlet_uses_everything():
     assert dirichlet(LABELS, 7, 0.3, np.random.default_rng(0)).size == 7 * (600 // 7)
 

@@ -45,6 +45,8 @@ def graph(
 
     if mixing not in MIXINGS:
         raise InputError("--mixing", mixing, f"one of {', '.join(MIXINGS)}", "Choose one of them.")
+    if picture is not None and picture.suffix.lower() != ".png":
+        raise InputError("--picture", str(picture), "a .png file", "Choose such a name.")
     network = load_network(spec)
     plan = plan_clusters(network, clusters, MIXINGS[mixing])
     facts = {**describe(network, mixing), "clusters": [list(cluster) for cluster in plan.clusters]}
@@ -67,7 +69,9 @@ def _file_name(spec: str) -> str:
         >>> _file_name("er:n=30,p=0.1")
         'er-n30-p0.1'
     """
-    if ":" not in spec:
+    from ssdfl.graph import TOPOLOGIES
+
+    if spec.partition(":")[0] not in TOPOLOGIES:
         return Path(spec).stem
     return spec.replace(":", "-").replace(",", "-").replace("=", "")
 
@@ -75,8 +79,6 @@ def _file_name(spec: str) -> str:
 def _draw(network: Any, clusters: Any, path: Path) -> None:
     from ssdfl.report import draw_network, save
 
-    if path.suffix.lower() != ".png":
-        raise InputError("--picture", str(path), "a .png file", "Choose such a name.")
     save(draw_network(network, clusters), path)
 
 
@@ -92,7 +94,10 @@ def _readable(key: str, value: Any) -> str:
         pairs = ", ".join(f"{i}–{j}" for i, j in value)
         return f"{len(value)} to make it connected: {pairs}" if value else "none needed"
     if key == "clusters":
-        return f"{len(value)}: {value}"
+        devices = sum(map(len, value))
+        return (
+            f"{len(value)} of {', '.join(str(len(c)) for c in value)} devices" if devices > 60 else str(value)
+        )
     if isinstance(value, list):
         low, high = value
         return f"{low:g}" if low == high else f"{low:g} … {high:g}"

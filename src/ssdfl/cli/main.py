@@ -47,6 +47,8 @@ def main() -> None:
     sys.path.append(str(Path.cwd()))  # last: a user's file must not stand in for a library
     try:
         app()
+    except KeyboardInterrupt:
+        sys.exit(130)
     except InputError as error:
         typer.echo(f"ssdfl: {error}", err=True)
         sys.exit(2)

@@ -46,8 +46,8 @@ class Follower:
         """Say what runs, once it is known that it can."""
         self.begun = True
         e = self.experiment
-        runs = f"{len(e.methods)} methods × {len(e.seeds)} seeds × {e.cycles} cycles"
-        say(self.console, f"{e.name}: {e.data.name}, {e.network.spec}, {runs}")
+        runs = f"methods {', '.join(e.methods)}; seeds {', '.join(map(str, e.seeds))}; cycles {e.cycles}"
+        say(self.console, f"{e.name}: {e.data.name} on {e.network.spec}; {runs}")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,6 +48,9 @@ def run(
         bool, typer.Option("--resume", help="Go on where the run in the folder stopped.")
     ] = False,
     data: Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the experiment with every key and value, and stop.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Compare methods: run an experiment, print a table, and write figures and `report.html`.
@@ -59,10 +63,12 @@ def run(
 
     - `ssdfl run my.toml --methods ssdfl,sdfl --out runs/mine --resume`
 
-    `ssdfl run --set name=empty --set cycles=1 --out runs/x` writes `runs/x/experiment.toml` with every key
-    and its value: the place to start your own.
+    - `ssdfl run --show > my.toml` writes a file with every key and its value: the place to start your own.
+
+    A method, model or data set of your own is named `module:function`; the module lies in the working
+    folder, beside FILE, or on PYTHONPATH.
     """
-    from ssdfl.experiments import load_experiment
+    from ssdfl.experiments import load_experiment, to_toml
     from ssdfl.experiments.store import RunFolder, newest_folder, next_free_folder
 
     extra = [f"methods={json.dumps([m.strip() for m in methods.split(',')])}"] if methods is not None else []
@@ -70,8 +76,13 @@ def run(
         if seeds < 1:
             raise InputError("--seeds", seeds, "at least 1", "Give the number of seeds.")
         extra.append(f"seeds={list(range(seeds))}")
-    extra += [f"engine.name={engine}"] if engine else []
+    extra += [f"engine.name={engine}"] if engine is not None else []
     experiment = load_experiment(file, [*(settings or []), *extra])
+    if show:
+        typer.echo(to_toml(experiment), nl=False)
+        return
+    if file is not None:
+        sys.path.append(str(file.parent.resolve()))
     folder = RunFolder(out or (newest_folder if resume else next_free_folder)(experiment.name, RUNS))
     _execute(folder.joined(experiment) if resume else experiment, folder.path, resume, data)
     _present(folder, as_json)
@@ -113,9 +124,10 @@ def _present(folder: RunFolder, as_json: bool) -> None:
     title = f"{experiment.name}: {experiment.cycles} cycles, seeds {', '.join(map(str, experiment.seeds))}"
     table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for place, text in enumerate(headers(target)):
-        table.add_column(text, justify="right" if place else "left")
+        table.add_column(text, justify="right" if place else "left", overflow="fold")
     for summary in summaries:
-        table.add_row(*(Text(cell, no_wrap=True) for cell in cells(summary)))
+        name, *numbers = cells(summary)
+        table.add_row(Text(name), *(Text(number, no_wrap=True) for number in numbers))
     console.print(table)
     say(console, headline(summaries, target))
     say(console, f"Report:  {report}")

@@ -11,13 +11,14 @@ from pathlib import Path
 from scipy.sparse import csr_array
 
 from ssdfl.engine import Record, initial_state, load_state, run, save_state
+from ssdfl.errors import InputError
 from ssdfl.experiments.build import Instance, make_job, prepare
 from ssdfl.experiments.config import Experiment, write_experiment
 from ssdfl.experiments.store import RunFolder
 from ssdfl.graph import check_mixing, to_json
 from ssdfl.learning import load_dataset
 from ssdfl.learning.sources import Progress
-from ssdfl.schedule import METHODS, find_method
+from ssdfl.schedule import METHODS, Step, find_method
 
 SAVE_INTERVAL_S = 2.0
 
@@ -84,7 +85,11 @@ def _check_methods(experiment: Experiment, instance: Instance) -> None:
     for method in experiment.methods:
         job = make_job(experiment, instance, method)
         for t in range(job.steps_per_cycle) if method not in METHODS else ():
-            check_mixing(csr_array(job.schedule(t).W))
+            step = job.schedule(t)
+            if not isinstance(step, Step) or not isinstance(step.W, csr_array):
+                remedy = "Return setting.cycle(…), or Step(train, csr_array(W))."
+                raise InputError("method", method, "steps with a sparse mixing matrix", remedy)
+            check_mixing(step.W)
 
 
 def _describe(folder: RunFolder, instance: Instance) -> None:

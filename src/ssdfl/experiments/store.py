@@ -87,7 +87,7 @@ class RunFolder:
 
     def check_free(self) -> None:
         """Refuse to write into a folder that holds a run already."""
-        if self.experiment_file.exists():
+        if self.experiment_file.exists() or any(self.path.glob("seed-*")):
             raise InputError(
                 "--out", str(self.path), "a folder with no run in it", "Add --resume, or choose another."
             )

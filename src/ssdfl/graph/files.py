@@ -114,7 +114,8 @@ def to_json(network: Network) -> str:
 def _read_csv(path: Path) -> nx.Graph:
     with path.open(newline="", encoding="utf-8-sig") as lines:
         reader = csv.DictReader(lines)
-        header, rows = list(reader.fieldnames or []), list(reader)
+        reader.fieldnames = header = [name.strip() for name in reader.fieldnames or []]
+        rows = list(reader)
     if not {"source", "target"} <= set(header):
         raise InputError(
             f"header of {path}",
@@ -122,6 +123,9 @@ def _read_csv(path: Path) -> nx.Graph:
             "source,target[,latency_s,bandwidth_Bps]",
             "Name the columns so.",
         )
+    for column in header:
+        if column not in LINK_COSTS and column.startswith(("latency", "bandwidth")):
+            raise InputError(f"column of {path}", column, f"one of {', '.join(LINK_COSTS)}", "Mend its name.")
     for line, row in enumerate(rows, start=2):
         if not row["source"] or not row["target"]:
             raise InputError(

@@ -17,6 +17,8 @@ from scipy.sparse.csgraph import connected_components
 from ssdfl.arrays import BoolArray, FloatArray, IntArray
 from ssdfl.errors import InputError, require
 
+FASTEST_LIMIT = 300
+
 MixingMatrix: TypeAlias = csr_array
 Weights = Callable[[csr_array], MixingMatrix]
 
@@ -51,7 +53,7 @@ def fastest(adjacency: csr_array) -> MixingMatrix:
 
     The fastest-mixing Markov chain of Boyd, Diaconis and Xiao: minimise the spectral norm of
     ``W − 11ᵀ/n`` over non-negative link weights, a semidefinite programme. Needs ``ssdfl[fastest]``
-    and is meant for networks of up to a few hundred links.
+    and takes at most 300 links in a part.
     """
     parts = connected_components(adjacency, directed=False)[1]
     i, j, _ = links_of(adjacency)
@@ -63,6 +65,9 @@ def fastest(adjacency: csr_array) -> MixingMatrix:
 
 
 def _fastest_link_weights(rows: IntArray, columns: IntArray) -> FloatArray:
+    if len(rows) > FASTEST_LIMIT:
+        expected = f"at most {FASTEST_LIMIT} links in a connected part"
+        raise InputError("links for fastest mixing", len(rows), expected, "Use metropolis or lazy.")
     cp = require("cvxpy", "fastest")
     devices, place = np.unique(np.concatenate([rows, columns]), return_inverse=True)
     n, m = len(devices), len(rows)

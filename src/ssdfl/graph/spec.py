@@ -36,7 +36,10 @@ def load_network(spec: str, default_seed: int = 0) -> Network:
     kind, _, text = spec.partition(":")
     if kind not in TOPOLOGIES:
         return _from_file(spec)
-    values = dict(_pair(part, spec) for part in text.split(",") if part)
+    pairs = [_pair(part, spec) for part in text.split(",") if part]
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise InputError("network", spec, "each key once", "Remove the repeated one.")
     costs = {key: _convert(key, values.pop(key), float) for key in COSTS if key in values}
     builder = TOPOLOGIES[kind]
     arguments = _arguments(kind, builder, values, default_seed)

@@ -33,10 +33,40 @@ class Dataset:
     test_labels: Labels
     num_classes: int
 
+    def __post_init__(self) -> None:
+        for part, images, labels in (
+            ("train", self.train_images, self.train_labels),
+            ("test", self.test_images, self.test_labels),
+        ):
+            _check_images(part, images, len(labels))
+            _check_labels(part, labels, self.num_classes)
+
     @property
     def image_shape(self) -> tuple[int, ...]:
         """(channels, height, width)."""
         return self.train_images.shape[1:]
+
+
+def _check_images(part: str, images: object, count: int) -> None:
+    what, remedy = f"{part}_images", "ssdfl.learning.make_dataset makes them from bytes."
+    if not isinstance(images, np.ndarray) or images.dtype != np.float32 or images.ndim != 4:
+        got = f"{type(images).__name__} {getattr(images, 'dtype', '')} {getattr(images, 'shape', '')}"
+        raise InputError(what, got, "a float32 array (n, channels, height, width)", remedy)
+    if len(images) != count or count == 0:
+        raise InputError(
+            what, f"{len(images)} images, {count} labels", "as many images as labels, not 0", remedy
+        )
+    if not np.isfinite(images).all():
+        raise InputError(what, "NaN or infinite", "finite numbers", "Clean the data.")
+
+
+def _check_labels(part: str, labels: object, num_classes: int) -> None:
+    if not isinstance(labels, np.ndarray) or labels.dtype != np.int64 or labels.ndim != 1:
+        got = f"{type(labels).__name__} {getattr(labels, 'dtype', '')}"
+        raise InputError(f"{part}_labels", got, "an int64 array (n,)", "Convert them.")
+    if labels.min() < 0 or labels.max() >= num_classes:
+        worst = int(labels.min()) if labels.min() < 0 else int(labels.max())
+        raise InputError(f"{part}_labels", worst, f"labels from 0 to {num_classes - 1}", "Check num_classes.")
 
 
 @dataclass(frozen=True)

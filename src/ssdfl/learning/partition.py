@@ -46,7 +46,7 @@ def by_labels(
 def dirichlet(labels: IntArray, num_devices: int, alpha: float, rng: np.random.Generator) -> IntArray:
     """Each device draws its label proportions from Dirichlet(α): small α is skewed, large α even.
 
-    A device whose label has run out takes its next best label instead.
+    All devices hold equally many; one whose label has run out takes its next best label instead.
 
     Returns:
         (N, m) sample indices with m = ⌊samples / N⌋.
@@ -59,7 +59,7 @@ def dirichlet(labels: IntArray, num_devices: int, alpha: float, rng: np.random.G
     pools = [rng.permutation(np.flatnonzero(labels == label)) for label in range(classes)]
     left = np.array([len(pool) for pool in pools])
     shards = np.zeros((num_devices, size), dtype=np.int64)
-    for device in range(num_devices):
+    for device in rng.permutation(num_devices):  # so that what is left over falls on no one in particular
         take = _allot(rng.dirichlet(np.full(classes, alpha)), size, left)
         left -= take
         shards[device] = np.concatenate([pools[k][left[k] : left[k] + take[k]] for k in range(classes)])

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import Clusters, labels_of
@@ -59,14 +60,29 @@ def draw_network(network: Network, clusters: Clusters = (), title: str = "") -> 
         ax=axes,
     )
     if not small:
-        nx.draw_networkx_labels(
-            graph, places, dict(enumerate(network.names)), font_size=8, font_color="white", ax=axes
-        )
+        for device, name in enumerate(network.names):
+            _draw_name(axes, places[device], name)
     axes.set_title(title or f"{network.title}: {network.num_devices} devices, {network.num_links} links")
     axes.legend(handles=_link_legend(network, all(inside)), loc="lower center", ncols=3, frameon=False)
     axes.margins(0.12)
     axes.set_axis_off()
     return figure
+
+
+def _draw_name(axes: Axes, place: FloatArray, name: str) -> None:
+    """A short name inside its circle, a long one below it."""
+    fits = len(name) <= 3
+    axes.annotate(
+        name,
+        tuple(place),
+        xytext=(0, 0 if fits else -14),
+        textcoords="offset points",
+        ha="center",
+        va="center",
+        fontsize=8 if fits else 7,
+        color="white" if fits else "black",
+        parse_math=False,
+    )
 
 
 def _layout(network: Network, graph: nx.Graph, labels: IntArray) -> dict[int, FloatArray]:
@@ -121,8 +137,11 @@ def draw_curves(
         axes.set_xlabel(AXES[key])
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-        if key != "cycle" and all(row[key] > 0 for row in rows):
+        if key == "cycle":
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        elif all(row[key] > 0 for row in rows):
             axes.set_xscale("log")
+            axes.xaxis.set_minor_formatter(NullFormatter())
     panels[0].set_ylabel(label)
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=len(methods), frameon=False)

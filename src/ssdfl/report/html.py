@@ -51,7 +51,9 @@ def headline(summaries: Sequence[MethodSummary], target: float) -> str:
             value = asdict(soonest)[f"{key}_to_target"]
             shown = f"{value / 1e6:.1f} MB" if key == "bytes" else f"{value:.3g} {unit}"
             text += f" Fewest {unit} to {100 * target:g} %: {soonest.method}, {shown}."
-    return text if racing else f"{text} No method reached {100 * target:g} % with every seed."
+    if not racing:
+        text += f" No method reached {100 * target:g} % with every seed."
+    return text + (" The reference central is not ranked." if len(field) < len(summaries) else "")
 
 
 def _draw_figures(folder: RunFolder, experiment: Experiment) -> list[tuple[Path, str]]:

@@ -92,7 +92,8 @@ def cells(summary: MethodSummary) -> list[str]:
     )
     return [
         summary.method,
-        f"{100 * summary.accuracy:.1f} ±{100 * summary.accuracy_std:.1f}",
+        f"{100 * summary.accuracy:.1f}"
+        + (f" ±{100 * summary.accuracy_std:.1f}" if summary.seeds > 1 else ""),
         f"{100 * summary.accuracy_worst:.1f}",
         _number(summary.cycles_to_target, 1, share),
         _number(summary.bytes_to_target, 1e6, share),
