@@ -123,11 +123,12 @@ def _present(folder: RunFolder, as_json: bool) -> None:
     target = experiment.evaluate.target_accuracy
     title = f"{experiment.name}: {experiment.cycles} cycles, seeds {', '.join(map(str, experiment.seeds))}"
     table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for place, text in enumerate(headers(target)):
-        table.add_column(text, justify="right" if place else "left", overflow="fold")
-    for summary in summaries:
-        name, *numbers = cells(summary)
-        table.add_row(Text(name), *(Text(number, no_wrap=True) for number in numbers))
+    rows = [cells(summary) for summary in summaries]
+    table.add_column("method", overflow="fold")
+    for place, text in enumerate(headers(target)[1:], start=1):
+        table.add_column(text, justify="right", min_width=max(len(row[place]) for row in rows))
+    for row in rows:
+        table.add_row(*map(Text, row))
     console.print(table)
     say(console, headline(summaries, target))
     say(console, f"Report:  {report}")
