@@ -153,7 +153,7 @@ def test_methods_and_seeds_may_be_added(tmp_path):
 def test_results_are_neither_overwritten_nor_mixed(tmp_path):
     run_experiment(small(), tmp_path / "run")
     before = contents(tmp_path / "run")
-    with pytest.raises(InputError, match="Add --resume"):
+    with pytest.raises(InputError, match="a folder with no run in it"):
         run_experiment(small(), tmp_path / "run")
     with pytest.raises(
         InputError, match=r"training.learning_rate = 0.01: expected 0.05 as in the run to resume"
@@ -196,8 +196,9 @@ def test_a_users_method_must_return_sparse_steps(tmp_path):
 def test_old_results_are_not_taken_for_new_ones(tmp_path):
     run_experiment(small("cycles=1"), tmp_path / "run")
     (tmp_path / "run" / "experiment.toml").unlink()
-    with pytest.raises(InputError, match="a folder with no run in it"):
-        run_experiment(small("cycles=1"), tmp_path / "run")
+    for resume in (False, True):
+        with pytest.raises(InputError, match="a folder with no run in it"):
+            run_experiment(small("cycles=1"), tmp_path / "run", resume=resume)
 
 
 def bad_mixing(setting):

@@ -78,6 +78,7 @@ class RunFolder:
             InputError: the experiment differs in anything else.
         """
         if not self.experiment_file.exists():
+            self.check_free()
             return experiment
         old = self.experiment()
         _check_same(old, experiment)
@@ -89,7 +90,10 @@ class RunFolder:
         """Refuse to write into a folder that holds a run already."""
         if self.experiment_file.exists() or any(self.path.glob("seed-*")):
             raise InputError(
-                "--out", str(self.path), "a folder with no run in it", "Add --resume, or choose another."
+                "--out",
+                str(self.path),
+                "a folder with no run in it",
+                "Choose another, or --resume a whole one.",
             )
 
     def write_fact(self, seed: int, name: str, text: str) -> None:

@@ -73,9 +73,14 @@ def build_model(
             if not isinstance(model, nn.Module) or not any(p.requires_grad for p in model.parameters()):
                 raise TypeError("it is no torch module with parameters to train")
             logits = model.eval()(torch.zeros(2, *image_shape))
-        except (TypeError, RuntimeError) as error:
+        except InputError:
+            raise
+        except Exception as error:  # a user's factory may raise anything
             raise InputError(
-                "model", f"{name} {dict(options or {})}", f"a model for images {image_shape}", f"({error})"
+                "model",
+                f"{name} {dict(options or {})}",
+                f"a model for images {image_shape}",
+                f"({type(error).__name__}: {error})",
             ) from error
     if logits.shape != (2, num_classes):
         raise InputError(
