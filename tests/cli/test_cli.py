@@ -112,6 +112,31 @@ def test_graph_prints_facts_draws_and_converts(tmp_path):
     assert not (tmp_path / "net.png").exists()
 
 
+def test_plan_is_shown_written_and_used(tmp_path):
+    (tmp_path / "devices.csv").write_text(
+        "device,label_0,label_1\n" + "".join(f"{i},1,{i}\n" for i in range(6))
+    )
+    words = ["plan", "barbell:size=3", "--devices", "devices.csv", "--out", "plan.json"]
+    shown = command(*words, cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "cluster 0: 0, 1" in shown.stdout
+    formed = json.loads(command(*words, "--json", cwd=tmp_path).stdout)
+    assert formed == json.loads((tmp_path / "plan.json").read_text())
+    done = command(
+        "run", *TINY, "--plan", "plan.json", "--methods", "ssdfl", "--seeds", 1, "--out", "r", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    used = json.loads((tmp_path / "r" / "seed-0" / "plan.json").read_text())
+    assert used["clusters"] == formed["clusters"]
+
+
+def test_a_plan_that_nothing_satisfies_warns_with_the_numbers(tmp_path):
+    done = command("plan", "path:n=6", "--learning-rate", 0.5, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "warning: no candidate" in done.stderr
+    assert "--tolerance (now 10)" in done.stderr
+
+
 def test_data_list(tmp_path):
     rows = json.loads(command("data", "list", "--json", cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path)).stdout)
     assert [row["name"] for row in rows] == ["digits", "fmnist", "cifar10"]
@@ -141,6 +166,11 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
         (["graph", "ring:n=5", "--clusters", "9"], "9", "[1, 5]"),
         (["data", "fetch", "mnist"], "mnist", "fmnist"),
         (["run", "--methods", ""], "method = ", "ssdfl"),
+        (["run", "--plan", "nowhere.json"], "nowhere.json", "plan.json"),
+        (["plan", "net.csv"], "connected parts = 2", "Add a link between"),
+        (["plan", "complete:n=1"], "number of devices = 1", "at least 2"),
+        (["plan", "ring:n=5", "--learning-rate", "nan"], "learning_rate = nan", "above 0"),
+        (["plan", "ring:n=5", "--devices", "net.csv"], "header of net.csv", "device,label_0"),
         (["run", "--out", "net.csv/x", "--set", "cycles=1"], "net.csv", "usable path"),
         (["graph", "ring:n=5", "--save", "net.csv/x.csv"], "net.csv", "usable path"),
         (["run", "--set", "network.spec=[/x].csv"], "[/x].csv", "existing file"),

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import ssdfl
-from ssdfl.cli import data, graph, run
+from ssdfl.cli import data, graph, plan, run
 from ssdfl.errors import InputError
 
 app = typer.Typer(
@@ -19,11 +19,12 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
-    help="Serverless semi-decentralized federated learning: compare methods, look at networks.",
+    help="Serverless semi-decentralized federated learning: compare methods, look at networks, plan them.",
     epilog="Start with `ssdfl run`: it compares six methods on a small network in under a minute.",
 )
 app.command("run")(run.run)
 app.command("graph")(graph.graph)
+app.command("plan")(plan.plan)
 app.add_typer(data.app, name="data")
 
 

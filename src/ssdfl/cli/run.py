@@ -41,6 +41,7 @@ def run(
     ] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N−1.")] = None,
     engine: Annotated[str | None, typer.Option(help="local (fast) or reference (plain loops).")] = None,
+    plan: Annotated[Path | None, typer.Option(help="Take the clusters from this plan.json.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results; by default a new one in runs/.")
     ] = None,
@@ -76,6 +77,7 @@ def run(
         if seeds < 1:
             raise InputError("--seeds", seeds, "at least 1", "Give the number of seeds.")
         extra.append(f"seeds={list(range(seeds))}")
+    extra += [f"clusters.plan={json.dumps(str(plan.resolve()))}"] if plan is not None else []
     extra += [f"engine.name={engine}"] if engine is not None else []
     experiment = load_experiment(file, [*(settings or []), *extra])
     if show:

@@ -1,16 +1,20 @@
-"""The plan: which devices form which cluster, and how that was decided."""
+"""The plan: which devices form which cluster, and every partition that was weighed against it."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ssdfl.clusters.formation import Candidate, FormationSettings, choose, form_candidates
+from ssdfl.clusters.heterogeneity import Device
 from ssdfl.clusters.partition import Clusters, spectral_bisection
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
-from ssdfl.graph import Network, Weights, metropolis
+from ssdfl.graph import Conductance, Network, Weights, metropolis
 
 VERSION = 1
 
@@ -21,11 +25,13 @@ class Plan:
 
     Attributes:
         clusters: device ids of each cluster, ordered by the lowest.
-        partition: the rule that made them.
+        partition: the rule that made them: ``paper`` or ``bisection``.
+        candidates: what ``paper`` chose from, one for every number of clusters.
     """
 
     clusters: Clusters
     partition: str
+    candidates: tuple[Candidate, ...] = ()
 
     @property
     def num_devices(self) -> int:
@@ -37,15 +43,40 @@ class Plan:
         """S, the number of clusters."""
         return len(self.clusters)
 
+    @property
+    def chosen(self) -> Candidate | None:
+        """The candidate that became the plan."""
+        return next((c for c in self.candidates if c.clusters == self.clusters), None)
+
     def to_json(self) -> dict[str, Any]:
-        """The plan as JSON data, with a version that readers check."""
+        """The plan as JSON data, with a version that readers check; an infinite score is null."""
         return {
             "version": VERSION,
             "num_devices": self.num_devices,
             "num_clusters": self.num_clusters,
             "clusters": [list(cluster) for cluster in self.clusters],
             "partition": self.partition,
+            "score": _finite(self.chosen.score) if self.chosen else None,
+            "candidates": [_candidate_to_json(candidate) for candidate in self.candidates],
         }
+
+
+def form_clusters(
+    network: Network, devices: Sequence[Device], settings: FormationSettings | None = None
+) -> Plan:
+    """The paper's cluster formation, Algorithms 1 and 2, literal.
+
+    If no candidate passes its threshold, the plan is the one nearest to it; `Candidate.feasible` tells.
+
+    Raises:
+        InputError: the network is not connected or has one device, or descriptors are missing.
+    """
+    if network.num_devices < 2:
+        raise InputError("number of devices", network.num_devices, "at least 2", "One device needs no plan.")
+    if network.components().max() > 0:
+        raise InputError("network", network.title, "a connected network", "Add links between its parts.")
+    candidates = form_candidates(network, devices, settings or FormationSettings())
+    return Plan(choose(candidates).clusters, "paper", tuple(candidates))
 
 
 def plan_clusters(network: Network, num_clusters: int, weights: Weights = metropolis) -> Plan:
@@ -59,6 +90,45 @@ def plan_clusters(network: Network, num_clusters: int, weights: Weights = metrop
     return Plan(spectral_bisection(network, num_clusters, weights), partition="bisection")
 
 
+def _finite(score: float) -> float | None:
+    return score if math.isfinite(score) else None
+
+
+def _candidate_to_json(candidate: Candidate) -> dict[str, Any]:
+    found = candidate.min_conductance
+    return {
+        "num_clusters": candidate.num_clusters,
+        "clusters": [list(cluster) for cluster in candidate.clusters],
+        "score": _finite(candidate.score),
+        "threshold": candidate.threshold,
+        "min_conductance": {
+            "lower": found.lower,
+            "upper": found.upper,
+            "exact": found.exact,
+            "cut": list(found.cut),
+        },
+        "feasible": candidate.feasible,
+        "split": list(candidate.split),
+        "rule": candidate.rule,
+    }
+
+
+def _candidate_from_json(data: dict[str, Any]) -> Candidate:
+    found = data["min_conductance"]
+    return Candidate(
+        clusters=_clusters(data["clusters"]),
+        score=math.inf if data["score"] is None else data["score"],
+        threshold=data["threshold"],
+        min_conductance=Conductance(found["lower"], found["upper"], tuple(found["cut"])),
+        split=tuple(data["split"]),
+        rule=data["rule"],
+    )
+
+
+def _clusters(lists: Sequence[Sequence[int]]) -> Clusters:
+    return tuple(tuple(int(device) for device in cluster) for cluster in lists)
+
+
 def write_plan(plan: Plan, path: Path) -> None:
     """Write ``plan.json``."""
     write_text(path, json.dumps(plan.to_json(), indent=1) + "\n")
@@ -68,13 +138,18 @@ def read_plan(path: Path) -> Plan:
     """The plan that `write_plan` wrote.
 
     Raises:
-        InputError: not a plan, or of another version.
+        InputError: not a plan, or of another version, or clusters that are not a partition.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        version, clusters = data["version"], data["clusters"]
+        if data["version"] != VERSION:
+            raise InputError(f"version of {path}", data["version"], str(VERSION), "Make the plan again.")
+        candidates = tuple(_candidate_from_json(candidate) for candidate in data["candidates"])
+        plan = Plan(_clusters(data["clusters"]), data["partition"], candidates)
     except (OSError, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError("plan", str(path), "a plan.json", f"The reader says: {error!r}.") from error
-    if version != VERSION:
-        raise InputError(f"version of {path}", version, str(VERSION), "Make the plan again.")
-    return Plan(tuple(tuple(cluster) for cluster in clusters), data["partition"])
+    if sorted(d for cluster in plan.clusters for d in cluster) != list(range(plan.num_devices)):
+        raise InputError(f"clusters of {path}", "these", "every device from 0 in one cluster", "Mend them.")
+    return plan

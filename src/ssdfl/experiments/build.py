@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from ssdfl.arrays import IntArray
-from ssdfl.clusters import Plan, plan_clusters
+from ssdfl.clusters import Plan, plan_clusters, read_plan
 from ssdfl.engine import Job
 from ssdfl.errors import InputError
 from ssdfl.experiments.config import Experiment
@@ -53,10 +54,20 @@ def prepare(experiment: Experiment, seed: int, data: Dataset) -> Instance:
     return Instance(
         seed=seed,
         network=network,
-        plan=plan_clusters(network, experiment.clusters.number, MIXINGS[experiment.network.mixing]),
+        plan=_plan(experiment, network),
         task=make_task(model, data, shards, experiment.evaluate.samples, seed),
         optimizers=_optimizers(experiment, network.num_devices, seed),
     )
+
+
+def _plan(experiment: Experiment, network: Network) -> Plan:
+    if not experiment.clusters.plan:
+        return plan_clusters(network, experiment.clusters.number, MIXINGS[experiment.network.mixing])
+    plan = read_plan(Path(experiment.clusters.plan))
+    if plan.num_devices != network.num_devices:
+        expected = f"{network.num_devices}, as the network has"
+        raise InputError("devices of clusters.plan", plan.num_devices, expected, "Plan for this network.")
+    return plan
 
 
 def _deal(experiment: Experiment, data: Dataset, num_devices: int, seed: int) -> IntArray:

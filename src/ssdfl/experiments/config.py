@@ -47,7 +47,8 @@ class NetworkSection(Section):
 class ClustersSection(Section):
     """The clusters of SSD-FL."""
 
-    number: Count = Field(4, description="S, how many clusters")
+    number: Count = Field(4, description="S, how many clusters to bisect the network into")
+    plan: str = Field("", description="or a plan.json with the clusters")
 
 
 class ScheduleSection(Section):

@@ -1,0 +1,60 @@
+"""Device descriptors in a CSV file.
+
+``device,label_0,label_1,…[,rho][,mu]``: the device's name in the network, how many samples of each label it
+holds, and its momentum or proximal factor if it uses one.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ssdfl.clusters.heterogeneity import Device
+from ssdfl.errors import InputError
+
+
+def read_devices(path: Path, names: Sequence[str]) -> tuple[Device, ...]:
+    """Descriptors in the order of the network's device names.
+
+    Raises:
+        InputError: a missing, unknown or repeated device, or a value that cannot be used.
+    """
+    header, rows = _read_rows(path)
+    columns = [column for column in header if column.startswith("label_")]
+    if "device" not in header or not columns:
+        raise InputError(
+            f"header of {path}", ",".join(header), "device,label_0,label_1,…", "Name columns so."
+        )
+    found: dict[str, Device] = {}
+    for line, row in enumerate(rows, start=2):
+        name, where = row["device"], f"{path} line {line}"
+        if name in found:
+            raise InputError(f"{where}: device", name, "each device once", "Remove one of its lines.")
+        if name not in names:
+            raise InputError(f"{where}: device", name, "a device of the network", "Mend its name.")
+        labels = np.array([_number(row, column, where) for column in columns])
+        found[name] = Device(labels, rho=_number(row, "rho", where), mu=_number(row, "mu", where))
+    missing = next((name for name in names if name not in found), None)
+    if missing is not None:
+        raise InputError(f"{path}: device", missing, "a line for each device", "Add its line.")
+    return tuple(found[name] for name in names)
+
+
+def _read_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as lines:
+            reader = csv.DictReader(lines)
+            return list(reader.fieldnames or []), list(reader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("device file", str(path), "a CSV file", f"The reader says: {error}.") from None
+
+
+def _number(row: dict[str, str], column: str, where: str) -> float:
+    text = row.get(column) or "0"
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{where}: {column}", text, "a number", "Mend it.") from None

@@ -1,0 +1,43 @@
+"""The constants that the paper's statements are written in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ssdfl.errors import InputError, check_range
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What a bound needs to know of training, beside the network.
+
+    Attributes:
+        learning_rate: η.
+        tau_a: τ_a, training steps of a cycle.
+        tau_r: τ_r, mixing-only steps of a cycle.
+        gradient_bound: B of Assumption 2.
+        smoothness: γ̂, the largest γ_i of Assumption 1.
+        initial_loss: L_i(θ⁰); ln 10 is the loss of guessing among ten classes.
+        tolerance: Δ_tol, the consensus gap that is tolerated (the paper's 10).
+        variance_floor: α of Assumption 4 (the paper's 0.1).
+    """
+
+    learning_rate: float = 0.01
+    tau_a: int = 3
+    tau_r: int = 1
+    gradient_bound: float = 1.0
+    smoothness: float = 1.0
+    initial_loss: float = math.log(10)
+    tolerance: float = 10.0
+    variance_floor: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("tau_a", "tau_r"):
+            check_range(name, getattr(self, name), 1)
+        for name in ("learning_rate", "gradient_bound", "smoothness", "tolerance"):
+            if not 0 < getattr(self, name) < math.inf:
+                remedy = "Measure it, or leave it out."
+                raise InputError(name, getattr(self, name), "a number above 0", remedy)
+        for name in ("initial_loss", "variance_floor"):
+            check_range(name, getattr(self, name), 0, 1e300)

@@ -1,0 +1,36 @@
+import numpy as np
+import pytest
+
+from ssdfl.clusters import read_devices
+from ssdfl.errors import InputError
+
+WHOLE = "device,label_0,label_1,rho,mu\nb,1,2,0.8,\na,3,0,,0.1\n"
+
+
+def test_descriptors_come_in_the_networks_order(tmp_path):
+    (tmp_path / "d.csv").write_text(WHOLE)
+    a, b = read_devices(tmp_path / "d.csv", ["a", "b"])
+    assert (a.kind, b.kind) == ("proximal", "momentum")
+    assert np.array_equal(a.labels, [3, 0])
+    assert b.rho == 0.8
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("device,label_0\na,1\n", "device = b: expected a line for each device"),
+        ("device,label_0\na,1\nb,1\na,2\n", "line 4: device = a: expected each device once"),
+        ("device,label_0\na,1\nb,1\nc,1\n", "line 4: device = c: expected a device of the network"),
+        ("device,label_0\na,many\nb,1\n", "line 2: label_0 = many: expected a number"),
+        ("device,label_0\na,-1\nb,1\n", "label counts"),
+        ("device,label_0,rho\na,1,nan\nb,1,0\n", "rho = nan"),
+        ("name,label_0\na,1\n", "header of"),
+        ("", "header of"),
+        (None, "expected a CSV file"),
+    ],
+)
+def test_bad_device_files(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "d.csv").write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_devices(tmp_path / "d.csv", ["a", "b"])

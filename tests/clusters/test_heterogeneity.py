@@ -1,0 +1,59 @@
+import math
+
+import numpy as np
+import pytest
+
+from ssdfl.clusters import Device, amplification, energy_distance, label_divergence, optimizer_distance
+from ssdfl.clusters.heterogeneity import data_distance
+from ssdfl.errors import InputError
+
+
+def device(*labels, **values):
+    return Device(np.array(labels, dtype=float), **values)
+
+
+def test_label_divergence_by_hand():
+    p, q = np.array([0.5, 0.5, 0]), np.array([0.25, 0.25, 0.5])
+    m = (p + q) / 2
+    expected = sum(0.5 * a * math.log2(a / c) for x in (p, q) for a, c in zip(x, m, strict=True) if a > 0)
+    assert label_divergence(device(2, 2, 0), device(1, 1, 2)) == pytest.approx(expected)
+    assert label_divergence(device(1, 2), device(10, 20)) == pytest.approx(0, abs=1e-12)
+    assert label_divergence(device(1, 0), device(0, 7)) == pytest.approx(1)
+
+
+def test_energy_distance_by_the_papers_sums():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((5, 3)), rng.standard_normal((5, 3)) + 1
+
+    def total(a, b):
+        return sum(np.linalg.norm(u - v) for u in a for v in b)
+
+    assert energy_distance(x, y) == pytest.approx(2 / 25 * total(x, y) - total(x, x) / 25 - total(y, y) / 25)
+    assert energy_distance(x, x) == pytest.approx(0, abs=1e-12)
+    a, b = (Device(np.ones(2), samples=samples) for samples in (x, y))
+    assert data_distance(a, b) == pytest.approx(energy_distance(x, y) / 3)
+
+
+def test_optimizers():
+    assert optimizer_distance(device(1, rho=0.8), device(1, rho=0.85)) == pytest.approx(0.05)
+    assert optimizer_distance(device(1, mu=0.1), device(1, rho=0.5)) == pytest.approx(1.6)
+
+
+def test_amplification_of_a_cluster_by_hand():
+    members = [device(1, 0), device(0, 1), device(1, 0, rho=0.5)]
+    # Optimizers: 4 of 9 ordered pairs differ by 1.5; data: links 0–1 (disjoint) and 0–2 (the same).
+    expected = 0.2 * (4 * 1.5 / 9 / 3 + (1 + 0) / 2)
+    assert amplification(members, np.array([[0, 1], [0, 2]])) == pytest.approx(expected)
+    assert amplification([device(1)], np.zeros((0, 2), dtype=int)) == 0
+
+
+@pytest.mark.parametrize("labels", [[0, 0], [-1, 2], [math.nan, 1]])
+def test_impossible_label_counts(labels):
+    with pytest.raises(InputError, match="label counts"):
+        device(*labels)
+
+
+@pytest.mark.parametrize("change", [{"rho": 1.0}, {"mu": -0.1}, {"rho": math.nan}])
+def test_impossible_optimizers(change):
+    with pytest.raises(InputError, match=f"{next(iter(change))} = "):
+        device(1, **change)

@@ -1,0 +1,55 @@
+"""The formation's formulas by hand, and their limits."""
+
+import math
+
+import pytest
+
+from ssdfl.errors import InputError
+from ssdfl.theory import Constants, conductance_threshold, gamma, stationarity_bound
+
+
+def test_threshold_by_hand():
+    constants = Constants(learning_rate=0.05, gradient_bound=5, tolerance=10, tau_a=3)
+    # 2·0.05 + 4·0.05·5·√⌊20/4⌋/10
+    assert conductance_threshold(constants, 20, 4) == pytest.approx(math.sqrt(0.1 + 0.1 * math.sqrt(5)))
+    assert conductance_threshold(constants, 20, 4, with_tau_a=True) == pytest.approx(
+        math.sqrt(0.1 + 0.3 * math.sqrt(5))
+    )
+
+
+def test_threshold_falls_with_more_clusters_and_more_tolerance():
+    constants = Constants()
+    values = [conductance_threshold(constants, 30, S) for S in range(1, 31)]
+    assert values == sorted(values, reverse=True)
+    assert conductance_threshold(Constants(tolerance=100), 30, 1) < values[0]
+
+
+def test_theorem_1_by_hand():
+    constants = Constants(
+        learning_rate=0.01, smoothness=1, gradient_bound=1, tau_a=3, initial_loss=2, variance_floor=0.1
+    )
+    Γ = 1 + 1 + (1 - 0.5) / 0.01 + 3 * 1 * 2
+    assert gamma(constants, 0.5, 4) == pytest.approx(Γ)
+    expected = (4 * 2 + 0.1 * 3 * 1e-4 / 2 * Γ) / (0.01 - 1.2 * 1e-4 / 2 * Γ)
+    assert stationarity_bound(constants, 0.5, 4, amplification=0.2) == pytest.approx(expected)
+
+
+def test_theorem_1_says_nothing_where_its_condition_fails():
+    assert stationarity_bound(Constants(learning_rate=0.5), 0.0, 4, amplification=3.0) == math.inf
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"learning_rate": 0.0},
+        {"learning_rate": -1.0},
+        {"gradient_bound": math.nan},
+        {"tolerance": math.inf},
+        {"tau_a": 0},
+        {"initial_loss": -1.0},
+        {"variance_floor": math.nan},
+    ],
+)
+def test_impossible_constants(change):
+    with pytest.raises(InputError, match=f"{next(iter(change))} = "):
+        Constants(**change)
