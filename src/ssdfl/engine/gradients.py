@@ -20,7 +20,7 @@ def gradient(job: Job, θ: Tensor, positions: IntArray, at: tuple[int, int, int]
     """(d,) the gradient g_i(θ) of `eq:stochastic_local_grad`, ``at`` step t, device i, local step e."""
     task = job.task
     t, i, e = at
-    torch.manual_seed(int(generator(job.seed, "model", t, i, e).integers(2**62)))
+    torch.default_generator.manual_seed(int(generator(job.seed, "model", t, i, e).integers(2**62)))
     inputs, labels = task.batch(i, positions)
     leaf = θ.detach().requires_grad_()
     (g,) = torch.autograd.grad(task.batch_loss(leaf, inputs, labels), leaf)
