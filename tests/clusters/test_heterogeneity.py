@@ -53,6 +53,11 @@ def test_impossible_label_counts(labels):
         device(*labels)
 
 
+def test_a_device_has_one_optimizer():
+    with pytest.raises(InputError, match="one of the two"):
+        device(1, rho=0.5, mu=0.1)
+
+
 @pytest.mark.parametrize("change", [{"rho": 1.0}, {"mu": -0.1}, {"rho": math.nan}])
 def test_impossible_optimizers(change):
     with pytest.raises(InputError, match=f"{next(iter(change))} = "):

@@ -253,6 +253,18 @@ def test_partitions(tmp_path, partition):
     assert len(folder.all_rows()) == 4
 
 
+def test_plans_of_another_network_are_refused(tmp_path):
+    (tmp_path / "plan.json").write_text(
+        '{"version": 1, "clusters": [[0, 5], [1, 2, 3, 4]], "partition": "x", "candidates": []}'
+    )
+    with pytest.raises(InputError, match="connected parts of clusters.plan = 3: expected 2"):
+        run_experiment(small(f"clusters.plan={tmp_path / 'plan.json'}"), tmp_path / "run")
+    with pytest.raises(InputError, match="devices of clusters.plan = 6: expected 7"):
+        run_experiment(
+            small(f"clusters.plan={tmp_path / 'plan.json'}", "network.spec=ring:n=7"), tmp_path / "run"
+        )
+
+
 def test_reference_engine_agrees(tmp_path):
     rows = {
         engine: run_experiment(small(f"engine.name={engine}"), tmp_path / engine).all_rows()

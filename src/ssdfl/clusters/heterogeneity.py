@@ -41,6 +41,8 @@ class Device:
         for name, value in (("rho", self.rho), ("mu", self.mu)):
             if not 0 <= value < 1:
                 raise InputError(name, value, "a number in [0, 1)", "Mend it.")
+        if self.rho and self.mu:
+            raise InputError("optimizer", f"rho={self.rho:g}, mu={self.mu:g}", "one of the two", "Drop one.")
 
     @property
     def kind(self) -> str:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from ssdfl.arrays import IntArray
-from ssdfl.clusters import Plan, plan_clusters, read_plan
+from ssdfl.clusters import Plan, labels_of, plan_clusters, read_plan
 from ssdfl.engine import Job
 from ssdfl.errors import InputError
 from ssdfl.experiments.config import Experiment
-from ssdfl.graph import MIXINGS, Network, load_network
+from ssdfl.graph import MIXINGS, Network, links_within, load_network
 from ssdfl.learning import (
     Dataset,
     LocalOptimizer,
@@ -67,6 +68,11 @@ def _plan(experiment: Experiment, network: Network) -> Plan:
     if plan.num_devices != network.num_devices:
         expected = f"{network.num_devices}, as the network has"
         raise InputError("devices of clusters.plan", plan.num_devices, expected, "Plan for this network.")
+    labels = labels_of(plan.clusters, network.num_devices)
+    parts = connected_components(links_within(network.adjacency, labels), directed=False)[0]
+    if parts != plan.num_clusters:
+        expected = f"{plan.num_clusters}, its clusters connected in this network"
+        raise InputError("connected parts of clusters.plan", parts, expected, "Plan for this network.")
     return plan
 
 

@@ -13,7 +13,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, Valid
 
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
-from ssdfl.graph import TOPOLOGIES
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Strict(), Field(ge=1)]
@@ -177,7 +176,7 @@ def _explain(problem: Any) -> InputError:
 def load_experiment(path: Path | None = None, settings: Sequence[str] = ()) -> Experiment:
     """An experiment from a TOML file (or the default one) with ``a.b=value`` settings laid over it.
 
-    A network file named in the TOML file is looked up beside it first.
+    A network or plan file named in the TOML file is looked up beside it first.
 
     Raises:
         InputError: an unreadable file, or a key or value that cannot be used.
@@ -188,21 +187,20 @@ def load_experiment(path: Path | None = None, settings: Sequence[str] = ()) -> E
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise InputError("experiment", str(path), "a TOML file", f"The reader says: {error}.") from None
-        _locate_network(values, path.parent)
+        _locate_files(values, path.parent)
     for setting in settings:
         _lay_over(values, setting)
-    _locate_network(values, Path())
+    _locate_files(values, Path())
     return make_experiment(values)
 
 
-def _locate_network(values: dict[str, Any], folder: Path) -> None:
-    """Make the path of a network file absolute, so that the experiment can be repeated from anywhere."""
-    network = values.get("network")
-    spec = network.get("spec") if isinstance(network, dict) else None
-    if not isinstance(network, dict) or not isinstance(spec, str) or spec.partition(":")[0] in TOPOLOGIES:
-        return
-    if (folder / spec).is_file():
-        network["spec"] = str((folder / spec).resolve())
+def _locate_files(values: dict[str, Any], folder: Path) -> None:
+    """Make the paths of network and plan files absolute, so that the experiment repeats from anywhere."""
+    for section, key in (("network", "spec"), ("clusters", "plan")):
+        table = values.get(section)
+        text = table.get(key) if isinstance(table, dict) else None
+        if isinstance(table, dict) and isinstance(text, str) and (folder / text).is_file():
+            table[key] = str((folder / text).resolve())
 
 
 def _lay_over(values: dict[str, Any], setting: str) -> None:
