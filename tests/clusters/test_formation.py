@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from helpers import TOPOLOGY_SPECS
-from ssdfl.clusters import Device, FormationSettings, choose, form_candidates
-from ssdfl.clusters.formation import Candidate
+from ssdfl.clusters import Device, FormationSettings, choose, clusters_of, form_clusters, labels_of
+from ssdfl.clusters.formation import Candidate, Skipped, form
 from ssdfl.clusters.spectral import ClusterCache
 from ssdfl.errors import InputError
 from ssdfl.graph import Conductance, conductance, load_network, metropolis, spectrum
@@ -21,9 +21,10 @@ def devices_of(network, seed=0):
     return [Device(1.0 + rng.multinomial(20, [0.25] * 4)) for _ in range(network.num_devices)]
 
 
-def form(spec, **constants):
+def by_the_paper(spec, **constants):
     network = load_network(spec)
-    return network, form_candidates(network, devices_of(network), FormationSettings(Constants(**constants)))
+    settings = FormationSettings(Constants(**constants), partition="paper", score="stationarity")
+    return network, form(network, devices_of(network), settings).candidates
 
 
 def phi(network, cluster):
@@ -32,7 +33,7 @@ def phi(network, cluster):
 
 @pytest.mark.parametrize("spec", TOPOLOGY_SPECS)
 def test_invariants_on_every_topology(spec):
-    network, found = form(spec)
+    network, found = by_the_paper(spec)
     graph = network.to_networkx()
     assert [candidate.num_clusters for candidate in found] == list(range(1, network.num_devices + 1))
     for before, after in zip([None, *found], found, strict=False):
@@ -42,7 +43,7 @@ def test_invariants_on_every_topology(spec):
         assert after.threshold == conductance_threshold(Constants(), network.num_devices, after.num_clusters)
         if before is not None:
             assert set(before.clusters) - set(after.clusters) == {after.split}
-    assert form(spec)[1] == found
+    assert by_the_paper(spec)[1] == found
 
 
 def literal_split(network, clusters, threshold):
@@ -70,7 +71,7 @@ def literal_split(network, clusters, threshold):
     "spec", ["er:n=9,p=0.3,seed=4", "barbell:size=4", "cliques:cliques=3,size=4", "ws:n=10,k=4,p=0.3"]
 )
 def test_the_literal_algorithm_gives_the_same(spec):
-    network, found = form(spec)
+    network, found = by_the_paper(spec)
     cache = ClusterCache(network)
     for before, after in itertools.pairwise(found):
         cluster, value, rule = literal_split(network, before.clusters, before.threshold)
@@ -79,7 +80,7 @@ def test_the_literal_algorithm_gives_the_same(spec):
 
 
 def test_scores_average_theorem_1():
-    _, found = form("barbell:size=3")
+    _, found = by_the_paper("barbell:size=3")
     alone = found[-1]
     expected = stationarity_bound(Constants(), 1.0, 1, amplification=0.0)
     assert alone.score == pytest.approx(expected)
@@ -90,7 +91,7 @@ def test_scores_average_theorem_1():
 def test_the_papers_score_falls_with_every_split():
     """Against the paper's "complete → one cluster": its score prefers ever more clusters."""
     for spec in ("complete:n=10", "sites:sites=4,size=5", "er:n=20,p=0.2"):
-        scores = [candidate.score for candidate in form(spec)[1]]
+        scores = [candidate.score for candidate in by_the_paper(spec)[1]]
         assert scores == sorted(scores, reverse=True)
 
 
@@ -100,16 +101,124 @@ def candidate(S, score, lower, threshold=0.5):
 
 def test_choice_is_the_best_certainly_feasible_candidate():
     found = [candidate(1, 5.0, 0.6), candidate(2, 3.0, 0.5), candidate(3, 1.0, 0.4)]
-    assert choose(found).num_clusters == 2
-    assert choose([candidate(1, 1.0, 0.1), candidate(2, 9.0, 0.3)]).num_clusters == 2  # nothing feasible
-    assert choose([candidate(1, math.inf, 0.6), candidate(2, math.inf, 0.6)]).num_clusters == 1
+    assert (choose(found)[0].num_clusters, choose(found)[1]) == (2, "feasible")
+    nothing = [candidate(1, 1.0, 0.1), candidate(2, 9.0, 0.3)]
+    assert (choose(nothing)[0].num_clusters, choose(nothing)[1]) == (2, "nearest")
+    assert choose([candidate(1, math.inf, 0.6), candidate(2, math.inf, 0.6)])[0].num_clusters == 1
+
+
+def test_a_threshold_that_costs_too_much_gives_way():
+    found = [candidate(1, 5.0, 0.6), candidate(2, 3.0, 0.5), candidate(3, 2.8, 0.4)]
+    assert choose(found, price=1.1)[1] == "feasible"
+    assert (choose(found, price=1.05)[0].num_clusters, choose(found, price=1.05)[1]) == (3, "price")
+    assert choose([candidate(1, 1.0, 0.1), candidate(2, 9.0, 0.3)], price=1.1)[0].num_clusters == 1
 
 
 def test_a_barbells_bells_are_passed_through():
-    assert form("barbell:size=5")[1][1].clusters == ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
+    assert by_the_paper("barbell:size=5")[1][1].clusters == ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
 
 
 def test_descriptors_must_cover_the_devices():
     network = load_network("ring:n=5")
     with pytest.raises(InputError, match="number of device descriptors = 4: expected 5"):
-        form_candidates(network, devices_of(network)[:4], FormationSettings())
+        form(network, devices_of(network)[:4], FormationSettings())
+
+
+ALIKE = Device(np.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("spec", "size"),
+    [
+        ("complete:n=10", 10),
+        ("complete:n=30", 30),
+        ("barbell:size=5", 5),
+        ("barbell:size=12", 12),
+        ("cliques:cliques=5,size=6", 6),
+        ("sites:sites=4,size=5,seed=0", 5),
+        ("sites:sites=6,size=8,links=2,seed=3", 8),
+    ],
+)
+def test_defaults_find_the_obvious_clusters(spec, size):
+    network = load_network(spec)
+    plan = form_clusters(network, [ALIKE] * network.num_devices)
+    assert plan.clusters == clusters_of(np.arange(network.num_devices) // size)
+    assert plan.choice == "feasible"
+
+
+@pytest.mark.parametrize("spec", TOPOLOGY_SPECS)
+def test_cost_aware_candidates_are_connected_partitions_of_every_size(spec):
+    network = load_network(spec)
+    graph = network.to_networkx()
+    plan = form_clusters(network, devices_of(network))
+    assert [c.num_clusters for c in plan.candidates] == list(range(1, network.num_devices + 1))
+    for candidate_ in plan.candidates:
+        assert sorted(d for c in candidate_.clusters for d in c) == list(range(network.num_devices))
+        assert all(nx.is_connected(graph.subgraph(cluster)) for cluster in candidate_.clusters)
+    assert form_clusters(network, devices_of(network)) == plan
+
+
+def test_differing_devices_may_overrule_the_threshold_and_strictness_forbids_it():
+    network = load_network("barbell:size=5")
+    devices = [Device(np.eye(10)[k % 10] + 1e-3) for k in range(10)]
+    assert form_clusters(network, devices).choice == "price"
+    strict = form_clusters(network, devices, FormationSettings(price=math.inf))
+    assert (strict.num_clusters, strict.choice) == (2, "feasible")
+
+
+def test_slow_links_stay_between_clusters():
+    network = load_network("sites:sites=3,size=6,density=0.6,links=3,seed=1")
+    plan = form_clusters(network, devices_of(network))
+    labels = labels_of(plan.clusters, network.num_devices)
+    i, j = network.links.T
+    assert (network.latency_s[labels[i] == labels[j]] == network.latency_s.min()).all()
+
+
+def test_a_score_of_ones_own():
+    def most_equal_sizes(situation, clusters):
+        return max(len(c) for c in clusters) - min(len(c) for c in clusters) + abs(len(clusters) - 4)
+
+    network = load_network("torus:rows=4,cols=4")
+    plan = form_clusters(network, [ALIKE] * 16, FormationSettings(score=most_equal_sizes))
+    assert sorted(len(c) for c in plan.clusters) == [4, 4, 4, 4]
+    assert plan.score_name == "most_equal_sizes"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"score": "beauty"}, "score = beauty: expected one of time"),
+        ({"partition": "random"}, "partition = random"),
+        ({"mode": "slow"}, "mode = slow"),
+        ({"price": 0.5}, "price = 0.5"),
+        ({"message_bytes": 0}, "message_bytes = 0"),
+    ],
+)
+def test_bad_settings(changes, message):
+    network = load_network("ring:n=5")
+    with pytest.raises(InputError, match=message):
+        form_clusters(network, [ALIKE] * 5, FormationSettings(**changes))
+
+
+@pytest.mark.parametrize("partition", ["paper", "cost"])
+@pytest.mark.parametrize("spec", ["er:n=14,p=0.3,seed=1", "cliques:cliques=3,size=4", "path:n=9"])
+def test_fast_equals_literal_where_it_skips_nothing(spec, partition):
+    network = load_network(spec)
+    plans = [
+        form_clusters(network, devices_of(network), FormationSettings(partition=partition, mode=mode))
+        for mode in ("literal", "fast")
+    ]
+    fast = plans[1]
+    if fast.skipped == Skipped():
+        assert fast.candidates == plans[0].candidates
+        assert fast.clusters == plans[0].clusters
+    else:
+        assert fast.skipped.prefixes > 0
+
+
+def test_fast_says_what_it_skipped():
+    network = load_network("er:n=300,p=0.02,seed=1")
+    plan = form_clusters(network, [ALIKE] * 300)
+    assert plan.mode == "fast"
+    assert plan.skipped.sizes == 300 - len(plan.candidates) > 0
+    assert plan.skipped.inexact == sum(not c.min_conductance.exact for c in plan.candidates) > 0

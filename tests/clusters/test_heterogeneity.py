@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ssdfl.clusters import Device, amplification, energy_distance, label_divergence, optimizer_distance
-from ssdfl.clusters.heterogeneity import data_distance
+from ssdfl.clusters.heterogeneity import data_distances, label_differences
 from ssdfl.errors import InputError
 
 
@@ -31,7 +31,7 @@ def test_energy_distance_by_the_papers_sums():
     assert energy_distance(x, y) == pytest.approx(2 / 25 * total(x, y) - total(x, x) / 25 - total(y, y) / 25)
     assert energy_distance(x, x) == pytest.approx(0, abs=1e-12)
     a, b = (Device(np.ones(2), samples=samples) for samples in (x, y))
-    assert data_distance(a, b) == pytest.approx(energy_distance(x, y) / 3)
+    assert data_distances([a, b], np.array([[0, 1]])) == pytest.approx(energy_distance(x, y) / 3)
 
 
 def test_optimizers():
@@ -42,9 +42,26 @@ def test_optimizers():
 def test_amplification_of_a_cluster_by_hand():
     members = [device(1, 0), device(0, 1), device(1, 0, rho=0.5)]
     # Optimizers: 4 of 9 ordered pairs differ by 1.5; data: links 0–1 (disjoint) and 0–2 (the same).
+    distances = data_distances(members, np.array([[0, 1], [0, 2]]))
+    assert distances == pytest.approx([1, 0])
     expected = 0.2 * (4 * 1.5 / 9 / 3 + (1 + 0) / 2)
-    assert amplification(members, np.array([[0, 1], [0, 2]])) == pytest.approx(expected)
-    assert amplification([device(1)], np.zeros((0, 2), dtype=int)) == 0
+    assert amplification(members, distances.mean()) == pytest.approx(expected)
+    assert amplification([device(1)], 0.0) == 0
+
+
+def test_optimizers_of_many_devices_by_the_papers_double_sum():
+    rng = np.random.default_rng(0)
+    kinds = [{}, {"rho": 0.8}, {"rho": 0.85}, {"mu": 0.1}, {"mu": 0.3}]
+    members = [device(1, **kinds[k]) for k in rng.integers(5, size=40)]
+    pairs = [optimizer_distance(a, b) for a in members for b in members]
+    assert amplification(members, 0.0) == pytest.approx(0.2 * np.mean(pairs) / 3)
+
+
+def test_label_differences_add_up_to_nothing():
+    differences = label_differences([device(1, 0), device(1, 3), device(2, 2)])
+    assert differences.sum(axis=0) == pytest.approx(0, abs=1e-12)
+    assert differences[0] == pytest.approx(np.array([1, 0]) - np.array([1.75, 1.25]) / 3)
+    assert not label_differences([device(0.1, 0.2)] * 7).any()
 
 
 @pytest.mark.parametrize("labels", [[0, 0], [-1, 2], [math.nan, 1]])

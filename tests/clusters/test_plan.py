@@ -62,8 +62,10 @@ def test_what_cannot_be_planned():
         "{}",
         "[]",
         '{"version": 99, "clusters": [], "candidates": []}',
-        '{"version": 1, "clusters": [[0, 0]], "partition": "x", "candidates": []}',
-        '{"version": 1, "clusters": [["a"]], "partition": "x", "candidates": []}',
+        '{"version": 1, "clusters": [[0, 1]], "partition": "x", "candidates": []}',
+        '{"version": 2, "clusters": [["a"]], "partition": "x", "candidates": []}',
+        json.dumps(Plan(((0, 0),), "by hand").to_json()),
+        json.dumps(Plan(((0, 1),), "by hand").to_json() | {"settings": 3}),
     ],
 )
 def test_bad_plans(tmp_path, content):

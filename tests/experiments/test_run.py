@@ -16,6 +16,7 @@ from safetensors import safe_open
 from scipy.sparse import csr_array
 
 import ssdfl.experiments.run as module
+from ssdfl.clusters import Plan
 from ssdfl.engine import Record
 from ssdfl.errors import InputError
 from ssdfl.experiments import RunFolder, iterate_experiment, load_experiment, run_experiment
@@ -254,9 +255,7 @@ def test_partitions(tmp_path, partition):
 
 
 def test_plans_of_another_network_are_refused(tmp_path):
-    (tmp_path / "plan.json").write_text(
-        '{"version": 1, "clusters": [[0, 5], [1, 2, 3, 4]], "partition": "x", "candidates": []}'
-    )
+    (tmp_path / "plan.json").write_text(json.dumps(Plan(((0, 5), (1, 2, 3, 4)), "by hand").to_json()))
     with pytest.raises(InputError, match="connected parts of clusters.plan = 3: expected 2"):
         run_experiment(small(f"clusters.plan={tmp_path / 'plan.json'}"), tmp_path / "run")
     with pytest.raises(InputError, match="devices of clusters.plan = 6: expected 7"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,8 @@ from ssdfl.cli.progress import say
 if TYPE_CHECKING:
     from ssdfl.clusters import Candidate, Plan
 
+SHOWN = 60
+
 
 def plan(
     network: Annotated[str, typer.Argument(help="A spec such as er:n=30,p=0.1,seed=0, or a network file.")],
@@ -24,20 +27,36 @@ def plan(
     ] = None,
     tau_a: Annotated[int, typer.Option(help="τ_a, training steps of a cycle.")] = 3,
     tau_r: Annotated[int, typer.Option(help="τ_r, mixing-only steps of a cycle.")] = 1,
+    local_steps: Annotated[int, typer.Option(help="E, mini-batch steps of a training step.")] = 1,
     learning_rate: Annotated[float, typer.Option(help="η.")] = 0.01,
     gradient_bound: Annotated[float, typer.Option(help="B, a bound on gradients' norms.")] = 1.0,
+    smoothness: Annotated[float, typer.Option(help="γ̂, the largest curvature of a device's loss.")] = 1.0,
+    initial_loss: Annotated[float, typer.Option(help="L(θ⁰); by default ln 10.")] = math.log(10),
     tolerance: Annotated[float, typer.Option(help="Δ_tol, the tolerated consensus gap.")] = 10.0,
+    message_bytes: Annotated[int, typer.Option(help="Size of a model on the wire.")] = 50_000,
+    partition: Annotated[str, typer.Option(help="cost (sees slow links), or paper (Algorithm 2).")] = "cost",
+    score: Annotated[
+        str,
+        typer.Option(help="time, bytes, drift, stationarity (the paper's), integrated, or module:function."),
+    ] = "time",
+    mode: Annotated[
+        str, typer.Option(help="literal weighs everything, fast leaves out what costs most.")
+    ] = "auto",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Keep to the conductance threshold, whatever it costs.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Write plan.json here, for ssdfl run --plan.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page to look at the plan with.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
-    """Form clusters by the paper's Algorithms 1 and 2, literally, and show every candidate.
+    """Form the clusters of a network and show every candidate.
 
     A candidate is feasible if each of its clusters has at least the conductance Φ_min; among these the one
-    of least score wins. The paper's score prefers many clusters: see docs/planning.md.
+    of least score wins. With --devices the prediction may overrule Φ_min where keeping to it would cost
+    more than 10 %. `--partition paper --score stationarity` is the paper's formation, literally.
     """
-    import numpy as np
-
-    from ssdfl.clusters import Device, FormationSettings, form_clusters, read_devices, write_plan
+    from ssdfl.clusters import FormationSettings, form_clusters, read_devices, unknown_devices, write_plan
+    from ssdfl.clusters.formation import PRICE
     from ssdfl.graph import load_network
     from ssdfl.theory import Constants
 
@@ -45,46 +64,88 @@ def plan(
         learning_rate=learning_rate,
         tau_a=tau_a,
         tau_r=tau_r,
+        local_steps=local_steps,
         gradient_bound=gradient_bound,
+        smoothness=smoothness,
+        initial_loss=initial_loss,
         tolerance=tolerance,
     )
+    settings = FormationSettings(
+        constants, partition, score, mode, math.inf if strict else PRICE, message_bytes
+    )
     graph = load_network(network)
-    alike = (Device(np.ones(1)),) * graph.num_devices
-    known = read_devices(devices, graph.names) if devices is not None else alike
-    formed = form_clusters(graph, known, FormationSettings(constants))
+    known = unknown_devices(graph) if devices is None else read_devices(devices, graph.names)
+    formed = form_clusters(graph, known, settings)
     if out is not None:
         write_plan(formed, out)
+    if html is not None:
+        from ssdfl.report import write_plan_page
+
+        write_plan_page(graph, formed, html)
     if as_json:
         typer.echo(json.dumps(formed.to_json(), indent=1))
     else:
         _print(formed, graph.names)
+    remark = _remark(formed)
+    if remark:
+        say(Console(stderr=True), remark)
+
+
+def _remark(formed: Plan) -> str:
+    """What the user has to know of how the plan was chosen."""
     chosen = formed.chosen
-    if chosen is not None and not chosen.feasible:
-        say(Console(stderr=True), _warning(chosen, learning_rate, tolerance))
-
-
-def _warning(chosen: Candidate, learning_rate: float, tolerance: float) -> str:
+    if chosen is None or formed.choice == "feasible":
+        return ""
+    numbers = (
+        f"Φ = {chosen.min_conductance.lower:.4f} against Φ_min = {chosen.threshold:.4f} "
+        f"at S = {chosen.num_clusters}"
+    )
+    remedy = (
+        f"Raise --tolerance (now {formed.settings['tolerance']:g}) "
+        f"or lower --learning-rate (now {formed.settings['learning_rate']:g})."
+    )
+    if formed.choice == "nearest":
+        return (
+            f"ssdfl: warning: no candidate has the conductance that its threshold asks for; "
+            f"this one comes nearest: {numbers}. {remedy}"
+        )
+    kept = [c.score for c in formed.candidates if c.feasible]
+    than = f"{min(kept) / chosen.score - 1:.0%} faster than the best feasible plan" if kept else "fastest"
     return (
-        f"ssdfl: warning: no candidate has the conductance that its threshold asks for; "
-        f"S = {chosen.num_clusters} comes nearest with Φ = {chosen.min_conductance.lower:.4f} "
-        f"against Φ_min = {chosen.threshold:.4f}. Raise --tolerance (now {tolerance:g}) "
-        f"or lower --learning-rate (now {learning_rate:g})."
+        f"ssdfl: note: the threshold is overruled: {numbers}, but the plan is predicted {than}. "
+        f"--strict keeps to the threshold. {remedy}"
     )
 
 
 def _print(formed: Plan, names: tuple[str, ...]) -> None:
     console = Console()
     table = Table("S", "score", "least Φ", "Φ_min", "feasible", "rule", box=SIMPLE_HEAD, pad_edge=False)
-    for candidate in formed.candidates:
-        found = candidate.min_conductance
-        table.add_row(
-            f"{candidate.num_clusters}{' *' if candidate.clusters == formed.clusters else ''}",
-            f"{candidate.score:.5g}",
-            f"{found.upper:.4f}" if found.exact else f"{found.lower:.4f} … {found.upper:.4f}",
-            f"{candidate.threshold:.4f}",
-            "yes" if candidate.feasible else "no",
-            candidate.rule,
-        )
+    shown = formed.candidates[:SHOWN]
+    for candidate in shown:
+        table.add_row(*_cells(candidate, candidate.clusters == formed.clusters))
     console.print(table)
-    for number, cluster in enumerate(formed.clusters):
+    if len(shown) < len(formed.candidates):
+        say(console, f"… and {len(formed.candidates) - len(shown)} more; --json has them all.")
+    for number, cluster in enumerate(formed.clusters[:SHOWN]):
         say(console, f"cluster {number}: {', '.join(names[device] for device in cluster)}")
+    for diagnostic in formed.diagnostics:
+        mark = {True: "yes", False: "no ", None: "   "}[diagnostic.holds]
+        say(console, f"{mark} {diagnostic.name} ({diagnostic.detail})")
+    skipped = formed.skipped
+    say(
+        console,
+        f"mode {formed.mode}: {skipped.sizes} numbers of clusters and {skipped.prefixes} cuts skipped, "
+        f"{skipped.inexact} of {len(formed.candidates)} conductances are intervals.",
+    )
+
+
+def _cells(candidate: Candidate, chosen: bool) -> tuple[str, ...]:
+    found = candidate.min_conductance
+    return (
+        f"{candidate.num_clusters}{' *' if chosen else ''}",
+        f"{candidate.score:.5g}",
+        f"{found.upper:.4f}" if found.exact else f"{found.lower:.4f} … {found.upper:.4f}",
+        f"{candidate.threshold:.4f}",
+        "yes" if candidate.feasible else "no",
+        candidate.rule,
+    )

@@ -1,38 +1,42 @@
 """Clusters of devices and the plan that holds them."""
 
 from ssdfl.clusters.device_file import read_devices
-from ssdfl.clusters.formation import Candidate, FormationSettings, choose, form_candidates
+from ssdfl.clusters.diagnostics import Diagnostic
+from ssdfl.clusters.formation import Candidate, FormationSettings, choose
 from ssdfl.clusters.heterogeneity import (
     Device,
     amplification,
     energy_distance,
     label_divergence,
     optimizer_distance,
+    unknown_devices,
 )
 from ssdfl.clusters.partition import (
     Cluster,
     Clusters,
-    bisect,
     clusters_of,
     labels_of,
     random_clusters,
     spectral_bisection,
 )
 from ssdfl.clusters.plan import Plan, form_clusters, plan_clusters, read_plan, write_plan
+from ssdfl.clusters.scores import SCORES, Score, Situation
 
 __all__ = [
+    "SCORES",
     "Candidate",
     "Cluster",
     "Clusters",
     "Device",
+    "Diagnostic",
     "FormationSettings",
     "Plan",
+    "Score",
+    "Situation",
     "amplification",
-    "bisect",
     "choose",
     "clusters_of",
     "energy_distance",
-    "form_candidates",
     "form_clusters",
     "label_divergence",
     "labels_of",
@@ -42,5 +46,6 @@ __all__ = [
     "read_devices",
     "read_plan",
     "spectral_bisection",
+    "unknown_devices",
     "write_plan",
 ]

@@ -1,4 +1,4 @@
-"""Algorithm 1, cluster formation: a candidate of every size from 1 to N, and the best feasible one."""
+"""Algorithm 1, cluster formation: candidates of every size from 1 to N, and the best feasible one."""
 
 from __future__ import annotations
 
@@ -6,27 +6,39 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from ssdfl.clusters.heterogeneity import Device, amplification
+from ssdfl.clusters import cost_aware, spectral
+from ssdfl.clusters.cost_aware import improve
+from ssdfl.clusters.diagnostics import Diagnostic, diagnose
+from ssdfl.clusters.heterogeneity import Device
 from ssdfl.clusters.partition import Cluster, Clusters
-from ssdfl.clusters.spectral import ClusterCache, partition_once
-from ssdfl.errors import InputError
-from ssdfl.graph import Conductance, Network, Weights, links_of, metropolis
-from ssdfl.theory import Constants, conductance_threshold, stationarity_bound
+from ssdfl.clusters.scores import MESSAGE_BYTES, Score, Situation, find_score
+from ssdfl.clusters.spectral import Budget
+from ssdfl.errors import InputError, check_range
+from ssdfl.graph import Conductance, Network, Weights, metropolis
+from ssdfl.theory import Constants, conductance_threshold
+
+PARTITIONS = ("cost", "paper")
+MODES = ("auto", "literal", "fast")
+PREDICTIONS = ("time", "bytes")
+PRICE = 1.1
+_AUTO_LIMIT = 200
+_FAST = Budget(table_limit=1 << 12, prefixes=4)
+_EVERY_SIZE_TO = 16
+_IMPROVED = 3
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One partition that formation passed through.
+    """One partition that formation weighed.
 
     Attributes:
         clusters: its clusters.
-        score: H(S), lower is better; infinite where Theorem 1 says nothing.
+        score: lower is better; infinite where a bound says nothing.
         threshold: Φ_min(S).
         min_conductance: the least conductance of its clusters, a value or an interval.
-        split: the cluster that was split to make it; empty for the first.
-        rule: ``start``; ``threshold`` if both halves passed Φ_min; ``weakest`` if no split did.
+        split: the cluster that was split to make it, where it was made so.
+        rule: what made it. Of Algorithm 2: ``start``; ``threshold`` if both halves passed Φ_min;
+            ``weakest`` if no split did. Cost-aware: ``bisection``, ``agglomeration`` or ``moves``.
     """
 
     clusters: Clusters
@@ -49,64 +61,188 @@ class Candidate:
 
 @dataclass(frozen=True)
 class FormationSettings:
-    """How to form clusters."""
+    """How to form clusters.
+
+    Attributes:
+        constants: of training and of the bounds.
+        partition: ``cost``, or ``paper`` for Algorithm 2.
+        score: a name of `SCORES`, ``package.module:function``, or a function.
+        mode: ``literal`` weighs every number of clusters and conductances as exact as can be, ``fast`` leaves
+            out what costs most, ``auto`` is literal up to 200 devices.
+        price: how many times the best predicted time (or bytes) a feasible candidate may take, if devices are
+            known to differ; above, the best wins though it misses Φ_min. Infinite: Φ_min always decides.
+        message_bytes: the size of a model on the wire.
+        weights: rule for mixing weights.
+        with_tau_a: keep Lemma 1's τ_a in Φ_min, which the paper drops.
+    """
 
     constants: Constants = field(default_factory=Constants)
+    partition: str = "cost"
+    score: str | Score = "time"
+    mode: str = "auto"
+    price: float = PRICE
+    message_bytes: int = MESSAGE_BYTES
     weights: Weights = metropolis
     with_tau_a: bool = False
 
+    def __post_init__(self) -> None:
+        for name, value, known in (("partition", self.partition, PARTITIONS), ("mode", self.mode, MODES)):
+            if value not in known:
+                raise InputError(name, value, f"one of {', '.join(known)}", "Choose one of them.")
+        check_range("price", self.price, 1)
+        check_range("message_bytes", self.message_bytes, 1)
 
-def form_candidates(
-    network: Network, devices: Sequence[Device], settings: FormationSettings
-) -> list[Candidate]:
-    """Every partition that Algorithm 1 passes through, literally and deterministically.
+    @property
+    def score_name(self) -> str:
+        """The score as a text."""
+        return self.score if isinstance(self.score, str) else getattr(self.score, "__name__", "own")
+
+    def price_for(self, situation: Situation) -> float:
+        """The price, or infinity where the score cannot tell what keeping to Φ_min costs.
+
+        It can if it predicts a cost and devices are known to differ.
+        """
+        predicts = self.score in PREDICTIONS and situation.devices_differ
+        return self.price if predicts else math.inf
+
+    def mode_for(self, num_devices: int) -> str:
+        """``literal`` or ``fast``."""
+        if self.mode == "auto":
+            return "literal" if num_devices <= _AUTO_LIMIT else "fast"
+        return self.mode
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """What the fast mode left out; with nothing left out its result is the literal one.
+
+    Attributes:
+        sizes: numbers of clusters that were not scored.
+        prefixes: cuts along Fiedler vectors that were not tried.
+        inexact: candidates whose conductance is an interval and not a value.
+    """
+
+    sizes: int = 0
+    prefixes: int = 0
+    inexact: int = 0
+
+
+@dataclass(frozen=True)
+class Formation:
+    """What formation found: every candidate, the chosen one and why."""
+
+    candidates: tuple[Candidate, ...]
+    chosen: Candidate
+    choice: str
+    mode: str
+    skipped: Skipped
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def form(network: Network, devices: Sequence[Device], settings: FormationSettings) -> Formation:
+    """Weigh partitions of every size and choose one, deterministically.
 
     Raises:
-        InputError: there are not as many descriptors as devices.
+        InputError: there are not as many descriptors as devices, or the score is unknown.
     """
+    mode = settings.mode_for(network.num_devices)
+    budget = _FAST if mode == "fast" else Budget()
+    situation = Situation(
+        network, devices, settings.constants, settings.weights, settings.message_bytes, budget
+    )
     n = network.num_devices
-    if len(devices) != n:
-        raise InputError(
-            "number of device descriptors", len(devices), f"{n}, one per device", "List them all."
+    sizes = _sizes(n) if mode == "fast" else list(range(1, n + 1))
+    make = _by_the_paper if settings.partition == "paper" else _by_cost
+    candidates = tuple(make(situation, settings, sizes))
+    chosen, choice = choose(candidates, settings.price_for(situation))
+    inexact = sum(not candidate.min_conductance.exact for candidate in candidates)
+    skipped = Skipped(n - len(sizes), situation.cache.skipped_prefixes, inexact)
+    diagnostics = diagnose(situation, chosen.clusters)
+    return Formation(candidates, chosen, choice, mode, skipped, diagnostics)
+
+
+def _sizes(num_devices: int) -> list[int]:
+    """Every number of clusters to 16, then some 20 % more each time, and N."""
+    sizes = {min(size, num_devices) for size in range(1, _EVERY_SIZE_TO + 1)} | {num_devices}
+    size = float(_EVERY_SIZE_TO)
+    while (size := size * 1.2) < num_devices:
+        sizes.add(round(size))
+    return sorted(sizes)
+
+
+def _by_the_paper(situation: Situation, settings: FormationSettings, sizes: list[int]) -> list[Candidate]:
+    """Every partition that Algorithm 1 passes through."""
+    score, wanted = find_score(settings.score), set(sizes)
+    return [
+        _candidate(situation, settings, clusters, score(situation, clusters), split, rule)
+        for clusters, split, rule in spectral.partitions(
+            situation.cache, lambda size: _threshold(situation, settings, size)
         )
-    cache = ClusterCache(network, settings.weights)
-    scores: dict[Cluster, float] = {}
-    clusters: Clusters = (tuple(range(n)),)
-    split: Cluster = ()
-    rule = "start"
-    found: list[Candidate] = []
-    while True:
-        for cluster in clusters:
-            if cluster not in scores:
-                scores[cluster] = _stationarity(cache, cluster, devices, settings.constants)
-        threshold = conductance_threshold(settings.constants, n, len(clusters), settings.with_tau_a)
-        score = math.fsum(scores[cluster] for cluster in clusters) / len(clusters)
-        found.append(Candidate(clusters, score, threshold, _weakest(cache, clusters), split, rule))
-        if len(clusters) == n:
-            return found
-        clusters, chosen, rule = partition_once(cache, clusters, threshold)
-        split = chosen.cluster
+        if len(clusters) in wanted
+    ]
 
 
-def _stationarity(
-    cache: ClusterCache, cluster: Cluster, devices: Sequence[Device], constants: Constants
-) -> float:
-    """A cluster's summand of H(S): Theorem 1's bound with its heterogeneity α_s."""
-    i, j, _ = links_of(cache.links(cluster))
-    α = amplification([devices[device] for device in cluster], np.stack([i, j], axis=1))
-    return stationarity_bound(constants, cache.facts(cluster).spectrum.lambda_N, len(cluster), α)
+def _by_cost(situation: Situation, settings: FormationSettings, sizes: list[int]) -> list[Candidate]:
+    """The better cost-aware partition of each size, the most promising improved by moving devices."""
+    score, price = find_score(settings.score), settings.price_for(situation)
+
+    def candidate(clusters: Clusters, rule: str) -> Candidate:
+        return _candidate(situation, settings, clusters, score(situation, clusters), (), rule)
+
+    found = [
+        choose([candidate(*partition) for partition in partitions], price)[0]
+        for partitions in cost_aware.partitions(situation, sizes)
+    ]
+    if situation.network.num_devices > _AUTO_LIMIT:
+        return found
+    for k in sorted(range(len(found)), key=lambda k: (round_score(found[k].score), k))[:_IMPROVED]:
+        better = improve(situation, found[k].clusters, score)
+        moved = found[k] if better == found[k].clusters else candidate(better, "moves")
+        found[k] = moved if moved.feasible >= found[k].feasible else found[k]
+    return found
 
 
-def _weakest(cache: ClusterCache, clusters: Clusters) -> Conductance:
-    known = [(cache.facts(cluster).conductance, cluster) for cluster in clusters]
-    weakest, cluster = min(known, key=lambda item: item[0].upper)
-    lower = min(found.lower for found, _ in known)
-    return Conductance(lower, weakest.upper, tuple(cluster[k] for k in weakest.cut))
+def _candidate(
+    situation: Situation,
+    settings: FormationSettings,
+    clusters: Clusters,
+    score: float,
+    split: Cluster,
+    rule: str,
+) -> Candidate:
+    threshold = _threshold(situation, settings, len(clusters))
+    return Candidate(clusters, score, threshold, situation.cache.weakest(clusters), split, rule)
 
 
-def choose(candidates: Sequence[Candidate]) -> Candidate:
-    """The feasible candidate of least score; where none is feasible, the one nearest to its threshold."""
+def _threshold(situation: Situation, settings: FormationSettings, num_clusters: int) -> float:
+    n = situation.network.num_devices
+    return conductance_threshold(settings.constants, n, num_clusters, settings.with_tau_a)
+
+
+def choose(candidates: Sequence[Candidate], price: float = math.inf) -> tuple[Candidate, str]:
+    """The feasible candidate of least score, unless that costs more than ``price`` times the least of all.
+
+    Returns:
+        The candidate and why: ``feasible``; ``nearest`` to its threshold, where none is feasible; or
+        ``price`` if keeping to the threshold would have cost too much.
+    """
+
+    def order(candidate: Candidate) -> tuple[float, int, float]:
+        return round_score(candidate.score), candidate.num_clusters, -candidate.min_conductance.lower
+
     feasible = [candidate for candidate in candidates if candidate.feasible]
     if feasible:
-        return min(feasible, key=lambda c: (c.score, c.num_clusters))
-    return max(candidates, key=lambda c: (c.min_conductance.lower - c.threshold, -c.num_clusters))
+        keeping, why = min(feasible, key=order), "feasible"
+    else:
+        keeping, why = max(candidates, key=lambda c: (_margin(c), -c.num_clusters)), "nearest"
+    best = min(candidates, key=order)
+    return (best, "price") if best.score * price < keeping.score else (keeping, why)
+
+
+def _margin(candidate: Candidate) -> float:
+    return candidate.min_conductance.lower - candidate.threshold
+
+
+def round_score(score: float) -> float:
+    """A score to nine digits, so that what is equal but for rounding errors counts as equal."""
+    return float(f"{score:.9g}")

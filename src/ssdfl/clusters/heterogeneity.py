@@ -6,14 +6,17 @@ cross only the link between two neighbours.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.distance import cdist, jensenshannon
+from scipy.spatial.distance import cdist
+from scipy.special import rel_entr
 
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.errors import InputError
+from ssdfl.graph import Network
 
 AMPLIFICATION_MAX = 0.2
 
@@ -50,6 +53,33 @@ class Device:
         return "momentum" if self.rho else "proximal" if self.mu else "sgd"
 
 
+def unknown_devices(network: Network) -> tuple[Device, ...]:
+    """Descriptors of devices of which nothing is known: all alike."""
+    return (Device(np.ones(1)),) * network.num_devices
+
+
+def label_frequencies(devices: Sequence[Device]) -> FloatArray:
+    """(N, C) the share of each label in each device's data."""
+    counts = np.stack([device.labels for device in devices])
+    frequencies: FloatArray = counts / counts.sum(axis=1, keepdims=True)
+    return frequencies
+
+
+def label_differences(devices: Sequence[Device]) -> FloatArray:
+    """(N, C) how each device's label frequencies differ from the mean: the direction of its drift.
+
+    The cross-entropy gradient of the last layer's bias is the difference between predicted and present
+    label frequencies, so this is what devices that start from the same model disagree about first.
+
+    Examples:
+        >>> label_differences([Device(np.array([4.0, 0.0])), Device(np.array([0.0, 2.0]))]).tolist()
+        [[0.5, -0.5], [-0.5, 0.5]]
+    """
+    frequencies = label_frequencies(devices)
+    differences: FloatArray = frequencies - frequencies.mean(axis=0)
+    return np.where(np.abs(differences) < 1e-12, 0.0, differences)
+
+
 def label_divergence(a: Device, b: Device) -> float:
     """Jensen–Shannon divergence of label frequencies in base 2: 0 if equal, 1 if disjoint.
 
@@ -57,7 +87,15 @@ def label_divergence(a: Device, b: Device) -> float:
         >>> label_divergence(Device(np.array([3.0, 0.0])), Device(np.array([0.0, 5.0])))
         1.0
     """
-    return float(jensenshannon(a.labels, b.labels, base=2) ** 2)
+    p, q = label_frequencies([a, b])
+    return float(_divergence(p, q))
+
+
+def _divergence(p: FloatArray, q: FloatArray) -> FloatArray:
+    m = (p + q) / 2
+    nats = (rel_entr(p, m) + rel_entr(q, m)).sum(axis=-1) / 2
+    bits: FloatArray = np.maximum(nats, 0) / np.log(2)
+    return bits
 
 
 def energy_distance(x: FloatArray, y: FloatArray) -> float:
@@ -70,12 +108,16 @@ def energy_distance(x: FloatArray, y: FloatArray) -> float:
     return float(2 * cdist(x, y).mean() - cdist(x, x).mean() - cdist(y, y).mean())
 
 
-def data_distance(a: Device, b: Device) -> float:
-    """The summand of `eq:data_het_alpha_s`: label divergence, and energy distance per feature where known."""
-    distance = label_divergence(a, b)
-    if a.samples is not None and b.samples is not None:
-        distance += energy_distance(a.samples, b.samples) / a.samples.shape[1]
-    return distance
+def data_distances(devices: Sequence[Device], links: IntArray) -> FloatArray:
+    """(L,) summands of `eq:data_het_alpha_s`: label divergence, and energy distance per feature if known."""
+    p = label_frequencies(devices)
+    i, j = links.T
+    distances = _divergence(p[i], p[j])
+    for link, (a, b) in enumerate(links.tolist()):
+        x, y = devices[a].samples, devices[b].samples
+        if x is not None and y is not None:
+            distances[link] += energy_distance(x, y) / x.shape[1]
+    return distances
 
 
 def optimizer_distance(a: Device, b: Device) -> float:
@@ -89,20 +131,31 @@ def optimizer_distance(a: Device, b: Device) -> float:
     return (a.kind != b.kind) + abs(a.mu - b.mu) + abs(a.rho - b.rho)
 
 
-def amplification(members: Sequence[Device], links: IntArray, most: float = AMPLIFICATION_MAX) -> float:
+def amplification(
+    members: Sequence[Device], mean_data_distance: float, most: float = AMPLIFICATION_MAX
+) -> float:
     """``α_s = α_s^o + α_s^d`` of a cluster (`eq:optim_het_alpha_s1` … `eq:data_het_alpha_s2`).
 
     Args:
         members: the cluster's devices.
-        links: (L, 2) positions of linked members; the data term averages over them, 0 if there are none.
+        mean_data_distance: the mean of `data_distances` over the links inside it, 0 if there are none.
         most: α^{o,max} = α^{d,max}; the minima are 0, as in the paper's experiments.
 
     Examples:
         >>> one_label = np.ones(1)
         >>> pair = [Device(one_label), Device(one_label, rho=0.5)]
-        >>> round(amplification(pair, np.array([[0, 1]])), 6)
+        >>> round(amplification(pair, mean_data_distance=0.0), 6)
         0.05
     """
-    optimizer = np.mean([optimizer_distance(a, b) for a in members for b in members]) / 3
-    data = np.mean([data_distance(members[i], members[j]) for i, j in links]) if len(links) else 0.0
-    return float(most * (optimizer + data))
+    return most * (_mean_optimizer_distance(members) / 3 + mean_data_distance)
+
+
+def _mean_optimizer_distance(members: Sequence[Device]) -> float:
+    """The mean of `optimizer_distance` over all ordered pairs, in n log n."""
+    n = len(members)
+    kinds = Counter(member.kind for member in members)
+    different = 1 - sum((count / n) ** 2 for count in kinds.values())
+    spread = 0.0
+    for values in ([member.mu for member in members], [member.rho for member in members]):
+        spread += 2 * float(np.sort(values) @ (2 * np.arange(n) - n + 1)) / n**2
+    return different + spread

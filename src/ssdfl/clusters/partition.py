@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import islice
+
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from ssdfl.arrays import IntArray
+from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.errors import check_range
-from ssdfl.graph import Network, Weights, metropolis, slowest_mode, sweep_cut
+from ssdfl.graph import MixingMatrix, Network, Weights, metropolis, slowest_mode, sweep_cut
 
 Cluster = tuple[int, ...]
 Clusters = tuple[Cluster, ...]
@@ -30,23 +35,40 @@ def spectral_bisection(network: Network, num_clusters: int, weights: Weights = m
         network.num_devices,
         "There are at most as many clusters as devices.",
     )
-    clusters: list[Cluster] = [tuple(range(network.num_devices))]
-    lambda_2: dict[Cluster, float] = {}
-    while len(clusters) < num_clusters:
-        for cluster in clusters:
-            if cluster not in lambda_2:
-                lambda_2[cluster] = round(_lambda_2(network, cluster, weights), 9)
-        worst = max(clusters, key=lambda c: (len(c) > 1, lambda_2[c], -c[0]))
+    return next(islice(bisections(network.adjacency, weights), num_clusters - 1, None))
+
+
+def bisections(links: csr_array, weights: Weights) -> Iterator[Clusters]:
+    """The partitions into 1, 2, … N clusters that repeated bisection of the worst-mixing one goes through.
+
+    Args:
+        links: (N, N) the links; their values matter to weight rules that look at them.
+    """
+    n = links.shape[0]
+    clusters: set[Cluster] = set()
+    halves_of: dict[Cluster, tuple[Cluster, ...]] = {}
+    queue: list[tuple[float, Cluster]] = []
+
+    def add(cluster: Cluster) -> None:
+        clusters.add(cluster)
+        if len(cluster) > 1:
+            W = weights(links[list(cluster)][:, list(cluster)])
+            lambda_2, fiedler = slowest_mode(W)
+            halves_of[cluster] = bisect(cluster, W, fiedler)
+            heappush(queue, (-round(lambda_2, 9), cluster))
+
+    add(tuple(range(n)))
+    while True:
+        yield tuple(sorted(clusters))
+        if not queue:
+            return
+        worst = heappop(queue)[1]
         clusters.remove(worst)
-        clusters += bisect(network, worst, weights)
-    return tuple(sorted(clusters))
+        for half in halves_of.pop(worst):
+            add(half)
 
 
-def _lambda_2(network: Network, cluster: Cluster, weights: Weights) -> float:
-    return slowest_mode(weights(network.adjacency[list(cluster)][:, list(cluster)]))[0]
-
-
-def bisect(network: Network, cluster: Cluster, weights: Weights = metropolis) -> tuple[Cluster, Cluster]:
+def bisect(cluster: Cluster, W: MixingMatrix, fiedler: FloatArray) -> tuple[Cluster, Cluster]:
     """Two connected halves of a connected cluster: the sweep cut of its Fiedler vector.
 
     Devices are ordered by the vector, ties by id, and cut where the cut conductance
@@ -54,8 +76,7 @@ def bisect(network: Network, cluster: Cluster, weights: Weights = metropolis) ->
     the other half, to which it is linked.
     """
     devices = np.array(cluster)
-    W = weights(network.adjacency[devices][:, devices])
-    first = sweep_cut(W, slowest_mode(W)[1])
+    first = sweep_cut(W, fiedler)
     for side in (True, False):
         inside = np.flatnonzero(first == side)
         parts: IntArray = connected_components(W[inside][:, inside], directed=False)[1]

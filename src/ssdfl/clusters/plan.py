@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ssdfl.clusters.formation import Candidate, FormationSettings, choose, form_candidates
+from ssdfl.clusters.diagnostics import Diagnostic
+from ssdfl.clusters.formation import Candidate, FormationSettings, Skipped, form
 from ssdfl.clusters.heterogeneity import Device
 from ssdfl.clusters.partition import Clusters, spectral_bisection
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.graph import Conductance, Network, Weights, metropolis
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,25 @@ class Plan:
 
     Attributes:
         clusters: device ids of each cluster, ordered by the lowest.
-        partition: the rule that made them: ``paper`` or ``bisection``.
-        candidates: what ``paper`` chose from, one for every number of clusters.
+        partition: the rule that made them: ``cost``, ``paper`` or ``bisection``.
+        candidates: what formation chose from, one for every number of clusters that it weighed.
+        score_name: which score it chose by.
+        choice: why: ``feasible``, ``nearest`` or ``price``; see `choose`.
+        mode: ``literal`` or ``fast``.
+        skipped: what the fast mode left out.
+        settings: the numbers that formation was given.
+        diagnostics: which assumptions hold, and predicted costs.
     """
 
     clusters: Clusters
     partition: str
     candidates: tuple[Candidate, ...] = ()
+    score_name: str = ""
+    choice: str = ""
+    mode: str = ""
+    skipped: Skipped = field(default_factory=Skipped)
+    settings: Mapping[str, float] = field(default_factory=dict)
+    diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
     def num_devices(self) -> int:
@@ -49,7 +62,7 @@ class Plan:
         return next((c for c in self.candidates if c.clusters == self.clusters), None)
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as JSON data, with a version that readers check; an infinite score is null."""
+        """The plan as JSON data, with a version that readers check; what is infinite is null."""
         return {
             "version": VERSION,
             "num_devices": self.num_devices,
@@ -57,6 +70,12 @@ class Plan:
             "clusters": [list(cluster) for cluster in self.clusters],
             "partition": self.partition,
             "score": _finite(self.chosen.score) if self.chosen else None,
+            "score_name": self.score_name,
+            "choice": self.choice,
+            "mode": self.mode,
+            "skipped": asdict(self.skipped),
+            "settings": {name: _finite(value) for name, value in self.settings.items()},
+            "diagnostics": [asdict(diagnostic) for diagnostic in self.diagnostics],
             "candidates": [_candidate_to_json(candidate) for candidate in self.candidates],
         }
 
@@ -64,19 +83,43 @@ class Plan:
 def form_clusters(
     network: Network, devices: Sequence[Device], settings: FormationSettings | None = None
 ) -> Plan:
-    """The paper's cluster formation, Algorithms 1 and 2, literal.
+    """Form the clusters of a network: weigh partitions of every size, keep those that mix, take the best.
 
-    If no candidate passes its threshold, the plan is the one nearest to it; `Candidate.feasible` tells.
+    Without settings, the plan of least predicted time to an accuracy, by partitions that see what links
+    cost. ``FormationSettings(partition="paper", score="stationarity")`` is the paper's formation,
+    Algorithms 1 and 2, literally.
 
     Raises:
         InputError: the network is not connected or has one device, or descriptors are missing.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ssdfl.graph import load_network
+        >>> form_clusters(load_network("barbell:size=3"), [Device(np.ones(1))] * 6).clusters
+        ((0, 1, 2), (3, 4, 5))
     """
+    settings = settings or FormationSettings()
     if network.num_devices < 2:
         raise InputError("number of devices", network.num_devices, "at least 2", "One device needs no plan.")
     if network.components().max() > 0:
         raise InputError("network", network.title, "a connected network", "Add links between its parts.")
-    candidates = form_candidates(network, devices, settings or FormationSettings())
-    return Plan(choose(candidates).clusters, "paper", tuple(candidates))
+    formation = form(network, devices, settings)
+    return Plan(
+        clusters=formation.chosen.clusters,
+        partition=settings.partition,
+        candidates=formation.candidates,
+        score_name=settings.score_name,
+        choice=formation.choice,
+        mode=formation.mode,
+        skipped=formation.skipped,
+        settings={
+            **asdict(settings.constants),
+            "message_bytes": settings.message_bytes,
+            "price": settings.price,
+            "with_tau_a": settings.with_tau_a,
+        },
+        diagnostics=formation.diagnostics,
+    )
 
 
 def plan_clusters(network: Network, num_clusters: int, weights: Weights = metropolis) -> Plan:
@@ -90,8 +133,12 @@ def plan_clusters(network: Network, num_clusters: int, weights: Weights = metrop
     return Plan(spectral_bisection(network, num_clusters, weights), partition="bisection")
 
 
-def _finite(score: float) -> float | None:
-    return score if math.isfinite(score) else None
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _or_infinite(value: float | None) -> float:
+    return math.inf if value is None else value
 
 
 def _candidate_to_json(candidate: Candidate) -> dict[str, Any]:
@@ -117,7 +164,7 @@ def _candidate_from_json(data: dict[str, Any]) -> Candidate:
     found = data["min_conductance"]
     return Candidate(
         clusters=_clusters(data["clusters"]),
-        score=math.inf if data["score"] is None else data["score"],
+        score=_or_infinite(data["score"]),
         threshold=data["threshold"],
         min_conductance=Conductance(found["lower"], found["upper"], tuple(found["cut"])),
         split=tuple(data["split"]),
@@ -144,9 +191,18 @@ def read_plan(path: Path) -> Plan:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["version"] != VERSION:
             raise InputError(f"version of {path}", data["version"], str(VERSION), "Make the plan again.")
-        candidates = tuple(_candidate_from_json(candidate) for candidate in data["candidates"])
-        plan = Plan(_clusters(data["clusters"]), data["partition"], candidates)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        plan = Plan(
+            clusters=_clusters(data["clusters"]),
+            partition=data["partition"],
+            candidates=tuple(_candidate_from_json(candidate) for candidate in data["candidates"]),
+            score_name=data["score_name"],
+            choice=data["choice"],
+            mode=data["mode"],
+            skipped=Skipped(**data["skipped"]),
+            settings={name: _or_infinite(value) for name, value in data["settings"].items()},
+            diagnostics=tuple(Diagnostic(**diagnostic) for diagnostic in data["diagnostics"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError("plan", str(path), "a plan.json", f"The reader says: {error!r}.") from error

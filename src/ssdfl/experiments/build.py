@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from ssdfl.arrays import IntArray
-from ssdfl.clusters import Plan, labels_of, plan_clusters, read_plan
+from ssdfl.clusters import FormationSettings, Plan, form_clusters, labels_of, plan_clusters, read_plan
 from ssdfl.engine import Job
 from ssdfl.errors import InputError
 from ssdfl.experiments.config import Experiment
@@ -20,14 +21,20 @@ from ssdfl.learning import (
     Task,
     build_model,
     by_labels,
+    describe_devices,
     dirichlet,
     draw_optimizers,
     iid,
     make_task,
+    measure_constants,
     parse_optimizer,
 )
 from ssdfl.rng import generator
 from ssdfl.schedule import Schedule, Setting, drop_devices, drop_links, find_method
+from ssdfl.theory import Constants
+
+MEASURED_DEVICES = 8
+DESCRIBED_SAMPLES = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +48,11 @@ class Instance:
     optimizers: tuple[LocalOptimizer, ...]
 
 
-def prepare(experiment: Experiment, seed: int, data: Dataset) -> Instance:
+def prepare(experiment: Experiment, seed: int, data: Dataset, formed: Plan | None = None) -> Instance:
     """Draw everything that a seed determines.
+
+    Args:
+        formed: the plan that formation made for this seed earlier, so that it is not made again.
 
     Raises:
         InputError: values that do not fit each other, such as more clusters than devices.
@@ -52,19 +62,71 @@ def prepare(experiment: Experiment, seed: int, data: Dataset) -> Instance:
         experiment.model.name, data.image_shape, data.num_classes, seed, experiment.model.options
     )
     shards = _deal(experiment, data, network.num_devices, seed)
+    task = make_task(model, data, shards, experiment.evaluate.samples, seed)
+    optimizers = _optimizers(experiment, network.num_devices, seed)
     return Instance(
         seed=seed,
         network=network,
-        plan=_plan(experiment, network),
-        task=make_task(model, data, shards, experiment.evaluate.samples, seed),
-        optimizers=_optimizers(experiment, network.num_devices, seed),
+        plan=_plan(experiment, network, task, optimizers, seed, formed),
+        task=task,
+        optimizers=optimizers,
     )
 
 
-def _plan(experiment: Experiment, network: Network) -> Plan:
-    if not experiment.clusters.plan:
-        return plan_clusters(network, experiment.clusters.number, MIXINGS[experiment.network.mixing])
-    plan = read_plan(Path(experiment.clusters.plan))
+def formation_settings(experiment: Experiment, task: Task, seed: int) -> FormationSettings:
+    """What formation is told of an experiment; constants are measured on the task at θ⁰ where not given."""
+    config = experiment.clusters
+    some = np.unique(np.linspace(0, task.num_devices - 1, MEASURED_DEVICES).astype(int)).tolist()
+    needs_curvature = config.score in ("stationarity", "integrated")
+    measured = measure_constants(
+        task,
+        devices=some,
+        batch_size=experiment.training.batch_size,
+        iterations=20 if needs_curvature else 0,
+        seed=seed,
+    )
+    constants = Constants(
+        learning_rate=experiment.training.learning_rate,
+        local_steps=experiment.training.local_steps,
+        tau_a=experiment.schedule.tau_a,
+        tau_r=experiment.schedule.tau_r,
+        gradient_bound=config.gradient_bound or measured.gradient_bound,
+        smoothness=float(measured.smoothness.max()) or 1.0,
+        initial_loss=measured.initial_loss,
+        tolerance=config.tolerance,
+    )
+    return FormationSettings(
+        constants=constants,
+        partition=config.partition,
+        score=config.score,
+        mode=config.mode,
+        price=config.price,
+        message_bytes=4 * task.num_parameters,
+        weights=MIXINGS[experiment.network.mixing],
+    )
+
+
+def _plan(
+    experiment: Experiment,
+    network: Network,
+    task: Task,
+    optimizers: Sequence[LocalOptimizer],
+    seed: int,
+    formed: Plan | None,
+) -> Plan:
+    if experiment.clusters.plan:
+        return _fitting(read_plan(Path(experiment.clusters.plan)), network)
+    if experiment.clusters.number or network.num_devices < 2:
+        number = experiment.clusters.number or 1
+        return plan_clusters(network, number, MIXINGS[experiment.network.mixing])
+    if formed is not None:
+        return _fitting(formed, network)
+    devices = describe_devices(task, optimizers, samples=DESCRIBED_SAMPLES)
+    return form_clusters(network, devices, formation_settings(experiment, task, seed))
+
+
+def _fitting(plan: Plan, network: Network) -> Plan:
+    """The plan, if it is one for this network."""
     if plan.num_devices != network.num_devices:
         expected = f"{network.num_devices}, as the network has"
         raise InputError("devices of clusters.plan", plan.num_devices, expected, "Plan for this network.")

@@ -46,8 +46,16 @@ class NetworkSection(Section):
 class ClustersSection(Section):
     """The clusters of SSD-FL."""
 
-    number: Count = Field(4, description="S, how many clusters to bisect the network into")
+    number: OrAll = Field(0, description="S, to bisect the network into so many; 0 lets formation choose")
     plan: str = Field("", description="or a plan.json with the clusters")
+    partition: Literal["cost", "paper"] = Field("cost", description="formation: what makes candidates")
+    score: str = Field("time", description="time, bytes, drift, stationarity, integrated or module:function")
+    mode: Literal["auto", "literal", "fast"] = Field("auto", description="how thorough formation is")
+    price: Annotated[float, Field(ge=1)] = Field(
+        1.1, description="how much longer a feasible plan may be predicted to take"
+    )
+    tolerance: Annotated[float, Field(gt=0)] = Field(10.0, description="Δ_tol, the tolerated consensus gap")
+    gradient_bound: Annotated[float, Field(ge=0)] = Field(0.0, description="B; 0 measures it on the task")
 
 
 class ScheduleSection(Section):

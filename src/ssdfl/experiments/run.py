@@ -69,7 +69,7 @@ def iterate_experiment(
     for method in experiment.methods:
         find_method(method)
     dataset = load_dataset(experiment.data.name, data, progress)
-    instances = [prepare(experiment, seed, dataset) for seed in experiment.seeds]
+    instances = [prepare(experiment, seed, dataset, formed=folder.plan(seed)) for seed in experiment.seeds]
     for instance in instances:
         _check_methods(experiment, instance)
     write_experiment(experiment, folder.experiment_file)

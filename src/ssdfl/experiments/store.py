@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from ssdfl.clusters import Plan, read_plan
 from ssdfl.errors import InputError
 from ssdfl.experiments.config import Experiment, load_experiment
 from ssdfl.files import atomic_path, write_text
@@ -111,6 +112,11 @@ class RunFolder:
                 "Restore it, or choose another --out.",
             )
         write_text(path, text)
+
+    def plan(self, seed: int) -> Plan | None:
+        """The plan that a seed's runs use, if it is made."""
+        path = self.seed_folder(seed) / "plan.json"
+        return read_plan(path) if path.exists() else None
 
     def write_rows(self, seed: int, method: str, rows: list[Row]) -> None:
         """Write one method's records so far."""

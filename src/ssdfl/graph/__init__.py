@@ -1,7 +1,14 @@
 """Networks, mixing matrices, their spectra and their costs."""
 
-from ssdfl.graph.conductance import Conductance, conductance, cut_conductance, sweep_cut
-from ssdfl.graph.costs import Clock
+from ssdfl.graph.conductance import (
+    TABLE_LIMIT,
+    Conductance,
+    conductance,
+    cut_conductance,
+    prefix_conductance,
+    sweep_cut,
+)
+from ssdfl.graph.costs import Clock, CycleCost
 from ssdfl.graph.facts import describe
 from ssdfl.graph.files import read_network, to_json, write_network
 from ssdfl.graph.mixing import (
@@ -15,18 +22,21 @@ from ssdfl.graph.mixing import (
     links_of,
     links_within,
     metropolis,
+    scaled,
     without_links,
 )
 from ssdfl.graph.network import Network, from_networkx, make_network
 from ssdfl.graph.spec import load_network
-from ssdfl.graph.spectrum import Spectrum, slowest_mode, spectrum
+from ssdfl.graph.spectrum import Spectrum, slowest_mode, smallest_eigenvalue, spectrum
 from ssdfl.graph.topologies import TOPOLOGIES
 
 __all__ = [
     "MIXINGS",
+    "TABLE_LIMIT",
     "TOPOLOGIES",
     "Clock",
     "Conductance",
+    "CycleCost",
     "MixingMatrix",
     "Network",
     "Spectrum",
@@ -44,8 +54,11 @@ __all__ = [
     "load_network",
     "make_network",
     "metropolis",
+    "prefix_conductance",
     "read_network",
+    "scaled",
     "slowest_mode",
+    "smallest_eigenvalue",
     "spectrum",
     "sweep_cut",
     "to_json",

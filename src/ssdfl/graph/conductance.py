@@ -37,8 +37,10 @@ class Conductance:
         return self.lower == self.upper
 
 
-def conductance(W: MixingMatrix, table_limit: int = TABLE_LIMIT) -> Conductance:
-    """Φ of a mixing matrix.
+def conductance(
+    W: MixingMatrix, table_limit: int = TABLE_LIMIT, mode: tuple[float, FloatArray] | None = None
+) -> Conductance:
+    """Φ of a mixing matrix; ``mode`` is its `slowest_mode`, if that is known already.
 
     Exact where a dynamic programme over a moving frontier of devices fits into ``table_limit`` numbers
     (trees, rings and sparse networks of many devices, any network of eighteen) and for complete networks.
@@ -60,8 +62,9 @@ def conductance(W: MixingMatrix, table_limit: int = TABLE_LIMIT) -> Conductance:
     if (uniform := _uniform_weight(W)) is not None:
         half = n // 2
         return _exact(uniform * (n - half), tuple(range(half)))
-    order = _frontier_order(W, most=(table_limit // (n // 2 + 1)).bit_length() - 1)
-    return _interval(W) if order is None else _by_frontier(W, order)
+    lambda_2, fiedler = mode or slowest_mode(W)
+    order = _frontier_order(W, fiedler, most=(table_limit // (n // 2 + 1)).bit_length() - 1)
+    return _interval(W, lambda_2, fiedler) if order is None else _by_frontier(W, order)
 
 
 def cut_conductance(W: MixingMatrix, inside: BoolArray) -> float:
@@ -94,13 +97,13 @@ def _uniform_weight(W: MixingMatrix) -> float | None:
     return float(pairs[0]) if np.ptp(pairs) < 1e-12 and pairs[0] > 0 else None
 
 
-def _frontier_order(W: MixingMatrix, most: int) -> list[int] | None:
+def _frontier_order(W: MixingMatrix, fiedler: FloatArray, most: int) -> list[int] | None:
     """An order of devices in which at most so many of those passed still have neighbours to come, if found.
 
     The Fiedler vector's order is good on elongated networks; a greedy one helps elsewhere.
     """
     neighbours = _neighbour_masks(W)
-    along: list[int] = np.argsort(np.round(slowest_mode(W)[1], 9), kind="stable").tolist()
+    along: list[int] = np.argsort(np.round(fiedler, 9), kind="stable").tolist()
     width = _frontier_width(neighbours, along, most)
     if width <= min(most, _NARROW):
         return along
@@ -210,10 +213,9 @@ def _trace_back(history: list[tuple[int, int, BoolArray | None]], size: int) -> 
     return members
 
 
-def _interval(W: MixingMatrix) -> Conductance:
+def _interval(W: MixingMatrix, lambda_2: float, fiedler: FloatArray) -> Conductance:
     """``[(1 − λ₂) / 2, best cut]``: sweeps along several eigenvectors, improved by moving devices."""
     n = W.shape[0]
-    lambda_2, fiedler = slowest_mode(W)
     vectors = [fiedler]
     if n <= DENSE_LIMIT:
         vectors = list(np.linalg.eigh(W.toarray())[1].T[-2 : -2 - _SWEEP_VECTORS : -1])
@@ -233,11 +235,11 @@ def sweep_cut(W: MixingMatrix, vector: FloatArray) -> BoolArray:
     """
     order = np.argsort(np.round(vector, 9), kind="stable")
     first = np.zeros(len(order), dtype=bool)
-    first[order[: int(np.argmin(_prefix_conductance(W, order))) + 1]] = True
+    first[order[: int(np.argmin(prefix_conductance(W, order))) + 1]] = True
     return first
 
 
-def _prefix_conductance(W: MixingMatrix, order: IntArray) -> FloatArray:
+def prefix_conductance(W: MixingMatrix, order: IntArray) -> FloatArray:
     """(n − 1,) the cut conductance of the first 1, 2, … n − 1 devices of an order."""
     n = len(order)
     place = np.argsort(order)

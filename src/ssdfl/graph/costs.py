@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +11,33 @@ from scipy.sparse.csgraph import shortest_path
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.graph.mixing import MixingMatrix
 from ssdfl.graph.network import Network
+
+_CYCLES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Messages:
+    """The messages of one step: from whom to whom, how long each travels, and hops in all."""
+
+    receiver: IntArray
+    sender: IntArray
+    travel_s: FloatArray
+    transmissions: int
+
+    def deliver(self, ready_s: FloatArray, compute_s: FloatArray) -> FloatArray:
+        """(N,) when each device is ready for the next step."""
+        done_s = ready_s + compute_s
+        np.maximum.at(done_s, self.receiver, ready_s[self.sender] + self.travel_s)
+        return done_s
+
+
+@dataclass(frozen=True)
+class CycleCost:
+    """Seconds, directed messages and bytes of one cycle."""
+
+    time_s: float
+    transmissions: int
+    sent_bytes: int
 
 
 class Clock:
@@ -37,11 +65,31 @@ class Clock:
             W: the step's mixing matrix.
             compute_s: (N,) seconds of local training in this step, 0 for those that do not train.
         """
+        messages = self.messages(W)
+        return messages.deliver(ready_s, compute_s), messages.transmissions
+
+    def messages(self, W: MixingMatrix) -> Messages:
+        """What a step that mixes with W sends."""
         receiver, sender = _off_diagonal(W)
         travel_s, hops = self._travel(sender, receiver)
-        done_s = ready_s + compute_s
-        np.maximum.at(done_s, receiver, ready_s[sender] + travel_s)
-        return done_s, int(hops.sum())
+        return Messages(receiver, sender, travel_s, int(hops.sum()))
+
+    def cycle_cost(
+        self, A: MixingMatrix, A_intra: MixingMatrix, tau_a: int, tau_r: int, compute_s: FloatArray
+    ) -> CycleCost:
+        """What a cycle of ``tau_a`` training steps mixed by Ã and ``tau_r`` steps mixed by A costs.
+
+        Seconds are the mean over the first few cycles, since a first cycle has nobody to wait for.
+        """
+        inside, across = self.messages(A_intra), self.messages(A)
+        ready_s = np.zeros(self.network.num_devices)
+        for _ in range(_CYCLES):
+            for _ in range(tau_a):
+                ready_s = inside.deliver(ready_s, compute_s)
+            for _ in range(tau_r):
+                ready_s = across.deliver(ready_s, np.zeros_like(compute_s))
+        sent = tau_a * inside.transmissions + tau_r * across.transmissions
+        return CycleCost(float(ready_s.max()) / _CYCLES, sent, sent * self.message_bytes)
 
     def _travel(self, sender: IntArray, receiver: IntArray) -> tuple[FloatArray, IntArray]:
         n = self.network.num_devices

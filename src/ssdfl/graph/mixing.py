@@ -103,6 +103,18 @@ def links_within(adjacency: csr_array, labels: IntArray) -> csr_array:
     return csr_array((links.data[inside], (links.row[inside], links.col[inside])), shape=adjacency.shape)
 
 
+def scaled(W: MixingMatrix, links: csr_array) -> MixingMatrix:
+    """W with each link's weight times the link's value in [0, 1]; what that leaves goes to the diagonal.
+
+    Examples:
+        >>> half = metropolis(csr_array([[0, 1], [1, 0]]))
+        >>> scaled(half, csr_array([[0, 0.5], [0.5, 0]])).toarray().tolist()
+        [[0.75, 0.25], [0.25, 0.75]]
+    """
+    off_diagonal = W.multiply(links)
+    return csr_array(off_diagonal + diags_array(1 - off_diagonal.sum(axis=1)))
+
+
 def without_links(W: MixingMatrix, gone: Callable[[IntArray, IntArray], BoolArray]) -> MixingMatrix:
     """Take weights off links and give them back to the diagonals of both ends.
 

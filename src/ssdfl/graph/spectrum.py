@@ -53,7 +53,7 @@ def spectrum(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> Spectrum:
         0.0
     """
     lambda_2, fiedler = slowest_mode(W, dense_limit)
-    return Spectrum(lambda_2, _smallest(W, dense_limit), fiedler)
+    return Spectrum(lambda_2, smallest_eigenvalue(W, dense_limit), fiedler)
 
 
 def slowest_mode(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> tuple[float, FloatArray]:
@@ -85,7 +85,7 @@ def _slowest_of_many(W: MixingMatrix) -> tuple[float, FloatArray]:
     return float(values[second]), _canonical(vectors[:, [second]])
 
 
-def _smallest(W: MixingMatrix, dense_limit: int) -> float:
+def smallest_eigenvalue(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> float:
     """λ_N, to six digits for many devices."""
     if W.shape[0] <= dense_limit:
         return float(np.linalg.eigvalsh(W.toarray())[0])

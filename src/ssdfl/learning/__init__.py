@@ -2,6 +2,7 @@
 
 from ssdfl.learning.batches import draw_batches
 from ssdfl.learning.datasets import DATASETS, Dataset, load_dataset, make_dataset
+from ssdfl.learning.measured import MeasuredConstants, describe_devices, measure_constants
 from ssdfl.learning.models import MODELS, build_model
 from ssdfl.learning.optimizers import KINDS, LocalOptimizer, draw_optimizers, parse_optimizer
 from ssdfl.learning.partition import by_labels, dirichlet, iid
@@ -14,9 +15,11 @@ __all__ = [
     "MODELS",
     "Dataset",
     "LocalOptimizer",
+    "MeasuredConstants",
     "Task",
     "build_model",
     "by_labels",
+    "describe_devices",
     "dirichlet",
     "draw_batches",
     "draw_optimizers",
@@ -26,5 +29,6 @@ __all__ = [
     "locate",
     "make_dataset",
     "make_task",
+    "measure_constants",
     "parse_optimizer",
 ]

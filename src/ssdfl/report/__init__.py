@@ -2,6 +2,7 @@
 
 from ssdfl.report.figures import draw_curves, draw_network, save
 from ssdfl.report.html import headline, write_report
+from ssdfl.report.plan_page import write_plan_page
 from ssdfl.report.summary import MethodSummary, cells, headers, summarise
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "headline",
     "save",
     "summarise",
+    "write_plan_page",
     "write_report",
 ]

@@ -36,9 +36,9 @@ def draw_network(network: Network, clusters: Clusters = (), title: str = "") -> 
     axes = figure.add_subplot()
     graph = network.to_networkx()
     labels = labels_of(clusters or (tuple(range(network.num_devices)),), network.num_devices)
-    places = _layout(network, graph, labels)
+    places = layout(network, labels)
     inside = [labels[i] == labels[j] for i, j in network.links]
-    width = _link_widths(network)
+    width = link_widths(network)
     for within, style, colour in ((True, "solid", "#555555"), (False, "dashed", "#999999")):
         chosen = [k for k, same in enumerate(inside) if same == within]
         nx.draw_networkx_edges(
@@ -85,10 +85,11 @@ def _draw_name(axes: Axes, place: FloatArray, name: str) -> None:
     )
 
 
-def _layout(network: Network, graph: nx.Graph, labels: IntArray) -> dict[int, FloatArray]:
+def layout(network: Network, labels: IntArray) -> dict[int, FloatArray]:
     """Where to draw devices: at their places, by springs, or, if there are many, on a circle by clusters."""
     if network.positions is not None:
         return dict(enumerate(network.positions))
+    graph = network.to_networkx()
     if len(graph) <= 150:
         places: dict[int, FloatArray] = nx.kamada_kawai_layout(graph)
         return places
@@ -97,7 +98,7 @@ def _layout(network: Network, graph: nx.Graph, labels: IntArray) -> dict[int, Fl
     return dict(nx.circular_layout(np.argsort(labels, kind="stable").tolist()))
 
 
-def _link_widths(network: Network) -> FloatArray:
+def link_widths(network: Network) -> FloatArray:
     """2 for the fastest links down to 0.7 for the slowest, by the logarithm of a megabyte's time."""
     time = np.log(network.message_time_s(10**6))
     if not len(time) or np.ptp(time) == 0:

@@ -6,9 +6,7 @@ import base64
 from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 
 import ssdfl
 from ssdfl.clusters import read_plan
@@ -17,6 +15,7 @@ from ssdfl.experiments.store import RunFolder
 from ssdfl.files import write_text
 from ssdfl.graph import read_network
 from ssdfl.report.figures import draw_curves, draw_network, save
+from ssdfl.report.page import fill, table
 from ssdfl.report.summary import MethodSummary, cells, headers, summarise
 
 
@@ -25,11 +24,11 @@ def write_report(folder: RunFolder) -> Path:
     experiment = folder.experiment()
     figures = _draw_figures(folder, experiment)
     summaries = summarise(folder)
-    page = Template(files("ssdfl.report").joinpath("page.html").read_text(encoding="utf-8"))
-    text = page.substitute(
+    text = fill(
+        "page.html",
         title=escape(experiment.name),
         headline=escape(headline(summaries, experiment.evaluate.target_accuracy)),
-        table=_table(summaries, experiment.evaluate.target_accuracy),
+        table=table(headers(experiment.evaluate.target_accuracy), map(cells, summaries)),
         figures="\n".join(_figure(path, caption) for path, caption in figures),
         experiment=escape(to_toml(experiment)),
         version=escape(ssdfl.__version__),
@@ -93,12 +92,3 @@ def _figure(path: Path, caption: str) -> str:
         f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
-
-
-def _table(summaries: Sequence[MethodSummary], target: float) -> str:
-    head = "".join(f"<th>{escape(text)}</th>" for text in headers(target))
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in cells(summary)) + "</tr>"
-        for summary in summaries
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -16,6 +16,7 @@ class Constants:
         learning_rate: η.
         tau_a: τ_a, training steps of a cycle.
         tau_r: τ_r, mixing-only steps of a cycle.
+        local_steps: E, mini-batch steps of one training step; the paper's statements have E = 1.
         gradient_bound: B of Assumption 2.
         smoothness: γ̂, the largest γ_i of Assumption 1.
         initial_loss: L_i(θ⁰); ln 10 is the loss of guessing among ten classes.
@@ -26,6 +27,7 @@ class Constants:
     learning_rate: float = 0.01
     tau_a: int = 3
     tau_r: int = 1
+    local_steps: int = 1
     gradient_bound: float = 1.0
     smoothness: float = 1.0
     initial_loss: float = math.log(10)
@@ -33,7 +35,7 @@ class Constants:
     variance_floor: float = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("tau_a", "tau_r"):
+        for name in ("tau_a", "tau_r", "local_steps"):
             check_range(name, getattr(self, name), 1)
         for name in ("learning_rate", "gradient_bound", "smoothness", "tolerance"):
             if not 0 < getattr(self, name) < math.inf:
@@ -41,3 +43,8 @@ class Constants:
                 raise InputError(name, getattr(self, name), "a number above 0", remedy)
         for name in ("initial_loss", "variance_floor"):
             check_range(name, getattr(self, name), 0, 1e300)
+
+    @property
+    def step_length(self) -> float:
+        """η E: how far a unit gradient moves a device in one training step."""
+        return self.learning_rate * self.local_steps

@@ -1,0 +1,75 @@
+"""Which assumptions of the paper a partition satisfies, and what it is predicted to cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ssdfl.clusters.partition import Clusters
+from ssdfl.clusters.scores import Situation
+from ssdfl.theory import gamma, slowdown
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """A condition, whether it holds, and the numbers.
+
+    Attributes:
+        name: what is asked.
+        holds: whether it is so; None for a mere fact.
+        detail: the numbers that decide it.
+    """
+
+    name: str
+    holds: bool | None
+    detail: str
+
+
+def diagnose(situation: Situation, clusters: Clusters) -> tuple[Diagnostic, ...]:
+    """The conditions of Assumption 3, Lemma 1 and Theorem 1 for each cluster, and predicted costs."""
+    return (*_conditions(situation, clusters), *_predictions(situation, clusters))
+
+
+def _conditions(situation: Situation, clusters: Clusters) -> Iterable[Diagnostic]:
+    η = situation.constants.learning_rate
+    terms = [situation.terms(cluster) for cluster in clusters]
+    whole = situation.terms(tuple(range(situation.network.num_devices)))
+    least = min(whole.lambda_min, *(term.lambda_min for term in terms))
+    yield Diagnostic(
+        "Assumption 3: A and every Ã_s positive definite", least > 1e-9, f"least eigenvalue {least:.4g}"
+    )
+    largest = max((term.lambda_2 for term in terms if term.size > 1), default=0.0)
+    yield Diagnostic(
+        "Lemma 1: η < 1 − λ₂(Ã_s) in every cluster",
+        η < 1 - largest,
+        f"η = {η:g}, least 1 − λ₂ = {1 - largest:.4g}",
+    )
+    steepest = min(
+        2 / ((term.amplification + 1) * gamma(situation.constants, term.lambda_min, term.size))
+        for term in terms
+    )
+    yield Diagnostic(
+        "Theorem 1: η < 2 / (α̂_s Γ_s) in every cluster",
+        η < steepest,
+        f"η = {η:g}, least 2 / (α̂_s Γ_s) = {steepest:.4g}",
+    )
+    alone = sum(len(cluster) == 1 for cluster in clusters)
+    yield Diagnostic("No device alone in a cluster", alone == 0, f"{alone} of {len(clusters)} clusters")
+
+
+def _predictions(situation: Situation, clusters: Clusters) -> Iterable[Diagnostic]:
+    n = situation.network.num_devices
+    ends = {
+        "These clusters": clusters,
+        "One cluster (sdfl)": (tuple(range(n)),),
+        "No clusters (pdfl)": tuple((device,) for device in range(n)),
+    }
+    for name, partition in ends.items():
+        cost = situation.cycle_cost(partition)
+        slower = slowdown(situation.disagreement(partition))
+        yield Diagnostic(
+            f"{name}: predicted",
+            None,
+            f"{cost.time_s:.4g} s and {cost.sent_bytes / 1e6:.4g} MB a cycle, {slower:.3g} times the cycles "
+            f"of agreeing devices",
+        )

@@ -1,0 +1,174 @@
+"""Scores of a partition: what formation makes as small as it can.
+
+A score is a function ``score(situation, clusters) -> float``, lower is better. A user's own is named as
+``package.module:function`` or passed as a function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from ssdfl.arrays import FloatArray
+from ssdfl.clusters.heterogeneity import Device, amplification, data_distances, label_differences
+from ssdfl.clusters.partition import Cluster, Clusters, labels_of
+from ssdfl.clusters.spectral import Budget, ClusterCache
+from ssdfl.errors import InputError, find_function
+from ssdfl.graph import Clock, CycleCost, MixingMatrix, Network, Weights, links_within, metropolis
+from ssdfl.theory import (
+    ClusterTerms,
+    Constants,
+    disagreement,
+    integrated_bound,
+    slowdown,
+    stationarity_bound,
+)
+
+MESSAGE_BYTES = 50_000
+
+
+@dataclass(eq=False)
+class Situation:
+    """What is known when a partition is scored; what several scores need is computed once.
+
+    Attributes:
+        network: the devices and their links.
+        devices: what the devices hold and how they train.
+        constants: of training and of the bounds.
+        weights: rule for mixing weights.
+        message_bytes: the size of a model on the wire.
+        budget: what may be left out to be fast.
+    """
+
+    network: Network
+    devices: Sequence[Device]
+    constants: Constants = field(default_factory=Constants)
+    weights: Weights = metropolis
+    message_bytes: int = MESSAGE_BYTES
+    budget: Budget = field(default_factory=Budget)
+
+    def __post_init__(self) -> None:
+        n = self.network.num_devices
+        if len(self.devices) != n:
+            expected = f"{n}, one per device"
+            raise InputError("number of device descriptors", len(self.devices), expected, "List them all.")
+        self.cache = ClusterCache(self.network, self.weights, self.budget)
+        self._terms: dict[Cluster, ClusterTerms] = {}
+        self._costs: dict[Clusters, CycleCost] = {}
+
+    @cached_property
+    def A(self) -> MixingMatrix:
+        """The mixing of the whole network."""
+        return self.weights(self.network.adjacency)
+
+    def A_intra(self, clusters: Clusters) -> MixingMatrix:
+        """Ã, the mixing inside clusters."""
+        labels = labels_of(clusters, self.network.num_devices)
+        return self.weights(links_within(self.network.adjacency, labels))
+
+    @cached_property
+    def differences(self) -> FloatArray:
+        """(N, C) how devices' label frequencies differ from the mean; all 0 if nothing is known of them."""
+        return label_differences(self.devices)
+
+    @property
+    def devices_differ(self) -> bool:
+        """Whether drift can be predicted at all."""
+        return bool(self.differences.any())
+
+    @cached_property
+    def _clock(self) -> Clock:
+        return Clock(self.network, self.message_bytes)
+
+    def cycle_cost(self, clusters: Clusters) -> CycleCost:
+        """What a cycle costs with these clusters."""
+        if clusters not in self._costs:
+            constants = self.constants
+            self._costs[clusters] = self._clock.cycle_cost(
+                self.A,
+                self.A_intra(clusters),
+                constants.tau_a,
+                constants.tau_r,
+                self.network.compute_s * constants.local_steps,
+            )
+        return self._costs[clusters]
+
+    def disagreement(self, clusters: Clusters) -> float:
+        """D, in squared steps."""
+        τ_a, τ_r = self.constants.tau_a, self.constants.tau_r
+        return disagreement(self.A, self.A_intra(clusters), self.differences, τ_a, τ_r)
+
+    @cached_property
+    def _data_distance(self) -> csr_array:
+        return self.network.link_matrix(data_distances(self.devices, self.network.links))
+
+    def terms(self, cluster: Cluster) -> ClusterTerms:
+        """What the paper's bounds ask of a cluster."""
+        if cluster not in self._terms:
+            chosen = np.array(cluster)
+            inside = self._data_distance[chosen][:, chosen]
+            distance = float(inside.sum()) / inside.nnz if inside.nnz else 0.0
+            members = [self.devices[device] for device in cluster]
+            lambda_2, lambda_min = self.cache.facts(cluster).lambda_2, self.cache.lambda_min(cluster)
+            α = amplification(members, distance)
+            self._terms[cluster] = ClusterTerms(len(cluster), lambda_2, lambda_min, α)
+        return self._terms[cluster]
+
+
+Score = Callable[[Situation, Clusters], float]
+
+
+def stationarity(situation: Situation, clusters: Clusters) -> float:
+    """The paper's H(S): the mean over clusters of Theorem 1's bound. It falls with every split."""
+    terms = [situation.terms(cluster) for cluster in clusters]
+    bounds = (
+        stationarity_bound(situation.constants, term.lambda_min, term.size, term.amplification)
+        for term in terms
+    )
+    return math.fsum(bounds) / len(clusters)
+
+
+def integrated(situation: Situation, clusters: Clusters) -> float:
+    """Theorem 2 with Lemma 1's finite recursion and the drift between clusters: mixing against drift."""
+    whole = situation.terms(tuple(range(situation.network.num_devices)))
+    terms = [situation.terms(cluster) for cluster in clusters]
+    return integrated_bound(situation.constants, whole.lambda_2, whole.lambda_min, terms)
+
+
+def drift(situation: Situation, clusters: Clusters) -> float:
+    """The predicted disagreement ``D = (η E)² ‖R G‖² / N``, whatever it costs to keep it small."""
+    return situation.constants.step_length**2 * situation.disagreement(clusters)
+
+
+def time(situation: Situation, clusters: Clusters) -> float:
+    """Predicted seconds to an accuracy, in units of the cycles that agreeing devices need."""
+    return situation.cycle_cost(clusters).time_s * slowdown(situation.disagreement(clusters))
+
+
+def sent_bytes(situation: Situation, clusters: Clusters) -> float:
+    """Predicted bytes to an accuracy, in units of the cycles that agreeing devices need."""
+    return situation.cycle_cost(clusters).sent_bytes * slowdown(situation.disagreement(clusters))
+
+
+SCORES: dict[str, Score] = {
+    "time": time,
+    "bytes": sent_bytes,
+    "drift": drift,
+    "stationarity": stationarity,
+    "integrated": integrated,
+}
+
+
+def find_score(score: str | Score) -> Score:
+    """A score by name, a user's own by ``package.module:function``, or the function itself.
+
+    Examples:
+        >>> find_score("drift") is drift
+        True
+    """
+    return score if callable(score) else find_function(SCORES, score, "score")

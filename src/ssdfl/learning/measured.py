@@ -1,0 +1,123 @@
+"""The constants of the paper's assumptions, measured on a task, and what devices tell about themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.clusters import Device
+from ssdfl.errors import check_range
+from ssdfl.learning.batches import draw_batches
+from ssdfl.learning.optimizers import LocalOptimizer
+from ssdfl.learning.task import Task
+from ssdfl.rng import generator
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredConstants:
+    """What was measured at a parameter vector.
+
+    Attributes:
+        devices: which devices were measured.
+        gradient_bound: B of Assumption 2: the largest norm of a mini-batch gradient that was seen.
+        smoothness: γ_i of Assumption 1, one per device: the largest curvature, by absolute value.
+        initial_loss: the mean over devices of L_i.
+    """
+
+    devices: tuple[int, ...]
+    gradient_bound: float
+    smoothness: FloatArray
+    initial_loss: float
+
+
+def measure_constants(
+    task: Task,
+    *,
+    devices: Sequence[int] | None = None,
+    theta: Tensor | None = None,
+    batch_size: int = 32,
+    batches: int = 4,
+    iterations: int = 20,
+    samples: int = 256,
+    seed: int = 0,
+) -> MeasuredConstants:
+    """Measure B, γ_i and L at a parameter vector, θ⁰ by default.
+
+    B is seen over ``batches`` mini-batches of each device, γ_i found by ``iterations`` of the power method on
+    Hessian-vector products. These are lower bounds of the true constants: those hold everywhere.
+
+    Args:
+        devices: which devices to measure; all by default.
+        batch_size: samples of a mini-batch; 0 is the whole shard.
+        samples: of each device's shard, to take the loss and its curvature of.
+        iterations: 0 leaves γ_i at 0.
+    """
+    chosen = tuple(range(task.num_devices)) if devices is None else tuple(devices)
+    check_range("batches", batches, 1)
+    check_range("samples", samples, 1)
+    check_range("iterations", iterations, 0)
+    θ = (task.initial_parameters if theta is None else theta).detach()
+    norms, curvatures, losses = [], [], []
+    for device in chosen:
+        positions = _positions(task, device, batches, batch_size, seed)
+        norms += [float(_gradient(task, θ, device, where).norm()) for where in positions]
+        whole = np.arange(min(samples, task.shard_size))
+        losses.append(float(_loss(task, θ, device, whole)))
+        curvatures.append(_curvature(task, θ, device, whole, iterations, seed))
+    return MeasuredConstants(chosen, max(norms), np.array(curvatures), float(np.mean(losses)))
+
+
+def _positions(task: Task, device: int, batches: int, batch_size: int, seed: int) -> IntArray:
+    if batch_size == 0:
+        return np.arange(task.shard_size)[None]
+    shape = (batches, batch_size)
+    positions: IntArray = draw_batches(seed, 0, range(device, device + 1), shape, task.shard_size)[0]
+    return positions
+
+
+def _loss(task: Task, θ: Tensor, device: int, positions: IntArray) -> Tensor:
+    inputs, labels = task.batch(device, positions)
+    return task.loss(task.scores(θ, inputs), labels)
+
+
+def _gradient(
+    task: Task, θ: Tensor, device: int, positions: IntArray, differentiable: bool = False
+) -> Tensor:
+    leaf = θ if differentiable else θ.clone().requires_grad_()
+    (g,) = torch.autograd.grad(_loss(task, leaf, device, positions), leaf, create_graph=differentiable)
+    return g
+
+
+def _curvature(task: Task, θ: Tensor, device: int, positions: IntArray, iterations: int, seed: int) -> float:
+    """The largest |eigenvalue| of the Hessian, by the power method."""
+    rng = generator(seed, "curvature", device)
+    v = torch.from_numpy(rng.standard_normal(len(θ))).to(θ.dtype)
+    λ = 0.0
+    for _ in range(iterations):
+        v = v / v.norm()
+        leaf = θ.clone().requires_grad_()
+        g = _gradient(task, leaf, device, positions, differentiable=True)
+        (v,) = torch.autograd.grad(g, leaf, grad_outputs=v)
+        λ = float(v.norm())
+        if λ == 0:
+            break
+    return λ
+
+
+def describe_devices(
+    task: Task, optimizers: Sequence[LocalOptimizer], samples: int = 0
+) -> tuple[Device, ...]:
+    """What formation may know of devices: label counts, optimizers, and a few raw samples each if wanted."""
+    num_classes = int(task.labels.max()) + 1
+    held = task.labels[task.shards].numpy()
+    described = []
+    for device, (labels, optimizer) in enumerate(zip(held, optimizers, strict=True)):
+        counts = np.bincount(labels, minlength=num_classes).astype(float)
+        few = task.inputs[task.shards[device, :samples]].flatten(1).double().numpy() if samples else None
+        described.append(Device(counts, optimizer.rho, optimizer.mu, few))
+    return tuple(described)

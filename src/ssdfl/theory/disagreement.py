@@ -1,0 +1,94 @@
+"""How far devices drift apart while they train: the exact linear prediction, and what it slows down.
+
+Device i's gradients differ from the mean by a row of ``G``. Counted in steps of length η E, training moves
+the differences by ``X ← Ã X − δ X + G``, where δ is the pull of the loss back to a common optimum, and
+mixing by ``X ← A X``. So the differences at the end of training add up to
+``Σ_k (B^τ_a A^τ_r)^k Σ_{q < τ_a} B^q G`` over cycles k, with ``B = Ã − δ I``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ssdfl.arrays import FloatArray
+from ssdfl.graph import MixingMatrix
+
+PULL = 0.03
+SLOWDOWN = 0.15
+_DOUBLINGS = 5
+_DENSE_LIMIT = 256
+
+
+def disagreement(
+    A: MixingMatrix,
+    A_intra: MixingMatrix,
+    differences: FloatArray,
+    tau_a: int,
+    tau_r: int,
+    pull: float = PULL,
+) -> float:
+    """The mean square distance of devices from their mean at the end of training, after 32 cycles.
+
+    Args:
+        A: the mixing of the whole network.
+        A_intra: Ã, the mixing inside clusters.
+        differences: (N, k) how each device's gradient (or label distribution) differs from the mean.
+        pull: δ.
+
+    Returns:
+        D in squared lengths of a step, ``(η E)²``.
+
+    Examples:
+        >>> from ssdfl.graph import averaging
+        >>> mean, apart = averaging(2), np.array([[1.0], [-1.0]])
+        >>> disagreement(mean, mean, apart, tau_a=1, tau_r=1)  # averaging at every step undoes all drift
+        1.0
+    """
+    if not differences.any():
+        return 0.0
+    if A.shape[0] <= _DENSE_LIMIT:
+        X = _by_doubling(A.toarray(), A_intra.toarray(), differences, tau_a, tau_r, pull)
+    else:
+        X = _by_iteration(A, A_intra, differences, tau_a, tau_r, pull)
+    return float(np.square(X).sum() / len(X))
+
+
+def _by_doubling(
+    A: FloatArray, A_intra: FloatArray, G: FloatArray, tau_a: int, tau_r: int, pull: float
+) -> FloatArray:
+    """Σ_{k < 32} M^k Y in five products, since Σ_{k < 2h} = Σ_{k < h} + M^h Σ_{k < h}."""
+    B = A_intra - pull * np.eye(len(A))
+    X = np.zeros_like(G)
+    for _ in range(tau_a):
+        X = B @ X + G
+    M = np.linalg.matrix_power(B, tau_a) @ np.linalg.matrix_power(A, tau_r)
+    for _ in range(_DOUBLINGS):
+        X = X + M @ X
+        M = M @ M
+    return X
+
+
+def _by_iteration(
+    A: MixingMatrix, A_intra: MixingMatrix, G: FloatArray, tau_a: int, tau_r: int, pull: float
+) -> FloatArray:
+    X = np.zeros_like(G)
+    for _ in range(1 << _DOUBLINGS):
+        for _ in range(tau_r):
+            X = A @ X
+        for _ in range(tau_a):
+            X = A_intra @ X - pull * X + G
+    return X
+
+
+def slowdown(disagreement: float) -> float:
+    """How many times the cycles of agreeing devices are needed to an accuracy: ``1 + κ D``.
+
+    A device that is Δ away from the mean has a loss that is higher by ½ γ ‖Δ‖² or so, which is why D enters
+    linearly. How far devices have come is counted in steps too, so that η cancels. κ and δ were measured:
+    see `docs/studies/formation`.
+
+    Examples:
+        >>> slowdown(0.0)
+        1.0
+    """
+    return 1.0 + SLOWDOWN * disagreement

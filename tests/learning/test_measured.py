@@ -1,0 +1,69 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from helpers import tiny_task
+from ssdfl.errors import InputError
+from ssdfl.learning import LocalOptimizer, Task, describe_devices, measure_constants
+
+
+def quadratic_task(curvatures):
+    """A task whose loss is ½ Σ_k c_k θ_k² on every sample, so that everything is known."""
+
+    class Parameters(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.theta = nn.Parameter(torch.arange(1.0, len(curvatures) + 1))
+
+        def forward(self, inputs):
+            return (0.5 * inputs * self.theta**2).sum(dim=1)
+
+    inputs = torch.tensor(curvatures).repeat(4, 1)
+    labels = torch.zeros(4, dtype=torch.int64)
+    shards = torch.tensor([[0, 1], [2, 3]])
+    return Task(Parameters(), lambda scores, _: scores.mean(), inputs, labels, shards, inputs, labels)
+
+
+def test_known_constants_of_a_quadratic():
+    measured = measure_constants(quadratic_task([1.0, 4.0, -2.0]), batch_size=2, iterations=60)
+    assert measured.smoothness == pytest.approx([4.0, 4.0], rel=1e-5)
+    assert measured.gradient_bound == pytest.approx(math.sqrt(1 + 8**2 + 6**2))
+    assert measured.initial_loss == pytest.approx(0.5 * (1 + 4 * 4 - 2 * 9))
+
+
+def test_curvature_of_a_model_is_its_hessians():
+    task = tiny_task(num_devices=2)
+    θ = task.initial_parameters
+    inputs, labels = task.batch(1, np.arange(task.shard_size))
+    hessian = torch.autograd.functional.hessian(lambda t: task.loss(task.scores(t, inputs), labels), θ)
+    expected = float(torch.linalg.eigvalsh(hessian).abs().max())
+    measured = measure_constants(task, devices=[1], iterations=300)
+    assert measured.smoothness[0] == pytest.approx(expected, rel=1e-3)
+    assert measured.devices == (1,)
+
+
+def test_measuring_is_repeatable_and_leaves_the_task_alone():
+    task = tiny_task(num_devices=3)
+    before = task.initial_parameters.clone()
+    first, second = (measure_constants(task, seed=5, batch_size=0) for _ in range(2))
+    assert (first.gradient_bound, first.initial_loss) == (second.gradient_bound, second.initial_loss)
+    assert (first.smoothness == second.smoothness).all()
+    assert torch.equal(task.initial_parameters, before)
+
+
+def test_bad_arguments():
+    with pytest.raises(InputError, match="batches = 0"):
+        measure_constants(tiny_task(num_devices=2), batches=0)
+
+
+def test_devices_describe_what_they_hold():
+    task = tiny_task(num_devices=2)
+    a, b = describe_devices(task, [LocalOptimizer(rho=0.5), LocalOptimizer(mu=0.1)], samples=3)
+    held = task.labels[task.shards[0]].numpy()
+    assert a.labels.tolist() == [(held == label).sum() for label in range(len(a.labels))]
+    assert (a.kind, b.kind) == ("momentum", "proximal")
+    assert a.samples.shape == (3, task.inputs[0].numel())
+    assert describe_devices(task, [LocalOptimizer()] * 2)[0].samples is None
