@@ -61,3 +61,8 @@ def tiny_job(
         "seed": 7,
     }
     return Job(**(values | changes))
+
+
+def far_from_three_clusters(situation, clusters):
+    """A score of one's own."""
+    return abs(len(clusters) - 3)

@@ -130,6 +130,39 @@ def test_plan_is_shown_written_and_used(tmp_path):
     assert used["clusters"] == formed["clusters"]
 
 
+def test_a_plan_page_is_written(tmp_path):
+    done = command("plan", "sites:sites=3,size=4,seed=0", "--html", "plan.html", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "cluster 2: 8, 9, 10, 11" in done.stdout
+    assert "Lemma 1" in done.stdout
+    assert "mode literal: 0 numbers of clusters and 0 cuts skipped" in done.stdout
+    assert "12 devices in 3 clusters" in (tmp_path / "plan.html").read_text()
+
+
+def test_the_papers_formation_by_name(tmp_path):
+    words = ["plan", "complete:n=10", "--partition", "paper", "--score", "stationarity", "--json"]
+    formed = json.loads(command(*words, cwd=tmp_path).stdout)
+    assert (formed["num_clusters"], formed["partition"], formed["score_name"]) == (4, "paper", "stationarity")
+    assert formed["candidates"][1]["rule"] == "threshold"
+
+
+def test_a_score_of_ones_own_in_the_working_folder(tmp_path):
+    (tmp_path / "mine.py").write_text("def few(situation, clusters):\n    return abs(len(clusters) - 2)\n")
+    done = command("plan", "complete:n=6", "--score", "mine:few", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["num_clusters"] == 2
+
+
+def test_a_threshold_that_is_overruled_is_told(tmp_path):
+    lines = ["device,label_0,label_1", *(f"{k},{k // 5},{1 - k // 5}" for k in range(10))]
+    (tmp_path / "d.csv").write_text("\n".join(lines))
+    words = ["plan", "path:n=10", "--devices", "d.csv"]
+    done = command(*words, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "the threshold is overruled" in done.stderr
+    strict = command(*words, "--strict", "--json", cwd=tmp_path)
+    assert json.loads(strict.stdout)["choice"] == "feasible"
+
+
 def test_a_plan_that_nothing_satisfies_warns_with_the_numbers(tmp_path):
     done = command("plan", "path:n=6", "--learning-rate", 0.5, cwd=tmp_path)
     assert done.returncode == 0
@@ -171,6 +204,11 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
         (["plan", "complete:n=1"], "number of devices = 1", "at least 2"),
         (["plan", "ring:n=5", "--learning-rate", "nan"], "learning_rate = nan", "above 0"),
         (["plan", "ring:n=5", "--devices", "net.csv"], "header of net.csv", "device,label_0"),
+        (["plan", "ring:n=5", "--score", "beauty"], "score = beauty", "one of time"),
+        (["plan", "ring:n=5", "--mode", "lazy"], "mode = lazy", "one of auto"),
+        (["plan", "ring:n=5", "--partition", "fair"], "partition = fair", "one of cost"),
+        (["plan", "ring:n=5", "--tolerance", "-1"], "tolerance = -1.0", "above 0"),
+        (["plan", "ring:n=5", "--message-bytes", "0"], "message_bytes = 0", "at least 1"),
         (["run", "--out", "net.csv/x", "--set", "cycles=1"], "net.csv", "usable path"),
         (["graph", "ring:n=5", "--save", "net.csv/x.csv"], "net.csv", "usable path"),
         (["run", "--set", "network.spec=[/x].csv"], "[/x].csv", "existing file"),

@@ -289,3 +289,29 @@ def test_names_of_folders(tmp_path):
         (tmp_path / name).mkdir()
     assert next_free_folder("a", tmp_path) == tmp_path / "a-3"
     assert newest_folder("a", tmp_path) == tmp_path / "a-2"
+
+
+FORMED = [setting for setting in SMALL if not setting.startswith("clusters.number")]
+
+
+def test_clusters_are_formed_by_default_and_once(tmp_path):
+    experiment = load_experiment(None, [*FORMED, "methods=['ssdfl']", "seeds=[0]", "cycles=1"])
+    run_experiment(experiment, tmp_path / "r")
+    plan = RunFolder(tmp_path / "r").plan(0)
+    assert plan.score_name == "time"
+    assert len(plan.candidates) == 6
+    assert plan.settings["gradient_bound"] > 0
+    assert plan.settings["message_bytes"] == 4 * (16 * 4 + 4)
+    changed = dataclasses.replace(plan, clusters=((0, 1, 2), (3, 4, 5)))
+    (tmp_path / "r" / "seed-0" / "plan.json").write_text(json.dumps(changed.to_json(), indent=1) + "\n")
+    run_experiment(experiment, tmp_path / "r", resume=True)
+    assert RunFolder(tmp_path / "r").plan(0).clusters == ((0, 1, 2), (3, 4, 5))
+
+
+def test_constants_of_formation_may_be_given(tmp_path):
+    settings = ["clusters.gradient_bound=2.5", "clusters.partition=paper", "clusters.score=stationarity"]
+    experiment = load_experiment(None, [*FORMED, *settings, "methods=['ssdfl']", "seeds=[0]", "cycles=1"])
+    plan = run_experiment(experiment, tmp_path / "r").plan(0)
+    assert plan.settings["gradient_bound"] == 2.5
+    assert plan.settings["smoothness"] != 1.0
+    assert (plan.partition, plan.score_name) == ("paper", "stationarity")

@@ -97,7 +97,7 @@ def test_brute_force_and_cheeger_on_random_networks(n, p, rule):
         gap = 1 - spectrum(W).lambda_2
         assert truth**2 / 2 <= gap + 1e-12
         assert gap <= 2 * truth + 1e-12
-        interval = conductance(W, table_limit=NO_TABLE)
+        interval = conductance(W, state_limit=NO_TABLE)
         assert interval.lower <= truth + 1e-12 <= interval.upper + 2e-12
         assert_certified(interval, W)
 
@@ -112,7 +112,7 @@ def test_every_topology(spec):
 @settings(max_examples=25, deadline=None)
 def test_the_interval_holds_the_exact_value_on_larger_networks(n, p, seed):
     W = W_of(f"er:n={n},p={p},seed={seed}")
-    exact, interval = conductance(W), conductance(W, table_limit=NO_TABLE)
+    exact, interval = conductance(W), conductance(W, state_limit=NO_TABLE)
     assert_certified(exact, W)
     assert interval.lower <= exact.upper + 1e-12
     if exact.exact:

@@ -28,13 +28,16 @@ def partitions(situation: Situation, sizes: Iterable[int]) -> Iterator[list[tupl
     wanted = set(sizes)
     merges = agglomerate(situation)
     n = situation.network.num_devices
+    last = max(wanted - {n}, default=1)
     for size, clusters in enumerate(bisections(link_speeds(situation), _slowed(situation.weights)), start=1):
         if size in wanted:
             merged = after_merges(merges, n, size)
             found = [(clusters, "bisection"), (merged, "agglomeration")]
             yield found if merged != clusters else found[:1]
-        if size == max(wanted):
-            return
+        if size == last:
+            break
+    if n > last and n in wanted:
+        yield [(after_merges(merges, n, n), "agglomeration")]
 
 
 def link_speeds(situation: Situation) -> csr_array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ssdfl.clusters import cost_aware, spectral
@@ -22,7 +22,7 @@ MODES = ("auto", "literal", "fast")
 PREDICTIONS = ("time", "bytes")
 PRICE = 1.1
 _AUTO_LIMIT = 200
-_FAST = Budget(table_limit=1 << 12, prefixes=4)
+_FAST = Budget(state_limit=1 << 12, half_limit=1 << 12, prefixes=4)
 _EVERY_SIZE_TO = 16
 _IMPROVED = 3
 
@@ -38,7 +38,8 @@ class Candidate:
         min_conductance: the least conductance of its clusters, a value or an interval.
         split: the cluster that was split to make it, where it was made so.
         rule: what made it. Of Algorithm 2: ``start``; ``threshold`` if both halves passed Φ_min;
-            ``weakest`` if no split did. Cost-aware: ``bisection``, ``agglomeration`` or ``moves``.
+            ``weakest`` if no split did; ``end`` for N single devices. Of the cost-aware partition:
+            ``bisection``, ``agglomeration`` or ``moves``.
     """
 
     clusters: Clusters
@@ -162,24 +163,41 @@ def form(network: Network, devices: Sequence[Device], settings: FormationSetting
 
 
 def _sizes(num_devices: int) -> list[int]:
-    """Every number of clusters to 16, then some 20 % more each time, and N."""
-    sizes = {min(size, num_devices) for size in range(1, _EVERY_SIZE_TO + 1)} | {num_devices}
+    """Every number of clusters to 16, then some 20 % more each time to N / 2, and N.
+
+    More than N / 2 clusters leave a device alone, so they never reach a threshold.
+    """
+    half = num_devices // 2
+    if half <= _EVERY_SIZE_TO:
+        return list(range(1, num_devices + 1))
+    sizes = {*range(1, _EVERY_SIZE_TO + 1), half, num_devices}
     size = float(_EVERY_SIZE_TO)
-    while (size := size * 1.2) < num_devices:
+    while (size := size * 1.2) < half:
         sizes.add(round(size))
     return sorted(sizes)
 
 
 def _by_the_paper(situation: Situation, settings: FormationSettings, sizes: list[int]) -> list[Candidate]:
     """Every partition that Algorithm 1 passes through."""
-    score, wanted = find_score(settings.score), set(sizes)
+    score = find_score(settings.score)
+    splits = spectral.partitions(situation.cache, lambda size: _threshold(situation, settings, size))
     return [
         _candidate(situation, settings, clusters, score(situation, clusters), split, rule)
-        for clusters, split, rule in spectral.partitions(
-            situation.cache, lambda size: _threshold(situation, settings, size)
-        )
-        if len(clusters) in wanted
+        for clusters, split, rule in _of_sizes(splits, sizes, situation.network.num_devices)
     ]
+
+
+def _of_sizes(
+    splits: Iterable[tuple[Clusters, Cluster, str]], sizes: list[int], num_devices: int
+) -> Iterator[tuple[Clusters, Cluster, str]]:
+    """Those of some sizes. Where sizes were left out before N, the last one is not waited for."""
+    wanted = set(sizes)
+    for clusters, split, rule in splits:
+        if len(clusters) in wanted:
+            yield clusters, split, rule
+        if len(sizes) > 1 and len(clusters) == sizes[-2] < num_devices - 1:
+            yield tuple((device,) for device in range(num_devices)), (), "end"
+            return
 
 
 def _by_cost(situation: Situation, settings: FormationSettings, sizes: list[int]) -> list[Candidate]:
@@ -223,20 +241,22 @@ def choose(candidates: Sequence[Candidate], price: float = math.inf) -> tuple[Ca
     """The feasible candidate of least score, unless that costs more than ``price`` times the least of all.
 
     Returns:
-        The candidate and why: ``feasible``; ``nearest`` to its threshold, where none is feasible; or
-        ``price`` if keeping to the threshold would have cost too much.
+        The candidate and why: ``feasible``; ``price`` if Φ_min gave way to the least score, because keeping
+        to it costs too much or nothing does; or, at an infinite price, ``nearest`` to its threshold.
     """
 
     def order(candidate: Candidate) -> tuple[float, int, float]:
         return round_score(candidate.score), candidate.num_clusters, -candidate.min_conductance.lower
 
+    best = min(candidates, key=order)
     feasible = [candidate for candidate in candidates if candidate.feasible]
     if feasible:
-        keeping, why = min(feasible, key=order), "feasible"
-    else:
-        keeping, why = max(candidates, key=lambda c: (_margin(c), -c.num_clusters)), "nearest"
-    best = min(candidates, key=order)
-    return (best, "price") if best.score * price < keeping.score else (keeping, why)
+        keeping = min(feasible, key=order)
+        if not best.score * price < keeping.score:
+            return keeping, "feasible"
+    elif math.isinf(price):
+        return max(candidates, key=lambda c: (_margin(c), -c.num_clusters)), "nearest"
+    return best, "price"
 
 
 def _margin(candidate: Candidate) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters.partition import Cluster, Clusters, bisect
 from ssdfl.graph import (
-    TABLE_LIMIT,
+    STATE_LIMIT,
     Conductance,
     MixingMatrix,
     Network,
@@ -25,18 +25,23 @@ from ssdfl.graph import (
     smallest_eigenvalue,
 )
 
+_TIE = 1e-12
+
 
 @dataclass(frozen=True)
 class Budget:
     """What may be left out to be fast; nothing by default.
 
     Attributes:
-        table_limit: how large a table exact conductance may take; beyond, it is an interval.
+        state_limit: how many states the search for a cluster's exact conductance may hold; beyond, it is an
+            interval.
+        half_limit: the same for halves that are only weighed; beyond, the best cut found counts.
         prefixes: how many cuts along a Fiedler vector to try; beyond, those of least cut conductance
             among the balanced ones.
     """
 
-    table_limit: int = TABLE_LIMIT
+    state_limit: int = STATE_LIMIT >> 2
+    half_limit: int = STATE_LIMIT >> 6
     prefixes: int | None = None
 
 
@@ -68,6 +73,9 @@ class ClusterCache:
     def __init__(self, network: Network, weights: Weights = metropolis, budget: Budget | None = None) -> None:
         self.network, self.weights, self.budget = network, weights, budget or Budget()
         self.skipped_prefixes = 0
+        self._mixings: dict[Cluster, MixingMatrix] = {}
+        self._modes: dict[Cluster, tuple[float, FloatArray]] = {}
+        self._quick: dict[Cluster, Conductance] = {}
         self._facts: dict[Cluster, ClusterFacts] = {}
         self._splits: dict[Cluster, Split] = {}
         self._lambda_min: dict[Cluster, float] = {}
@@ -79,15 +87,25 @@ class ClusterCache:
 
     def mixing(self, cluster: Cluster) -> MixingMatrix:
         """Ã_s."""
-        return self.weights(self.links(cluster))
+        if cluster not in self._mixings:
+            self._mixings[cluster] = self.weights(self.links(cluster))
+        return self._mixings[cluster]
 
     def facts(self, cluster: Cluster) -> ClusterFacts:
         """A cluster's slowest mode and conductance."""
         if cluster not in self._facts:
-            W = self.mixing(cluster)
-            mode = slowest_mode(W)
-            self._facts[cluster] = ClusterFacts(*mode, conductance(W, self.budget.table_limit, mode))
+            mode = self.mode(cluster)
+            found = self._quick.get(cluster)
+            if found is None or not found.exact:
+                found = conductance(self.mixing(cluster), self.budget.state_limit, mode)
+            self._facts[cluster] = ClusterFacts(*mode, found)
         return self._facts[cluster]
+
+    def mode(self, cluster: Cluster) -> tuple[float, FloatArray]:
+        """λ₂(Ã_s) and the Fiedler vector."""
+        if cluster not in self._modes:
+            self._modes[cluster] = slowest_mode(self.mixing(cluster))
+        return self._modes[cluster]
 
     def lambda_min(self, cluster: Cluster) -> float:
         """λ_N(Ã_s)."""
@@ -96,7 +114,12 @@ class ClusterCache:
         return self._lambda_min[cluster]
 
     def weakest(self, clusters: Clusters) -> Conductance:
-        """The least conductance of clusters, with the cut of the weakest one in device ids."""
+        """The least conductance of clusters, with the cut of the weakest one in device ids.
+
+        With a device alone in a cluster it is 0, whatever the others have.
+        """
+        if min(len(cluster) for cluster in clusters) == 1:
+            return Conductance(0.0, 0.0, ())
         known = [(self.facts(cluster).conductance, cluster) for cluster in clusters]
         weakest, cluster = min(known, key=lambda item: item[0].upper)
         lower = min(found.lower for found, _ in known)
@@ -113,52 +136,69 @@ class ClusterCache:
         return self._splits[cluster]
 
     def _best_split(self, cluster: Cluster) -> Split:
-        fiedler = self.facts(cluster).fiedler
-        order = np.argsort(np.round(fiedler, 9), kind="stable")
-        best: Split | None = None
-        for ceiling, halves in self._promising_halves(cluster, order):
-            if best is not None and ceiling <= best.conductance:
-                break
-            value = min(self.facts(half).conductance.upper for half in halves)
-            if value > 0 and (best is None or value > best.conductance):
-                best = Split(cluster, halves, value)
-        if best is None:
-            best = Split(cluster, bisect(cluster, self.mixing(cluster), fiedler), 0.0)
-        return best
+        """Best first: each cut is held at an upper bound of its value, which is made exact only at the front.
 
-    def _promising_halves(
-        self, cluster: Cluster, order: IntArray
-    ) -> list[tuple[float, tuple[Cluster, Cluster]]]:
-        """Connected halves along an order, most promising first, each with an upper bound of Φ_n.
-
-        No set conducts better than its weakest single device, so most halves need no exact conductance.
+        First no half conducts better than its weakest single device, then not better than the cut along its
+        Fiedler vector, then its conductance. Among equals the most balanced cut wins.
         """
-        devices = np.array(cluster)
-        found = []
-        for n in self._prefixes(cluster, order):
-            halves = np.sort(devices[order[:n]]), np.sort(devices[order[n:]])
-            ceiling = min(self._ceiling(half) for half in halves)
-            if ceiling > 0:
-                found.append((ceiling, (tuple(halves[0].tolist()), tuple(halves[1].tolist()))))
-        return sorted(found, key=lambda item: -item[0])
+        fiedler = self.facts(cluster).fiedler
+        devices = np.array(cluster)[np.argsort(np.round(fiedler, 9), kind="stable")]
+        queue = [
+            (-bound, 0, n)
+            for n in self._prefixes(cluster, devices)
+            if (bound := self._least(self._weakest_device, devices, n)) > 0
+        ]
+        heapify(queue)
+        best: tuple[float, int, int] | None = None
+        while queue and (best is None or -queue[0][0] >= -best[0] - _TIE):
+            _, exactness, n = heappop(queue)
+            if exactness == 0:
+                heappush(queue, (-self._least(self._fiedler_cut, devices, n), 1, n))
+                continue
+            value = self._least(self._quick_conductance, devices, n)
+            if value > 0:
+                found = -round(value, 12), abs(2 * n - len(devices)), n
+                best = found if best is None else min(best, found)
+        if best is None:
+            return Split(cluster, bisect(cluster, self.mixing(cluster), fiedler), 0.0)
+        halves = _halves(devices, best[2])
+        return Split(cluster, halves, min(map(self._quick_conductance, halves)))
 
-    def _prefixes(self, cluster: Cluster, order: IntArray) -> list[int]:
+    def _least(self, bound: Callable[[Cluster], float], devices: IntArray, n: int) -> float:
+        return min(bound(half) for half in _halves(devices, n))
+
+    def _quick_conductance(self, half: Cluster) -> float:
+        """Φ, or the conductance of the best cut found where the search for a better one is too long."""
+        if half not in self._quick:
+            self._quick[half] = conductance(self.mixing(half), self.budget.half_limit, self.mode(half))
+        return self._quick[half].upper
+
+    def _weakest_device(self, half: Cluster) -> float:
+        W = self.mixing(half)
+        if connected_components(W, directed=False)[0] > 1:
+            return 0.0
+        return float((1.0 - W.diagonal()).min())
+
+    def _fiedler_cut(self, half: Cluster) -> float:
+        order = np.argsort(np.round(self.mode(half)[1], 9), kind="stable")
+        return float(prefix_conductance(self.mixing(half), order).min())
+
+    def _prefixes(self, cluster: Cluster, devices: IntArray) -> list[int]:
         """How many devices the first half may have: any number but one, or as many of these as the budget."""
         n = len(cluster)
         every = range(2, n - 1)
         if self.budget.prefixes is None or len(every) <= self.budget.prefixes:
             return list(every)
         balanced = np.arange(max(2, n // 4), n - max(2, n // 4) + 1)
+        order = np.searchsorted(np.array(cluster), devices)
         value = prefix_conductance(self.mixing(cluster), order)[balanced - 1]
         least = np.argsort(value, kind="stable")[: self.budget.prefixes]
         self.skipped_prefixes += len(every) - len(least)
         return sorted(int(n) for n in balanced[least])
 
-    def _ceiling(self, devices: IntArray) -> float:
-        links = self.links(devices)
-        if connected_components(links, directed=False)[0] > 1:
-            return 0.0
-        return float((1.0 - self.weights(links).diagonal()).min())
+
+def _halves(devices: IntArray, n: int) -> tuple[Cluster, Cluster]:
+    return tuple(np.sort(devices[:n]).tolist()), tuple(np.sort(devices[n:]).tolist())
 
 
 def partitions(

@@ -1,7 +1,7 @@
 """Networks, mixing matrices, their spectra and their costs."""
 
 from ssdfl.graph.conductance import (
-    TABLE_LIMIT,
+    STATE_LIMIT,
     Conductance,
     conductance,
     cut_conductance,
@@ -32,7 +32,7 @@ from ssdfl.graph.topologies import TOPOLOGIES
 
 __all__ = [
     "MIXINGS",
-    "TABLE_LIMIT",
+    "STATE_LIMIT",
     "TOPOLOGIES",
     "Clock",
     "Conductance",

@@ -7,6 +7,7 @@ Rows of a mixing matrix sum to 1, so a set's volume is its size and the conducta
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -15,9 +16,11 @@ from ssdfl.arrays import BoolArray, FloatArray, IntArray
 from ssdfl.graph.mixing import MixingMatrix
 from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_mode
 
-TABLE_LIMIT = 1 << 22
+STATE_LIMIT = 1 << 18
 _SWEEP_VECTORS = 4
-_NARROW = 8
+_EASY = 1 << 14
+_FEW = 12
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -38,19 +41,18 @@ class Conductance:
 
 
 def conductance(
-    W: MixingMatrix, table_limit: int = TABLE_LIMIT, mode: tuple[float, FloatArray] | None = None
+    W: MixingMatrix, state_limit: int = STATE_LIMIT, mode: tuple[float, FloatArray] | None = None
 ) -> Conductance:
     """Φ of a mixing matrix; ``mode`` is its `slowest_mode`, if that is known already.
 
-    Exact where a dynamic programme over a moving frontier of devices fits into ``table_limit`` numbers
-    (trees, rings and sparse networks of many devices, any network of eighteen) and for complete networks.
-    Elsewhere an interval: Cheeger's inequality gives its lower end ``(1 − λ₂) / 2``, the best cut found
-    its upper one.
+    A good cut is found first. Then a search over all sets, device by device, shows that there is no better
+    one, or finds it: see `_search`. Where that needs more than ``state_limit`` states at a time, Φ is an
+    interval: Cheeger's inequality gives its lower end ``(1 − λ₂) / 2``, the best cut found its upper one.
 
     Examples:
         >>> from ssdfl.graph import load_network, metropolis
         >>> conductance(metropolis(load_network("barbell:size=3").adjacency))
-        Conductance(lower=0.08333333333333333, upper=0.08333333333333333, cut=(3, 4, 5))
+        Conductance(lower=0.08333333333333333, upper=0.08333333333333333, cut=(0, 1, 2))
     """
     n = W.shape[0]
     if n == 1:
@@ -62,9 +64,20 @@ def conductance(
     if (uniform := _uniform_weight(W)) is not None:
         half = n // 2
         return _exact(uniform * (n - half), tuple(range(half)))
+    if n <= _FEW and state_limit >= 1 << n:
+        best = _enumerate(W.toarray())
+        return _exact(cut_conductance(W, best), _positions(best))
     lambda_2, fiedler = mode or slowest_mode(W)
-    order = _frontier_order(W, fiedler, most=(table_limit // (n // 2 + 1)).bit_length() - 1)
-    return _interval(W, lambda_2, fiedler) if order is None else _by_frontier(W, order)
+    cuts = _good_cuts(W, fiedler)
+    found = _search(W, fiedler, cut_conductance(W, cuts[0]), min(state_limit, _EASY))
+    if found is None and state_limit > _EASY:
+        cuts = sorted((_refine(W, cut) for cut in cuts), key=lambda cut: cut_conductance(W, cut))
+        found = _search(W, fiedler, cut_conductance(W, cuts[0]), state_limit)
+    upper = cut_conductance(W, cuts[0])
+    if found is None:
+        return Conductance(min((1 - lambda_2) / 2, upper), upper, _positions(cuts[0]))
+    best = found if found.any() else cuts[0]
+    return _exact(cut_conductance(W, best), _positions(best))
 
 
 def cut_conductance(W: MixingMatrix, inside: BoolArray) -> float:
@@ -97,20 +110,142 @@ def _uniform_weight(W: MixingMatrix) -> float | None:
     return float(pairs[0]) if np.ptp(pairs) < 1e-12 and pairs[0] > 0 else None
 
 
-def _frontier_order(W: MixingMatrix, fiedler: FloatArray, most: int) -> list[int] | None:
-    """An order of devices in which at most so many of those passed still have neighbours to come, if found.
+def _enumerate(W: FloatArray) -> BoolArray:
+    """The set that conducts least, by trying all."""
+    inside, sizes = _all_sets(len(W))
+    cuts = ((inside @ W) * (1 - inside)).sum(axis=1)
+    best: BoolArray = inside[np.argmin(np.round(cuts / sizes, 12))] > 0
+    return best if best.sum() * 2 <= len(W) else ~best
+
+
+@lru_cache(maxsize=_FEW + 1)
+def _all_sets(n: int) -> tuple[FloatArray, IntArray]:
+    """(2^(n−1) − 1, n) every proper set with the first device in it, and how many are on the smaller side."""
+    rest = np.arange(2 ** (n - 1) - 1)[:, None] >> np.arange(n - 1) & 1
+    inside = np.concatenate([np.ones((len(rest), 1)), rest], axis=1)
+    sizes = inside.sum(axis=1).astype(np.int64)
+    return inside, np.minimum(sizes, n - sizes)
+
+
+def _search(W: MixingMatrix, fiedler: FloatArray, upper: float, state_limit: int) -> BoolArray | None:
+    """The set that conducts least, if it conducts less than ``upper``; an empty one if none does.
+
+    Devices are passed one by one, each on both sides of the cut. Two partial sets are told apart only by
+    the sides of the devices that still have neighbours to come (the frontier) and by their sizes; of those
+    that agree in these, the one with the least weight cut is kept. What cuts, or will cut, more than the
+    best set of the largest size could is dropped: that is what keeps the states few.
+
+    Returns:
+        A mask, or None if there were more states than allowed.
+    """
+    n = W.shape[0]
+    half = n // 2
+    size_bits = half.bit_length()
+    order = _frontier_order(W, fiedler, thorough=state_limit >= _EASY)
+    if n > DENSE_LIMIT or _frontier_widths(W, order).max() >= 62 - size_bits:
+        return None
+    ends = zip(W.indptr, W.indptr[1:], strict=False)
+    weights = [dict(zip(W.indices[a:b].tolist(), W.data[a:b].tolist(), strict=True)) for a, b in ends]
+    last = _last_neighbours(weights, order)
+    sides, sizes, cuts = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros(1)
+    slot_of: dict[int, int] = {}
+    history: list[tuple[IntArray, IntArray]] = []
+    for step, v in enumerate(order):
+        passed = [u for u in weights[v] if u in slot_of]
+        to_inside = np.zeros(len(cuts))
+        for u in passed:
+            to_inside += weights[v][u] * (sides >> slot_of[u] & 1)
+        linked = sum(weights[v][u] for u in passed)
+        slot = next(k for k in range(n) if k not in slot_of.values())
+        slot_of[v] = slot
+        cuts = np.concatenate([cuts + to_inside, cuts + (linked - to_inside)])
+        sides = np.concatenate([sides, sides | 1 << slot])
+        chosen = np.repeat([0, 1], len(sizes))
+        sizes = np.concatenate([sizes, sizes + 1])
+        gone = sum(1 << slot_of.pop(u) for u in list(slot_of) if last[u] <= step)
+        sides &= ~gone
+        most = np.minimum(half, sizes + (n - 1 - step))
+        kept = np.flatnonzero((sizes <= half) & (cuts < upper * most - _ROUNDING))
+        kept = kept[_least_of_equals(sides[kept] << size_bits | sizes[kept], cuts[kept])]
+        bound = cuts[kept] + _cut_to_come(weights, slot_of, order[step + 1 :], sides[kept])
+        kept = kept[bound < upper * most[kept] - _ROUNDING]
+        if len(kept) > state_limit:
+            return None
+        parents = kept % (len(chosen) // 2)
+        history.append((parents, chosen[kept]))
+        sides, sizes, cuts = sides[kept], sizes[kept], cuts[kept]
+    return _trace_back(order, history, sizes, cuts)
+
+
+def _cut_to_come(
+    weights: list[dict[int, float]], slot_of: dict[int, int], to_come: list[int], sides: IntArray
+) -> FloatArray:
+    """A lower bound of what each state will cut yet: every device to come cuts its links to one side."""
+    frontier = list(slot_of)
+    near = [[weights[v].get(u, 0.0) for v in to_come] for u in frontier]
+    links = np.array(near).reshape(len(frontier), len(to_come))
+    inside = (sides[:, None] >> np.array(list(slot_of.values()), dtype=np.int64) & 1) @ links
+    bound: FloatArray = np.minimum(inside, links.sum(axis=0) - inside).sum(axis=1)
+    return bound
+
+
+def _last_neighbours(weights: list[dict[int, float]], order: list[int]) -> dict[int, int]:
+    """The step at which a device's last neighbour is passed."""
+    place = {v: step for step, v in enumerate(order)}
+    return {v: max(place[u] for u in weights[v]) for v in order}
+
+
+def _least_of_equals(keys: IntArray, values: FloatArray) -> IntArray:
+    """Where each key has its least value."""
+    by_key = np.lexsort((values, keys))
+    first = np.ones(len(keys), dtype=bool)
+    first[1:] = keys[by_key[1:]] != keys[by_key[:-1]]
+    return by_key[first]
+
+
+def _trace_back(
+    order: list[int], history: list[tuple[IntArray, IntArray]], sizes: IntArray, cuts: FloatArray
+) -> BoolArray:
+    members = np.zeros(len(order), dtype=bool)
+    proper = np.flatnonzero(sizes > 0)
+    if not len(proper):
+        return members
+    state = int(proper[np.argmin(cuts[proper] / sizes[proper])])
+    for v, (parents, chosen) in zip(reversed(order), reversed(history), strict=True):
+        members[v] = bool(chosen[state])
+        state = int(parents[state])
+    return members
+
+
+def _frontier_order(W: MixingMatrix, fiedler: FloatArray, thorough: bool) -> list[int]:
+    """An order of devices in which few of those passed still have neighbours to come.
 
     The Fiedler vector's order is good on elongated networks; a greedy one helps elsewhere.
     """
-    neighbours = _neighbour_masks(W)
     along: list[int] = np.argsort(np.round(fiedler, 9), kind="stable").tolist()
-    width = _frontier_width(neighbours, along, most)
-    if width <= min(most, _NARROW):
+    if not thorough or W.shape[0] > DENSE_LIMIT or _num_states(W, along) <= _EASY:
         return along
-    greedy = _greedy_order(neighbours, along[0], most)
-    if greedy is not None and _frontier_width(neighbours, greedy, most) < width:
-        return greedy
-    return along if width <= most else None
+    greedy = _greedy_order(_neighbour_masks(W), along[0])
+    return min((along, greedy), key=lambda order: _num_states(W, order))
+
+
+def _num_states(W: MixingMatrix, order: list[int]) -> float:
+    """About how many states an order makes: the sum over steps of 2 to the frontier's width."""
+    return float(np.exp2(_frontier_widths(W, order)).sum())
+
+
+def _frontier_widths(W: MixingMatrix, order: list[int]) -> IntArray:
+    """(n,) after each step, how many of the devices passed still have neighbours to come."""
+    n = len(order)
+    place = np.argsort(order)
+    entries = W.tocoo()
+    last = np.arange(n)
+    np.maximum.at(last, place[entries.row], place[entries.col])
+    change = np.zeros(n + 1, dtype=np.int64)
+    np.add.at(change, np.arange(n), 1)
+    np.add.at(change, last, -1)
+    widths: IntArray = np.cumsum(change)[:n]
+    return widths
 
 
 def _neighbour_masks(W: MixingMatrix) -> list[int]:
@@ -123,27 +258,13 @@ def _neighbour_masks(W: MixingMatrix) -> list[int]:
     return masks
 
 
-def _frontier_width(neighbours: list[int], order: list[int], most: int) -> int:
-    """How many devices a table over the frontier has to tell apart; no more than ``most`` + 1 are counted."""
-    frontier: list[int] = []
-    to_come, width = (1 << len(order)) - 1, 0
-    for v in order:
-        to_come &= ~(1 << v)
-        frontier.append(v)
-        width = max(width, len(frontier))
-        if width > most:
-            break
-        frontier = [u for u in frontier if neighbours[u] & to_come]
-    return width
-
-
-def _greedy_order(neighbours: list[int], first: int, most: int) -> list[int] | None:
-    """Always pass the device that leaves the fewest behind with neighbours to come; None if too many stay."""
+def _greedy_order(neighbours: list[int], first: int) -> list[int]:
+    """Always pass the device that leaves the fewest behind with neighbours to come."""
     n = len(neighbours)
     frontier: list[int] = []
     order: list[int] = []
     to_come, v = (1 << n) - 1, first
-    while len(frontier) <= most:
+    while True:
         order.append(v)
         to_come &= ~(1 << v)
         frontier = [u for u in [*frontier, v] if neighbours[u] & to_come]
@@ -157,72 +278,15 @@ def _greedy_order(neighbours: list[int], first: int, most: int) -> list[int] | N
             u: sum(1 for w in [*frontier, u] if neighbours[w] & to_come & ~(1 << u)) for u in candidates
         }
         v = min(candidates, key=lambda u: (left_behind[u], u))
-    return None
 
 
-def _by_frontier(W: MixingMatrix, order: list[int]) -> Conductance:
-    """The least cut of every size, device by device.
-
-    ``table[x_u for u in frontier, k]`` is the least weight cut among the devices passed so far when those of
-    the frontier are on the sides x_u and k of them all are inside. A device joins with both sides, paying
-    for links to the other side, and leaves with the better one once all its neighbours are passed.
-    """
-    n = W.shape[0]
-    half = n // 2
-    ends = zip(W.indptr, W.indptr[1:], strict=False)
-    weights = [dict(zip(W.indices[a:b].tolist(), W.data[a:b].tolist(), strict=True)) for a, b in ends]
-    table = np.full(half + 1, np.inf)
-    table[0] = 0.0
-    frontier: list[int] = []
-    history: list[tuple[int, int, BoolArray | None]] = []
-    to_come = np.ones(n, dtype=bool)
-    for v in order:
-        outside, inside = table.copy(), np.full_like(table, np.inf)
-        inside[..., 1:] = table[..., :-1]
-        for axis, u in enumerate(frontier):
-            if u in weights[v]:
-                np.moveaxis(outside, axis, 0)[1] += weights[v][u]
-                np.moveaxis(inside, axis, 0)[0] += weights[v][u]
-        table = np.stack([outside, inside])
-        frontier.insert(0, v)
-        history.append((v, -1, None))
-        to_come[v] = False
-        for u in [u for u in frontier if not any(to_come[w] for w in weights[u])]:
-            axis = frontier.index(u)
-            zero, one = np.moveaxis(table, axis, 0)
-            history.append((u, axis, one < zero))
-            table = np.minimum(zero, one)
-            frontier.pop(axis)
-    ratios = table[1:] / np.arange(1, half + 1)
-    size = int(np.argmin(ratios)) + 1
-    members = _trace_back(history, size)
-    return _exact(cut_conductance(W, members), _positions(members))
-
-
-def _trace_back(history: list[tuple[int, int, BoolArray | None]], size: int) -> BoolArray:
-    """The set that the tables chose for a size."""
-    members = np.zeros(max(v for v, _, _ in history) + 1, dtype=bool)
-    sides: list[int] = []
-    for v, axis, inside in reversed(history):
-        if inside is None:
-            size -= sides.pop(0)
-        else:
-            side = int(inside[(*sides, size)])
-            sides.insert(axis, side)
-            members[v] = bool(side)
-    return members
-
-
-def _interval(W: MixingMatrix, lambda_2: float, fiedler: FloatArray) -> Conductance:
-    """``[(1 − λ₂) / 2, best cut]``: sweeps along several eigenvectors, improved by moving devices."""
-    n = W.shape[0]
+def _good_cuts(W: MixingMatrix, fiedler: FloatArray) -> list[BoolArray]:
+    """The sweeps along several eigenvectors, improved by moving devices, best first."""
     vectors = [fiedler]
-    if n <= DENSE_LIMIT:
-        vectors = list(np.linalg.eigh(W.toarray())[1].T[-2 : -2 - _SWEEP_VECTORS : -1])
+    if W.shape[0] <= DENSE_LIMIT:
+        vectors += list(np.linalg.eigh(W.toarray())[1].T[-3 : -2 - _SWEEP_VECTORS : -1])
     cuts = [_improve(W, sweep_cut(W, vector)) for vector in vectors]
-    best = min(cuts, key=lambda cut: cut_conductance(W, cut))
-    upper = cut_conductance(W, best)
-    return Conductance(min((1 - lambda_2) / 2, upper), upper, _positions(best))
+    return sorted(cuts, key=lambda cut: cut_conductance(W, cut))
 
 
 def sweep_cut(W: MixingMatrix, vector: FloatArray) -> BoolArray:
@@ -256,19 +320,46 @@ def prefix_conductance(W: MixingMatrix, order: IntArray) -> FloatArray:
 
 def _improve(W: MixingMatrix, inside: BoolArray) -> BoolArray:
     """Move single devices across the cut as long as that makes it better."""
-    n = W.shape[0]
-    inside = inside.copy()
-    total = W.sum(axis=1) - W.diagonal()
-    for _ in range(n):
-        to_inside = W @ inside.astype(float) - W.diagonal() * inside
-        size = int(inside.sum())
-        cut = float((total - to_inside)[inside].sum())
-        change = np.where(inside, 2 * to_inside - total, total - 2 * to_inside)
-        sizes = size + np.where(inside, -1, 1)
-        smaller = np.minimum(sizes, n - sizes)
-        after = np.where(smaller > 0, (cut + change) / np.maximum(smaller, 1), np.inf)
-        v = int(np.argmin(after))
-        if after[v] >= cut / min(size, n - size) - 1e-12:
-            return inside
-        inside[v] = ~inside[v]
-    return inside
+    best = inside
+    while True:
+        moved, value = _best_move(W, best, np.ones(len(best), dtype=bool))
+        if value >= cut_conductance(W, best) - _ROUNDING:
+            return best
+        best = moved
+
+
+def _refine(W: MixingMatrix, inside: BoolArray) -> BoolArray:
+    """Move every device once, always the best one even if that is worse, and keep the best cut on the way.
+
+    Repeated as long as it helps: the rule of Kernighan and Lin, which gets out of small valleys.
+    """
+    best, best_value = inside, cut_conductance(W, inside)
+    while W.shape[0] <= DENSE_LIMIT:
+        now, free, before = best, np.ones(len(best), dtype=bool), best_value
+        while free.any():
+            moved, value = _best_move(W, now, free)
+            if not np.isfinite(value):
+                break
+            free &= moved == now
+            now = moved
+            if value < best_value - _ROUNDING:
+                best, best_value = now, value
+        if best_value == before:
+            break
+    return best
+
+
+def _best_move(W: MixingMatrix, inside: BoolArray, free: BoolArray) -> tuple[BoolArray, float]:
+    """The cut with that free device moved which makes it best, and its conductance."""
+    n = len(inside)
+    total = 1.0 - W.diagonal()
+    to_inside = W @ inside.astype(float) - W.diagonal() * inside
+    cut = float((total - to_inside)[inside].sum())
+    change = np.where(inside, 2 * to_inside - total, total - 2 * to_inside)
+    sizes = int(inside.sum()) + np.where(inside, -1, 1)
+    smaller = np.minimum(sizes, n - sizes)
+    after = np.where((smaller > 0) & free, (cut + change) / np.maximum(smaller, 1), np.inf)
+    device = int(np.argmin(after))
+    moved = inside.copy()
+    moved[device] = ~moved[device]
+    return moved, float(after[device])

@@ -1,0 +1,108 @@
+import math
+
+import numpy as np
+import pytest
+
+from ssdfl.clusters import SCORES, Device, FormationSettings, Situation, form_clusters, unknown_devices
+from ssdfl.clusters.scores import find_score
+from ssdfl.errors import InputError
+from ssdfl.graph import Clock, load_network, metropolis
+from ssdfl.theory import Constants, slowdown, stationarity_bound
+
+ONE_LABEL_EACH = [Device(np.eye(4)[k % 4]) for k in range(12)]
+
+
+def situation(spec="sites:sites=3,size=4,seed=1", **changes):
+    network = load_network(spec)
+    return Situation(network, ONE_LABEL_EACH[: network.num_devices], **changes)
+
+
+def ends(n):
+    return (tuple(range(n)),), tuple((device,) for device in range(n))
+
+
+def test_time_is_the_clocks_cycle_times_the_predicted_slowdown():
+    here = situation(constants=Constants(tau_a=2, tau_r=1, local_steps=3), message_bytes=1000)
+    sites = tuple(tuple(range(4 * k, 4 * k + 4)) for k in range(3))
+    clock = Clock(here.network, 1000)
+    ready = np.zeros(12)
+    for _ in range(3):
+        for W, steps in ((here.A_intra(sites), 3), (here.A_intra(sites), 3), (here.A, 0)):
+            ready, _ = clock.advance(ready, W, here.network.compute_s * steps)
+    expected = ready.max() / 3 * slowdown(here.disagreement(sites))
+    assert SCORES["time"](here, sites) == pytest.approx(expected)
+
+
+def test_bytes_count_links_inside_clusters_in_training_steps_and_all_links_in_mixing_steps():
+    here = Situation(load_network("ring:n=6"), unknown_devices(load_network("ring:n=6")), message_bytes=10)
+    clusters = ((0, 1, 2), (3, 4, 5))
+    assert SCORES["bytes"](here, clusters) == 10 * 2 * (3 * 4 + 1 * 6)
+
+
+def test_unknown_devices_do_not_drift():
+    network = load_network("er:n=9,p=0.3")
+    here = Situation(network, unknown_devices(network))
+    assert not here.devices_differ
+    assert SCORES["drift"](here, ends(9)[1]) == 0
+
+
+def test_drift_scales_with_the_square_of_the_step():
+    one, two = (situation(constants=Constants(learning_rate=η)) for η in (0.01, 0.02))
+    alone = ends(12)[1]
+    assert SCORES["drift"](two, alone) == pytest.approx(4 * SCORES["drift"](one, alone))
+    assert SCORES["drift"](one, ends(12)[0]) < SCORES["drift"](one, alone)
+
+
+def test_stationarity_is_the_mean_of_theorem_1():
+    here = situation("barbell:size=3")
+    alone = ends(6)[1]
+    assert SCORES["stationarity"](here, alone) == pytest.approx(stationarity_bound(Constants(), 1.0, 1, 0.0))
+
+
+def test_integrated_prefers_the_bells_to_the_whole_barbell_and_to_nobody():
+    network = load_network("barbell:size=5")
+    here = Situation(network, unknown_devices(network), Constants(tau_a=5, learning_rate=0.002))
+    bells = ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
+    score = SCORES["integrated"]
+    one, alone = ends(10)
+    assert score(here, bells) < min(score(here, one), score(here, alone))
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_every_score_forms_a_plan_that_names_it(name):
+    network = load_network("er:n=12,p=0.3,seed=2")
+    plan = form_clusters(network, ONE_LABEL_EACH, FormationSettings(score=name))
+    assert plan.score_name == name
+    assert all(c.score == SCORES[name](situation_of(network), c.clusters) for c in plan.candidates)
+
+
+def situation_of(network):
+    return Situation(network, ONE_LABEL_EACH)
+
+
+def test_a_score_of_ones_own_by_name():
+    network = load_network("torus:rows=3,cols=4")
+    settings = FormationSettings(Constants(learning_rate=1e-4), score="helpers:far_from_three_clusters")
+    assert form_clusters(network, unknown_devices(network), settings).num_clusters == 3
+    with pytest.raises(InputError, match="score = nothing"):
+        find_score("nothing")
+
+
+def test_the_price_only_holds_for_predictions_of_known_devices():
+    known, unknown = (
+        situation(),
+        Situation(load_network("ring:n=5"), unknown_devices(load_network("ring:n=5"))),
+    )
+    assert FormationSettings(price=1.2).price_for(known) == 1.2
+    assert FormationSettings(price=1.2).price_for(unknown) == math.inf
+    assert FormationSettings(score="stationarity").price_for(known) == math.inf
+
+
+def test_descriptors_must_match_the_network():
+    with pytest.raises(InputError, match="number of device descriptors = 12: expected 5"):
+        Situation(load_network("ring:n=5"), ONE_LABEL_EACH)
+
+
+def test_mixing_matrices_are_the_networks_own():
+    here = situation("ring:n=6")
+    assert (metropolis(here.network.adjacency) != here.A).nnz == 0

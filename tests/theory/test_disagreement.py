@@ -1,0 +1,88 @@
+"""The predicted disagreement against the plain recursion, closed forms and limits."""
+
+import numpy as np
+import pytest
+
+from helpers import TOPOLOGY_SPECS
+from ssdfl.clusters import labels_of, spectral_bisection
+from ssdfl.graph import averaging, links_within, load_network, metropolis
+from ssdfl.theory import ClusterTerms, Constants, consensus_gap, disagreement, integrated_bound, slowdown
+from ssdfl.theory.disagreement import _by_doubling, _by_iteration
+
+
+def mixings(spec, clusters):
+    network = load_network(spec)
+    labels = labels_of(spectral_bisection(network, clusters), network.num_devices)
+    return metropolis(network.adjacency), metropolis(links_within(network.adjacency, labels))
+
+
+def centred(n, seed=0):
+    G = np.random.default_rng(seed).standard_normal((n, 4))
+    return G - G.mean(axis=0)
+
+
+@pytest.mark.parametrize("spec", TOPOLOGY_SPECS)
+def test_the_plain_recursion_gives_the_same(spec):
+    A, A_intra = mixings(spec, 2)
+    G = centred(A.shape[0])
+    X = np.zeros_like(G)
+    for cycle in range(32):
+        for _ in range(2 if cycle else 0):
+            X = A.toarray() @ X
+        for _ in range(3):
+            X = A_intra.toarray() @ X - 0.05 * X + G
+    expected = (X**2).sum() / len(X)
+    assert disagreement(A, A_intra, G, tau_a=3, tau_r=2, pull=0.05) == pytest.approx(expected)
+
+
+def test_many_devices_are_iterated_and_few_doubled_to_the_same():
+    A, A_intra = mixings("ws:n=60,k=4,p=0.2,seed=1", 5)
+    G = centred(60)
+    dense = _by_doubling(A.toarray(), A_intra.toarray(), G, 4, 1, 0.03)
+    assert _by_iteration(A, A_intra, G, 4, 1, 0.03) == pytest.approx(dense)
+
+
+def test_alone_devices_add_up_their_steps_and_averaging_undoes_them():
+    n, G = 5, centred(5)
+    alone = metropolis(links_within(load_network("complete:n=5").adjacency, np.arange(n)))
+    together = averaging(n)
+    spread = (G**2).sum() / n
+    assert disagreement(together, alone, G, tau_a=3, tau_r=1, pull=0) == pytest.approx(9 * spread)
+    assert disagreement(together, together, G, tau_a=3, tau_r=1, pull=0) == pytest.approx(spread)
+    assert disagreement(together, alone, 0 * G, tau_a=3, tau_r=1) == 0
+
+
+def test_more_clusters_and_longer_regimes_drift_further():
+    G = centred(20)
+    by_size = [disagreement(*mixings("er:n=20,p=0.2,seed=1", S), G, 3, 1) for S in (1, 2, 5, 20)]
+    by_length = [disagreement(*mixings("er:n=20,p=0.2,seed=1", 5), G, tau_a, 1) for tau_a in (1, 3, 7)]
+    assert by_size == sorted(by_size)
+    assert by_length == sorted(by_length)
+    assert slowdown(by_size[0]) > 1
+
+
+def test_integrated_by_hand():
+    constants = Constants(
+        learning_rate=0.01, tau_a=2, tau_r=1, gradient_bound=1, smoothness=1, initial_loss=2
+    )
+    pair = ClusterTerms(size=2, lambda_2=0.0, lambda_min=0.5, amplification=0.1)
+    gap = consensus_gap(constants, [pair, pair])
+    inside = 2 * 2 * (2 * 0.01 * (1 + 0.01)) ** 2
+    between = 2 * 2 * 0.5 * (2 * 0.01 * 2) ** 2
+    assert gap**2 == pytest.approx(inside + between)
+    smooth = 1 + 1 + 0.6 / 0.01
+    Γ, Γ_s = smooth + 2 * 2, 1 + 1 + 0.5 / 0.01 + 2 * np.sqrt(2)
+    first = (4 * 2 + 0.1 * (2 * 0.01**2 / 2) * 2 * Γ_s) / (0.01 - 1.1 * 0.01**2 * Γ / 2)
+    second = 4 * (smooth * 0.6 / 0.2) ** 2 * gap**2
+    bound = integrated_bound(constants, lambda_2=0.8, lambda_min=0.4, clusters=[pair, pair])
+    assert bound == pytest.approx(first + second + 4 * 4 * 4 * 4)
+    assert integrated_bound(Constants(learning_rate=0.9), 0.8, 0.4, [pair]) == np.inf
+
+
+def test_integrated_has_an_interior_choice_between_mixing_and_drift():
+    one = [ClusterTerms(8, 0.9, 0.1, 0.0)]
+    two = [ClusterTerms(4, 0.2, 0.1, 0.0)] * 2
+    many = [ClusterTerms(1, 0.0, 1.0, 0.0)] * 8
+    gaps = [consensus_gap(Constants(tau_a=5), clusters) for clusters in (one, two, many)]
+    assert gaps[1] < gaps[0]
+    assert gaps[1] < gaps[2]
