@@ -36,8 +36,10 @@ check: .venv/.dev  ## format, lint, types, doctests, examples
 	$(BIN)/pytest --quiet --doctest-modules src
 	for example in examples/*.py; do echo "== $$example"; $(BIN)/python $$example || exit 1; done
 
-bench: .venv/.dev  ## measure the engine on this machine (ratios)
+bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
+	$(PIP) --editable '.[peers]'
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/formation.py
 
 docs: .venv/.docs  ## build the documentation into build/site
 	$(BIN)/mkdocs build --strict

@@ -20,7 +20,7 @@ def test_own_method_is_a_valid_schedule():
         check_mixing(schedule(t).W, network.adjacency)
 
 
-@pytest.mark.parametrize("name", ["look_at_a_network.py", "ssdfl_in_40_lines.py"])
+@pytest.mark.parametrize("name", ["look_at_a_network.py", "plan_a_network.py", "ssdfl_in_40_lines.py"])
 def test_quick_examples_run(name, capsys):
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
     assert capsys.readouterr().out

@@ -18,7 +18,7 @@ from measure import Case, Row, cases, pool, read, situation_of
 from scipy.stats import spearmanr
 
 from ssdfl.clusters import SCORES, Candidate, Clusters, Situation, choose, clusters_of
-from ssdfl.clusters.formation import PRICE
+from ssdfl.clusters.formation import INDIFFERENCE, PREDICTIONS, PRICE
 from ssdfl.report import save
 from ssdfl.report.figures import COLOURS
 from ssdfl.rng import generator
@@ -80,10 +80,11 @@ def judge(case: Case, seed: int, rows: list[Row]) -> list[dict[str, object]]:
         best = min(measured, key=lambda labels: measured[labels])
         ends = [measured[".".join(["0"] * n)], measured[".".join(map(str, range(n)))]]
         found = candidates_of(situation, rows, policy)
-        chosen, choice = choose(found, policy.price)
+        chosen, choice = choose(found, policy.price, INDIFFERENCE if policy.score in PREDICTIONS else 1.0)
         scores = np.array([c.score for c in found])
         truth = np.array([measured[c.rule] for c in found])
-        varied = np.isfinite(scores).all() and np.ptp(scores) > 0
+        scores = np.where(np.isfinite(scores), scores, 1e300)
+        varied = np.ptp(scores) > 0
         ranked = np.where(np.isfinite(truth), truth, 1e300)
         least = measured[best]
         values = {

@@ -66,10 +66,9 @@ def _predictions(situation: Situation, clusters: Clusters) -> Iterable[Diagnosti
     }
     for name, partition in ends.items():
         cost = situation.cycle_cost(partition)
-        slower = slowdown(situation.disagreement(partition))
-        yield Diagnostic(
-            f"{name}: predicted",
-            None,
-            f"{cost.time_s:.4g} s and {cost.sent_bytes / 1e6:.4g} MB a cycle, {slower:.3g} times the cycles "
-            f"of agreeing devices",
-        )
+        drift = "drift unknown"
+        if situation.devices_differ:
+            slower = slowdown(situation.disagreement(partition))
+            drift = f"{slower:.3g} times as many cycles as devices that agree"
+        cycle = f"{cost.time_s:.4g} s and {cost.sent_bytes / 1e6:.4g} MB a cycle"
+        yield Diagnostic(f"{name}: predicted", None, f"{cycle}, {drift}")

@@ -21,8 +21,9 @@ PARTITIONS = ("cost", "paper")
 MODES = ("auto", "literal", "fast")
 PREDICTIONS = ("time", "bytes")
 PRICE = 1.1
+INDIFFERENCE = 1.03
 _AUTO_LIMIT = 200
-_FAST = Budget(state_limit=1 << 12, half_limit=1 << 12, prefixes=4)
+_FAST = Budget(state_limit=1 << 8, half_limit=1 << 6, prefixes=3)
 _EVERY_SIZE_TO = 16
 _IMPROVED = 3
 
@@ -155,7 +156,8 @@ def form(network: Network, devices: Sequence[Device], settings: FormationSetting
     sizes = _sizes(n) if mode == "fast" else list(range(1, n + 1))
     make = _by_the_paper if settings.partition == "paper" else _by_cost
     candidates = tuple(make(situation, settings, sizes))
-    chosen, choice = choose(candidates, settings.price_for(situation))
+    predicts = settings.score in PREDICTIONS
+    chosen, choice = choose(candidates, settings.price_for(situation), INDIFFERENCE if predicts else 1.0)
     inexact = sum(not candidate.min_conductance.exact for candidate in candidates)
     skipped = Skipped(n - len(sizes), situation.cache.skipped_prefixes, inexact)
     diagnostics = diagnose(situation, chosen.clusters)
@@ -237,26 +239,33 @@ def _threshold(situation: Situation, settings: FormationSettings, num_clusters: 
     return conductance_threshold(settings.constants, n, num_clusters, settings.with_tau_a)
 
 
-def choose(candidates: Sequence[Candidate], price: float = math.inf) -> tuple[Candidate, str]:
+def choose(
+    candidates: Sequence[Candidate], price: float = math.inf, indifference: float = 1.0
+) -> tuple[Candidate, str]:
     """The feasible candidate of least score, unless that costs more than ``price`` times the least of all.
+
+    Scores within a factor of ``indifference`` count as equal, and then fewer clusters win.
 
     Returns:
         The candidate and why: ``feasible``; ``price`` if Φ_min gave way to the least score, because keeping
         to it costs too much or nothing does; or, at an infinite price, ``nearest`` to its threshold.
     """
-
-    def order(candidate: Candidate) -> tuple[float, int, float]:
-        return round_score(candidate.score), candidate.num_clusters, -candidate.min_conductance.lower
-
-    best = min(candidates, key=order)
+    best = _simplest_of_best(candidates, indifference)
     feasible = [candidate for candidate in candidates if candidate.feasible]
     if feasible:
-        keeping = min(feasible, key=order)
+        keeping = _simplest_of_best(feasible, indifference)
         if not best.score * price < keeping.score:
             return keeping, "feasible"
     elif math.isinf(price):
         return max(candidates, key=lambda c: (_margin(c), -c.num_clusters)), "nearest"
     return best, "price"
+
+
+def _simplest_of_best(candidates: Sequence[Candidate], indifference: float) -> Candidate:
+    """Of the candidates of about the least score, the one of fewest clusters, then of most conductance."""
+    least = min(round_score(candidate.score) for candidate in candidates)
+    equal = [c for c in candidates if round_score(c.score) <= max(least, least * indifference)]
+    return min(equal, key=lambda c: (c.num_clusters, round_score(c.score), -c.min_conductance.lower))
 
 
 def _margin(candidate: Candidate) -> float:

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.errors import check_range
-from ssdfl.graph import MixingMatrix, Network, Weights, metropolis, slowest_mode, sweep_cut
+from ssdfl.graph import MixingMatrix, Network, Weights, links_within, metropolis, slowest_mode, sweep_cut
 
 Cluster = tuple[int, ...]
 Clusters = tuple[Cluster, ...]
@@ -77,7 +77,8 @@ def bisect(cluster: Cluster, W: MixingMatrix, fiedler: FloatArray) -> tuple[Clus
     """
     devices = np.array(cluster)
     first = sweep_cut(W, fiedler)
-    for side in (True, False):
+    in_one_piece = connected_components(links_within(W, first), directed=False)[0] == 2
+    for side in () if in_one_piece else (True, False):
         inside = np.flatnonzero(first == side)
         parts: IntArray = connected_components(W[inside][:, inside], directed=False)[1]
         stray = parts != np.bincount(parts).argmax()

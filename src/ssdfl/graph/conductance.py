@@ -64,7 +64,7 @@ def conductance(
     if (uniform := _uniform_weight(W)) is not None:
         half = n // 2
         return _exact(uniform * (n - half), tuple(range(half)))
-    if n <= _FEW and state_limit >= 1 << n:
+    if n <= _FEW and state_limit > 1:
         best = _enumerate(W.toarray())
         return _exact(cut_conductance(W, best), _positions(best))
     lambda_2, fiedler = mode or slowest_mode(W)

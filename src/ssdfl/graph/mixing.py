@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array, eye_array
+from scipy.sparse import csr_array, eye_array
 from scipy.sparse.csgraph import connected_components
 
 from ssdfl.arrays import BoolArray, FloatArray, IntArray
@@ -91,7 +91,7 @@ def averaging(num_devices: int) -> MixingMatrix:
     return csr_array(np.full((num_devices, num_devices), 1 / num_devices))
 
 
-def links_within(adjacency: csr_array, labels: IntArray) -> csr_array:
+def links_within(adjacency: csr_array, labels: IntArray | BoolArray) -> csr_array:
     """The links whose two devices carry the same label: what is left inside clusters.
 
     Examples:
@@ -111,8 +111,8 @@ def scaled(W: MixingMatrix, links: csr_array) -> MixingMatrix:
         >>> scaled(half, csr_array([[0, 0.5], [0.5, 0]])).toarray().tolist()
         [[0.75, 0.25], [0.25, 0.75]]
     """
-    off_diagonal = W.multiply(links)
-    return csr_array(off_diagonal + diags_array(1 - off_diagonal.sum(axis=1)))
+    i, j, share = links_of(csr_array(W.multiply(links)))
+    return _from_links(W.shape[0], i, j, share)
 
 
 def without_links(W: MixingMatrix, gone: Callable[[IntArray, IntArray], BoolArray]) -> MixingMatrix:
@@ -146,9 +146,9 @@ def links_of(matrix: csr_array) -> tuple[IntArray, IntArray, FloatArray]:
 
 def _from_links(n: int, i: IntArray, j: IntArray, weight: FloatArray) -> MixingMatrix:
     """The symmetric matrix with these weights on links and what is missing to 1 on the diagonal."""
-    rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
-    off = csr_array((np.concatenate([weight, weight]), (rows, columns)), shape=(n, n))
-    W = csr_array(off + diags_array(1.0 - off.sum(axis=1)))
+    kept = 1.0 - np.bincount(i, weight, minlength=n) - np.bincount(j, weight, minlength=n)
+    rows, columns = np.concatenate([i, j, np.arange(n)]), np.concatenate([j, i, np.arange(n)])
+    W = csr_array((np.concatenate([weight, weight, kept]), (rows, columns)), shape=(n, n))
     W.eliminate_zeros()
     W.sort_indices()
     return W

@@ -15,6 +15,7 @@ from ssdfl.graph.mixing import MixingMatrix
 DENSE_LIMIT = 400
 _TIE = 1e-9
 _FEW_LINKS = 5
+_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +79,10 @@ def _slowest_of_many(W: MixingMatrix) -> tuple[float, FloatArray]:
     values = vectors = np.zeros(0)
     if W.nnz > _FEW_LINKS * W.shape[0]:
         with suppress(ArpackNoConvergence):
-            values, vectors = eigsh(W, k=2, which="LA", v0=start, maxiter=20 * int(np.sqrt(W.shape[0])))
+            most = 20 * int(np.sqrt(W.shape[0]))
+            values, vectors = eigsh(W, k=2, which="LA", v0=start, maxiter=most, tol=_TOLERANCE)
     if not len(values):
-        values, vectors = eigsh(csc_array(W), k=2, sigma=1 + 1e-6, which="LM", v0=start)
+        values, vectors = eigsh(csc_array(W), k=2, sigma=1 + 1e-6, which="LM", v0=start, tol=_TOLERANCE)
     second = int(values.argmin())
     return float(values[second]), _canonical(vectors[:, [second]])
 

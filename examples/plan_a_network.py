@@ -1,0 +1,23 @@
+"""Form the clusters of a network whose devices are known, look at the candidates, and write the plan."""
+
+from pathlib import Path
+from tempfile import mkdtemp
+
+from ssdfl.clusters import FormationSettings, form_clusters, read_devices, write_plan
+from ssdfl.graph import load_network
+from ssdfl.report import write_plan_page
+from ssdfl.theory import Constants
+
+network = load_network("barbell:size=3")
+devices = read_devices(Path(__file__).parent / "devices.csv", network.names)
+settings = FormationSettings(Constants(learning_rate=0.02, tau_a=5), score="time", message_bytes=200_000)
+plan = form_clusters(network, devices, settings)
+
+for candidate in plan.candidates:
+    conductance, verdict = candidate.min_conductance.upper, "" if candidate.feasible else "not "
+    print(f"S = {candidate.num_clusters}: {candidate.score:.3f} s, Φ = {conductance:.3f}, {verdict}feasible")
+print(f"chosen ({plan.choice}): {plan.clusters}")
+
+folder = Path(mkdtemp())
+write_plan(plan, folder / "plan.json")
+write_plan_page(network, plan, folder / "plan.html")
