@@ -135,7 +135,7 @@ def test_a_plan_page_is_written(tmp_path):
     assert done.returncode == 0
     assert "cluster 2: 8, 9, 10, 11" in done.stdout
     assert "Lemma 1" in done.stdout
-    assert "mode literal: 0 numbers of clusters and 0 cuts skipped" in done.stdout
+    assert "mode literal: 0 numbers of clusters were not weighed, 0 cuts not tried" in done.stdout
     assert "12 devices in 3 clusters" in (tmp_path / "plan.html").read_text()
 
 
@@ -158,7 +158,7 @@ def test_a_threshold_that_is_overruled_is_told(tmp_path):
     words = ["plan", "path:n=10", "--devices", "d.csv"]
     done = command(*words, cwd=tmp_path)
     assert done.returncode == 0
-    assert "the threshold is overruled" in done.stderr
+    assert "the conductance threshold is overruled" in done.stderr
     strict = command(*words, "--strict", "--json", cwd=tmp_path)
     assert json.loads(strict.stdout)["choice"] == "feasible"
 
@@ -209,6 +209,9 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
         (["plan", "ring:n=5", "--partition", "fair"], "partition = fair", "one of cost"),
         (["plan", "ring:n=5", "--tolerance", "-1"], "tolerance = -1.0", "above 0"),
         (["plan", "ring:n=5", "--message-bytes", "0"], "message_bytes = 0", "at least 1"),
+        (["plan", "ring:n=5", "--mixing", "fair"], "--mixing = fair", "one of metropolis"),
+        (["plan", "ring:n=5", "--learning-rate", "1e200"], "learning_rate = 1e+200", "above 0, to 1e+50"),
+        (["plan", "ring:n=5", "--score", "math:sqrt"], "score sqrt of 1 clusters", "a number"),
         (["run", "--out", "net.csv/x", "--set", "cycles=1"], "net.csv", "usable path"),
         (["graph", "ring:n=5", "--save", "net.csv/x.csv"], "net.csv", "usable path"),
         (["run", "--set", "network.spec=[/x].csv"], "[/x].csv", "existing file"),

@@ -106,3 +106,18 @@ def test_descriptors_must_match_the_network():
 def test_mixing_matrices_are_the_networks_own():
     here = situation("ring:n=6")
     assert (metropolis(here.network.adjacency) != here.A).nnz == 0
+
+
+@pytest.mark.parametrize("score", [lambda *_: math.nan, lambda *_: None, lambda *_: 1 / 0])
+def test_scores_that_are_no_numbers(score):
+    network = load_network("ring:n=5")
+    with pytest.raises(InputError, match="of 1 clusters"):
+        form_clusters(network, unknown_devices(network), FormationSettings(score=score))
+
+
+def test_a_negative_score_does_not_overrule_the_threshold():
+    network = load_network("ring:n=6")
+    settings = FormationSettings(score=lambda _, clusters: -len(clusters))
+    plan = form_clusters(network, unknown_devices(network), settings)
+    assert plan.choice == "feasible"
+    assert plan.num_clusters == max(c.num_clusters for c in plan.candidates if c.feasible)

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,3 +68,13 @@ def test_devices_describe_what_they_hold():
     assert (a.kind, b.kind) == ("momentum", "proximal")
     assert a.samples.shape == (3, task.inputs[0].numel())
     assert describe_devices(task, [LocalOptimizer()] * 2)[0].samples is None
+
+
+def test_described_samples_are_drawn_from_the_whole_shard():
+    task = tiny_task(num_devices=2)
+    ordered = torch.stack([shard[task.labels[shard].argsort()] for shard in task.shards])
+    sorted_task = replace(task, shards=ordered)
+    few = describe_devices(sorted_task, [LocalOptimizer()] * 2, samples=24)[0].samples
+    whole = sorted_task.inputs[ordered[0]].flatten(1).double().numpy()
+    labels = [int(sorted_task.labels[ordered[0]][(whole == row).all(axis=1).argmax()]) for row in few]
+    assert len(set(labels)) > 1

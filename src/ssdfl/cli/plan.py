@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ssdfl.cli.progress import say
+from ssdfl.errors import InputError
 
 if TYPE_CHECKING:
     from ssdfl.clusters import Candidate, Plan
@@ -42,6 +43,10 @@ def plan(
     mode: Annotated[
         str, typer.Option(help="literal weighs everything, fast leaves out what costs most.")
     ] = "auto",
+    mixing: Annotated[str, typer.Option(help="Weights: metropolis, lazy or fastest.")] = "metropolis",
+    with_tau_a: Annotated[
+        bool, typer.Option("--with-tau-a", help="Keep Lemma 1's τ_a in Φ_min, which the paper drops.")
+    ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Keep to the conductance threshold, whatever it costs.")
     ] = False,
@@ -57,7 +62,7 @@ def plan(
     """
     from ssdfl.clusters import FormationSettings, form_clusters, read_devices, unknown_devices, write_plan
     from ssdfl.clusters.formation import PRICE
-    from ssdfl.graph import load_network
+    from ssdfl.graph import MIXINGS, load_network
     from ssdfl.theory import Constants
 
     constants = Constants(
@@ -70,8 +75,17 @@ def plan(
         initial_loss=initial_loss,
         tolerance=tolerance,
     )
+    if mixing not in MIXINGS:
+        raise InputError("--mixing", mixing, f"one of {', '.join(MIXINGS)}", "Choose one of them.")
     settings = FormationSettings(
-        constants, partition, score, mode, math.inf if strict else PRICE, message_bytes
+        constants,
+        partition=partition,
+        score=score,
+        mode=mode,
+        price=math.inf if strict else PRICE,
+        message_bytes=message_bytes,
+        weights=MIXINGS[mixing],
+        with_tau_a=with_tau_a,
     )
     graph = load_network(network)
     known = unknown_devices(graph) if devices is None else read_devices(devices, graph.names)
@@ -86,35 +100,8 @@ def plan(
         typer.echo(json.dumps(formed.to_json(), indent=1))
     else:
         _print(formed, graph.names)
-    remark = _remark(formed)
-    if remark:
-        say(Console(stderr=True), remark)
-
-
-def _remark(formed: Plan) -> str:
-    """What the user has to know of how the plan was chosen."""
-    chosen = formed.chosen
-    if chosen is None or formed.choice == "feasible":
-        return ""
-    numbers = (
-        f"Φ = {chosen.min_conductance.lower:.4f} against Φ_min = {chosen.threshold:.4f} "
-        f"at S = {chosen.num_clusters}"
-    )
-    remedy = (
-        f"Raise --tolerance (now {formed.settings['tolerance']:g}) "
-        f"or lower --learning-rate (now {formed.settings['learning_rate']:g})."
-    )
-    if formed.choice == "nearest":
-        return (
-            f"ssdfl: warning: no candidate has the conductance that its threshold asks for; "
-            f"this one comes nearest: {numbers}. {remedy}"
-        )
-    kept = [c.score for c in formed.candidates if c.feasible]
-    than = f"{min(kept) / chosen.score - 1:.0%} faster than the best feasible plan" if kept else "fastest"
-    return (
-        f"ssdfl: note: the threshold is overruled: {numbers}, but the plan is predicted {than}. "
-        f"--strict keeps to the threshold. {remedy}"
-    )
+    if formed.remark:
+        say(Console(stderr=True), f"ssdfl: {formed.remark}")
 
 
 def _print(formed: Plan, names: tuple[str, ...]) -> None:
@@ -131,12 +118,7 @@ def _print(formed: Plan, names: tuple[str, ...]) -> None:
     for diagnostic in formed.diagnostics:
         mark = {True: "yes", False: "no ", None: "   "}[diagnostic.holds]
         say(console, f"{mark} {diagnostic.name} ({diagnostic.detail})")
-    skipped = formed.skipped
-    say(
-        console,
-        f"mode {formed.mode}: {skipped.sizes} numbers of clusters and {skipped.prefixes} cuts skipped, "
-        f"{skipped.inexact} of {len(formed.candidates)} conductances are intervals.",
-    )
+    say(console, f"mode {formed.mode}: {formed.left_out}")
 
 
 def _cells(candidate: Candidate, chosen: bool) -> tuple[str, ...]:

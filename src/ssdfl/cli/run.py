@@ -112,6 +112,9 @@ def _present(folder: RunFolder, as_json: bool) -> None:
     from ssdfl.report import cells, headers, headline, summarise, write_report
 
     experiment, report, summaries = folder.experiment(), write_report(folder), summarise(folder)
+    remarks = {plan.remark for seed in experiment.seeds if (plan := folder.plan(seed)) and plan.remark}
+    for remark in sorted(remarks) if "ssdfl" in experiment.methods else ():
+        say(Console(stderr=True), f"ssdfl: {remark}")
     if as_json:
         result = {
             "experiment": experiment.model_dump(mode="json"),

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters.partition import Clusters, bisections, clusters_of, labels_of
-from ssdfl.clusters.scores import Score, Situation
+from ssdfl.clusters.scores import Score, Situation, evaluate
 from ssdfl.graph import Weights, scaled
 
 _SAME_TIME = 1.1
@@ -121,7 +121,7 @@ def improve(situation: Situation, clusters: Clusters, score: Score, sweeps: int 
     The number of clusters stays as it is, too.
     """
     labels = labels_of(clusters, situation.network.num_devices)
-    best = score(situation, clusters)
+    best = evaluate(score, situation, clusters)
     adjacency = situation.network.adjacency
     for _ in range(sweeps):
         before = best
@@ -133,8 +133,8 @@ def improve(situation: Situation, clusters: Clusters, score: Score, sweeps: int 
                 continue
             for rival in rivals:
                 labels[device] = rival
-                value = score(situation, clusters_of(labels))
-                if value < best * (1 - 1e-9):
+                value = evaluate(score, situation, clusters_of(labels))
+                if value < best - 1e-9 * abs(best):
                     best, home = value, rival
             labels[device] = home
         if best == before:

@@ -24,10 +24,10 @@ def read_devices(path: Path, names: Sequence[str]) -> tuple[Device, ...]:
     """
     header, rows = _read_rows(path)
     columns = [column for column in header if column.startswith("label_")]
-    if "device" not in header or not columns:
-        raise InputError(
-            f"header of {path}", ",".join(header), "device,label_0,label_1,…", "Name columns so."
-        )
+    others = sorted(set(header) - set(columns) - {"device", "rho", "mu"})
+    if "device" not in header or not columns or others or len(set(header)) < len(header):
+        expected = "device,label_0,label_1,…[,rho][,mu], each once"
+        raise InputError(f"header of {path}", ",".join(header), expected, "Name columns so.")
     found: dict[str, Device] = {}
     for line, row in enumerate(rows, start=2):
         name, where = row["device"], f"{path} line {line}"
@@ -36,7 +36,11 @@ def read_devices(path: Path, names: Sequence[str]) -> tuple[Device, ...]:
         if name not in names:
             raise InputError(f"{where}: device", name, "a device of the network", "Mend its name.")
         labels = np.array([_number(row, column, where) for column in columns])
-        found[name] = Device(labels, rho=_number(row, "rho", where), mu=_number(row, "mu", where))
+        try:
+            found[name] = Device(labels, rho=_number(row, "rho", where), mu=_number(row, "mu", where))
+        except InputError as error:
+            what = error.what if error.what.startswith(str(path)) else f"{where}: {error.what}"
+            raise InputError(what, error.got, error.expected, error.remedy) from None
     missing = next((name for name in names if name not in found), None)
     if missing is not None:
         raise InputError(f"{path}: device", missing, "a line for each device", "Add its line.")
@@ -48,7 +52,7 @@ def _read_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
         with path.open(newline="", encoding="utf-8-sig") as lines:
             reader = csv.DictReader(lines)
             return list(reader.fieldnames or []), list(reader)
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError("device file", str(path), "a CSV file", f"The reader says: {error}.") from None
 
 

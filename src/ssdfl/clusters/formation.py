@@ -6,12 +6,14 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from threadpoolctl import threadpool_limits
+
 from ssdfl.clusters import cost_aware, spectral
 from ssdfl.clusters.cost_aware import improve
 from ssdfl.clusters.diagnostics import Diagnostic, diagnose
 from ssdfl.clusters.heterogeneity import Device
 from ssdfl.clusters.partition import Cluster, Clusters
-from ssdfl.clusters.scores import MESSAGE_BYTES, Score, Situation, find_score
+from ssdfl.clusters.scores import MESSAGE_BYTES, SCORES, Score, Situation, evaluate, find_score
 from ssdfl.clusters.spectral import Budget
 from ssdfl.errors import InputError, check_range
 from ssdfl.graph import Conductance, Network, Weights, metropolis
@@ -104,8 +106,12 @@ class FormationSettings:
 
         It can if it predicts a cost and devices are known to differ.
         """
-        predicts = self.score in PREDICTIONS and situation.devices_differ
-        return self.price if predicts else math.inf
+        return self.price if self.predicts and situation.devices_differ else math.inf
+
+    @property
+    def predicts(self) -> bool:
+        """Whether the score is a predicted cost."""
+        return find_score(self.score) in [SCORES[name] for name in PREDICTIONS]
 
     def mode_for(self, num_devices: int) -> str:
         """``literal`` or ``fast``."""
@@ -121,11 +127,15 @@ class Skipped:
     Attributes:
         sizes: numbers of clusters that were not scored.
         prefixes: cuts along Fiedler vectors that were not tried.
+        halves: halves of Algorithm 2 that were weighed by the best cut found, not by their conductance.
+        moves: whether no devices were moved between clusters, where that is part of the partition.
         inexact: candidates whose conductance is an interval and not a value.
     """
 
     sizes: int = 0
     prefixes: int = 0
+    halves: int = 0
+    moves: bool = False
     inexact: int = 0
 
 
@@ -147,6 +157,13 @@ def form(network: Network, devices: Sequence[Device], settings: FormationSetting
     Raises:
         InputError: there are not as many descriptors as devices, or the score is unknown.
     """
+    with threadpool_limits(
+        1
+    ):  # small matrices: threads cost more than they bring, and on a busy machine much
+        return _form(network, devices, settings)
+
+
+def _form(network: Network, devices: Sequence[Device], settings: FormationSettings) -> Formation:
     mode = settings.mode_for(network.num_devices)
     budget = _FAST if mode == "fast" else Budget()
     situation = Situation(
@@ -156,10 +173,16 @@ def form(network: Network, devices: Sequence[Device], settings: FormationSetting
     sizes = _sizes(n) if mode == "fast" else list(range(1, n + 1))
     make = _by_the_paper if settings.partition == "paper" else _by_cost
     candidates = tuple(make(situation, settings, sizes))
-    predicts = settings.score in PREDICTIONS
-    chosen, choice = choose(candidates, settings.price_for(situation), INDIFFERENCE if predicts else 1.0)
+    indifference = INDIFFERENCE if settings.predicts else 1.0
+    chosen, choice = choose(candidates, settings.price_for(situation), indifference)
     inexact = sum(not candidate.min_conductance.exact for candidate in candidates)
-    skipped = Skipped(n - len(sizes), situation.cache.skipped_prefixes, inexact)
+    skipped = Skipped(
+        sizes=n - len(sizes),
+        prefixes=situation.cache.skipped_prefixes,
+        halves=situation.cache.inexact_halves,
+        moves=settings.partition == "cost" and not _moves_devices(settings, n),
+        inexact=inexact,
+    )
     diagnostics = diagnose(situation, chosen.clusters)
     return Formation(candidates, chosen, choice, mode, skipped, diagnostics)
 
@@ -184,7 +207,7 @@ def _by_the_paper(situation: Situation, settings: FormationSettings, sizes: list
     score = find_score(settings.score)
     splits = spectral.partitions(situation.cache, lambda size: _threshold(situation, settings, size))
     return [
-        _candidate(situation, settings, clusters, score(situation, clusters), split, rule)
+        _candidate(situation, settings, clusters, score, split, rule)
         for clusters, split, rule in _of_sizes(splits, sizes, situation.network.num_devices)
     ]
 
@@ -207,13 +230,13 @@ def _by_cost(situation: Situation, settings: FormationSettings, sizes: list[int]
     score, price = find_score(settings.score), settings.price_for(situation)
 
     def candidate(clusters: Clusters, rule: str) -> Candidate:
-        return _candidate(situation, settings, clusters, score(situation, clusters), (), rule)
+        return _candidate(situation, settings, clusters, score, (), rule)
 
     found = [
         choose([candidate(*partition) for partition in partitions], price)[0]
         for partitions in cost_aware.partitions(situation, sizes)
     ]
-    if situation.network.num_devices > _AUTO_LIMIT:
+    if not _moves_devices(settings, situation.network.num_devices):
         return found
     for k in sorted(range(len(found)), key=lambda k: (round_score(found[k].score), k))[:_IMPROVED]:
         better = improve(situation, found[k].clusters, score)
@@ -222,16 +245,21 @@ def _by_cost(situation: Situation, settings: FormationSettings, sizes: list[int]
     return found
 
 
+def _moves_devices(settings: FormationSettings, num_devices: int) -> bool:
+    return settings.mode_for(num_devices) == "literal" or num_devices <= _AUTO_LIMIT
+
+
 def _candidate(
     situation: Situation,
     settings: FormationSettings,
     clusters: Clusters,
-    score: float,
+    score: Score,
     split: Cluster,
     rule: str,
 ) -> Candidate:
     threshold = _threshold(situation, settings, len(clusters))
-    return Candidate(clusters, score, threshold, situation.cache.weakest(clusters), split, rule)
+    value = evaluate(score, situation, clusters)
+    return Candidate(clusters, value, threshold, situation.cache.weakest(clusters), split, rule)
 
 
 def _threshold(situation: Situation, settings: FormationSettings, num_clusters: int) -> float:
@@ -254,7 +282,7 @@ def choose(
     feasible = [candidate for candidate in candidates if candidate.feasible]
     if feasible:
         keeping = _simplest_of_best(feasible, indifference)
-        if not best.score * price < keeping.score:
+        if math.isinf(price) or keeping.score <= best.score * price:
             return keeping, "feasible"
     elif math.isinf(price):
         return max(candidates, key=lambda c: (_margin(c), -c.num_clusters)), "nearest"

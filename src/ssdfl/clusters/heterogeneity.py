@@ -19,6 +19,7 @@ from ssdfl.errors import InputError
 from ssdfl.graph import Network
 
 AMPLIFICATION_MAX = 0.2
+MOST_SAMPLES = 1e15
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +39,9 @@ class Device:
     samples: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.labels).all() and (self.labels >= 0).all() and self.labels.sum() > 0):
-            expected = "counts of at least 0, not all of them 0"
+        usable = (self.labels >= 0) & (self.labels <= MOST_SAMPLES)
+        if not (usable.all() and self.labels.sum() > 0):
+            expected = f"counts from 0 to {MOST_SAMPLES:g}, not all of them 0"
             raise InputError("label counts", self.labels.tolist(), expected, "Mend them.")
         for name, value in (("rho", self.rho), ("mu", self.mu)):
             if not 0 <= value < 1:

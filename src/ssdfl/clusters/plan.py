@@ -43,7 +43,7 @@ class Plan:
     choice: str = ""
     mode: str = ""
     skipped: Skipped = field(default_factory=Skipped)
-    settings: Mapping[str, float] = field(default_factory=dict)
+    settings: Mapping[str, float | str] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
@@ -61,6 +61,44 @@ class Plan:
         """The candidate that became the plan."""
         return next((c for c in self.candidates if c.clusters == self.clusters), None)
 
+    @property
+    def left_out(self) -> str:
+        """What formation left out, in words."""
+        skipped = self.skipped
+        moves = ", devices were not moved between clusters" if skipped.moves else ""
+        return (
+            f"{skipped.sizes} numbers of clusters were not weighed, {skipped.prefixes} cuts not tried, "
+            f"{skipped.halves} halves weighed by the best cut found{moves}; "
+            f"{skipped.inexact} of {len(self.candidates)} conductances are intervals."
+        )
+
+    @property
+    def remark(self) -> str:
+        """What a user has to know of how the plan was chosen; empty if it simply keeps to the threshold."""
+        chosen = self.chosen
+        if chosen is None or self.choice in ("", "feasible"):
+            return ""
+        numbers = (
+            f"Φ = {chosen.min_conductance.lower:.4f} against Φ_min = {chosen.threshold:.4f} "
+            f"at S = {chosen.num_clusters}"
+        )
+        remedy = (
+            f"Raise the tolerance (now {self.settings['tolerance']:g}) "
+            f"or lower the learning rate (now {self.settings['learning_rate']:g})."
+        )
+        feasible = [candidate.score for candidate in self.candidates if candidate.feasible]
+        if feasible:
+            saved = f"{1 - chosen.score / min(feasible):.0%} less {self.score_name}"
+            return (
+                f"note: the conductance threshold is overruled ({numbers}), since this plan is predicted "
+                f"to take {saved} than the best that keeps to it. Be strict to keep to it. {remedy}"
+            )
+        best = f"is predicted to take the least {self.score_name}"
+        return (
+            f"warning: no candidate has the conductance that its threshold asks for; this one "
+            f"{'comes nearest' if self.choice == 'nearest' else best}: {numbers}. {remedy}"
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON data, with a version that readers check; what is infinite is null."""
         return {
@@ -74,7 +112,10 @@ class Plan:
             "choice": self.choice,
             "mode": self.mode,
             "skipped": asdict(self.skipped),
-            "settings": {name: _finite(value) for name, value in self.settings.items()},
+            "settings": {
+                name: value if isinstance(value, str) else _finite(value)
+                for name, value in self.settings.items()
+            },
             "diagnostics": [asdict(diagnostic) for diagnostic in self.diagnostics],
             "candidates": [_candidate_to_json(candidate) for candidate in self.candidates],
         }
@@ -117,6 +158,7 @@ def form_clusters(
             "message_bytes": settings.message_bytes,
             "price": settings.price,
             "with_tau_a": settings.with_tau_a,
+            "mixing": getattr(settings.weights, "__name__", "own"),
         },
         diagnostics=formation.diagnostics,
     )

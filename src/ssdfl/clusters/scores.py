@@ -172,3 +172,23 @@ def find_score(score: str | Score) -> Score:
         True
     """
     return score if callable(score) else find_function(SCORES, score, "score")
+
+
+def evaluate(score: Score, situation: Situation, clusters: Clusters) -> float:
+    """The score of clusters, checked: a user's own may raise anything and return anything.
+
+    Raises:
+        InputError: it raised, or returned no number.
+    """
+    try:
+        value = float(score(situation, clusters))
+    except InputError:
+        raise
+    except Exception as error:
+        name, size = getattr(score, "__name__", "own"), len(clusters)
+        says = f"It says: {type(error).__name__}: {error}."
+        raise InputError(f"score {name} of {size} clusters", "an error", "a number", says) from error
+    if math.isnan(value):
+        name = getattr(score, "__name__", "own")
+        raise InputError(f"score {name} of {len(clusters)} clusters", value, "a number", "Mend the score.")
+    return value

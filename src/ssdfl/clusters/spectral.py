@@ -35,13 +35,13 @@ class Budget:
     Attributes:
         state_limit: how many states the search for a cluster's exact conductance may hold; beyond, it is an
             interval.
-        half_limit: the same for halves that are only weighed; beyond, the best cut found counts.
+        half_limit: the same for halves at first; those that come to the front are searched longer.
         prefixes: how many cuts along a Fiedler vector to try; beyond, those of least cut conductance
             among the balanced ones.
     """
 
-    state_limit: int = STATE_LIMIT >> 2
-    half_limit: int = STATE_LIMIT >> 6
+    state_limit: int = STATE_LIMIT
+    half_limit: int = STATE_LIMIT >> 5
     prefixes: int | None = None
 
 
@@ -76,9 +76,15 @@ class ClusterCache:
         self._mixings: dict[Cluster, MixingMatrix] = {}
         self._modes: dict[Cluster, tuple[float, FloatArray]] = {}
         self._quick: dict[Cluster, Conductance] = {}
+        self._inexact_halves: set[Cluster] = set()
         self._facts: dict[Cluster, ClusterFacts] = {}
         self._splits: dict[Cluster, Split] = {}
         self._lambda_min: dict[Cluster, float] = {}
+
+    @property
+    def inexact_halves(self) -> int:
+        """How many halves were weighed by the best cut found, and not by their conductance."""
+        return len(self._inexact_halves)
 
     def links(self, devices: IntArray | Cluster) -> csr_array:
         """The links inside a set of devices, by position in it."""
@@ -139,39 +145,47 @@ class ClusterCache:
         """Best first: each cut is held at an upper bound of its value, which is made exact only at the front.
 
         First no half conducts better than its weakest single device, then not better than the cut along its
-        Fiedler vector, then its conductance. Among equals the most balanced cut wins.
+        Fiedler vector, then than the best cut that a short search finds, then its conductance. Among equals
+        the most balanced cut wins.
         """
+        bounds = (self._weakest_device, self._fiedler_cut, self._quick_cut, self._conductance)
         fiedler = self.facts(cluster).fiedler
         devices = np.array(cluster)[np.argsort(np.round(fiedler, 9), kind="stable")]
         queue = [
             (-bound, 0, n)
             for n in self._prefixes(cluster, devices)
-            if (bound := self._least(self._weakest_device, devices, n)) > 0
+            if (bound := self._least(bounds[0], devices, n)) > 0
         ]
         heapify(queue)
         best: tuple[float, int, int] | None = None
         while queue and (best is None or -queue[0][0] >= -best[0] - _TIE):
-            _, exactness, n = heappop(queue)
-            if exactness == 0:
-                heappush(queue, (-self._least(self._fiedler_cut, devices, n), 1, n))
-                continue
-            value = self._least(self._quick_conductance, devices, n)
-            if value > 0:
+            _, level, n = heappop(queue)
+            value = self._least(bounds[level + 1], devices, n)
+            if level + 2 < len(bounds):
+                heappush(queue, (-value, level + 1, n))
+            elif value > 0:
                 found = -round(value, 12), abs(2 * n - len(devices)), n
                 best = found if best is None else min(best, found)
         if best is None:
             return Split(cluster, bisect(cluster, self.mixing(cluster), fiedler), 0.0)
         halves = _halves(devices, best[2])
-        return Split(cluster, halves, min(map(self._quick_conductance, halves)))
+        return Split(cluster, halves, min(map(self._conductance, halves)))
 
     def _least(self, bound: Callable[[Cluster], float], devices: IntArray, n: int) -> float:
         return min(bound(half) for half in _halves(devices, n))
 
-    def _quick_conductance(self, half: Cluster) -> float:
-        """Φ, or the conductance of the best cut found where the search for a better one is too long."""
+    def _quick_cut(self, half: Cluster) -> float:
+        """The conductance of the best cut that a short search finds."""
         if half not in self._quick:
             self._quick[half] = conductance(self.mixing(half), self.budget.half_limit, self.mode(half))
         return self._quick[half].upper
+
+    def _conductance(self, half: Cluster) -> float:
+        """Φ, or, where even the long search does not end, the conductance of the best cut."""
+        found = self.facts(half).conductance
+        if not found.exact:
+            self._inexact_halves.add(half)
+        return found.upper
 
     def _weakest_device(self, half: Cluster) -> float:
         W = self.mixing(half)

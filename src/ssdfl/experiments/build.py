@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ssdfl.arrays import IntArray
 from ssdfl.clusters import FormationSettings, Plan, form_clusters, labels_of, plan_clusters, read_plan
+from ssdfl.clusters.formation import PRICE
 from ssdfl.engine import Job
 from ssdfl.errors import InputError
 from ssdfl.experiments.config import Experiment
@@ -77,21 +79,16 @@ def formation_settings(experiment: Experiment, task: Task, seed: int) -> Formati
     """What formation is told of an experiment; constants are measured on the task at θ⁰ where not given."""
     config = experiment.clusters
     some = np.unique(np.linspace(0, task.num_devices - 1, MEASURED_DEVICES).astype(int)).tolist()
-    needs_curvature = config.score in ("stationarity", "integrated")
-    measured = measure_constants(
-        task,
-        devices=some,
-        batch_size=experiment.training.batch_size,
-        iterations=20 if needs_curvature else 0,
-        seed=seed,
-    )
+    batch_size = experiment.training.batch_size
+    measured = measure_constants(task, devices=some, batch_size=batch_size, iterations=0, seed=seed)
+    curved = measure_constants(task, devices=some[:2], batches=1, iterations=8, samples=64, seed=seed)
     constants = Constants(
         learning_rate=experiment.training.learning_rate,
         local_steps=experiment.training.local_steps,
         tau_a=experiment.schedule.tau_a,
         tau_r=experiment.schedule.tau_r,
         gradient_bound=config.gradient_bound or measured.gradient_bound,
-        smoothness=float(measured.smoothness.max()) or 1.0,
+        smoothness=max(float(curved.smoothness.max()), 1e-12),
         initial_loss=measured.initial_loss,
         tolerance=config.tolerance,
     )
@@ -100,7 +97,7 @@ def formation_settings(experiment: Experiment, task: Task, seed: int) -> Formati
         partition=config.partition,
         score=config.score,
         mode=config.mode,
-        price=config.price,
+        price=math.inf if config.strict else PRICE,
         message_bytes=4 * task.num_parameters,
         weights=MIXINGS[experiment.network.mixing],
     )
@@ -121,7 +118,7 @@ def _plan(
         return plan_clusters(network, number, MIXINGS[experiment.network.mixing])
     if formed is not None:
         return _fitting(formed, network)
-    devices = describe_devices(task, optimizers, samples=DESCRIBED_SAMPLES)
+    devices = describe_devices(task, optimizers, samples=DESCRIBED_SAMPLES, seed=seed)
     return form_clusters(network, devices, formation_settings(experiment, task, seed))
 
 

@@ -51,9 +51,7 @@ class ClustersSection(Section):
     partition: Literal["cost", "paper"] = Field("cost", description="formation: what makes candidates")
     score: str = Field("time", description="time, bytes, drift, stationarity, integrated or module:function")
     mode: Literal["auto", "literal", "fast"] = Field("auto", description="how thorough formation is")
-    price: Annotated[float, Field(ge=1)] = Field(
-        1.1, description="how much longer a feasible plan may be predicted to take"
-    )
+    strict: bool = Field(False, description="keep to the conductance threshold, whatever it costs")
     tolerance: Annotated[float, Field(gt=0)] = Field(10.0, description="Δ_tol, the tolerated consensus gap")
     gradient_bound: Annotated[float, Field(ge=0)] = Field(0.0, description="B; 0 measures it on the task")
 

@@ -116,7 +116,10 @@ class RunFolder:
     def plan(self, seed: int) -> Plan | None:
         """The plan that a seed's runs use, if it is made."""
         path = self.seed_folder(seed) / "plan.json"
-        return read_plan(path) if path.exists() else None
+        try:
+            return read_plan(path) if path.exists() else None
+        except InputError as error:
+            raise InputError(error.what, error.got, error.expected, "Choose another --out.") from None
 
     def write_rows(self, seed: int, method: str, rows: list[Row]) -> None:
         """Write one method's records so far."""

@@ -16,10 +16,11 @@ from ssdfl.arrays import BoolArray, FloatArray, IntArray
 from ssdfl.graph.mixing import MixingMatrix
 from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_mode
 
-STATE_LIMIT = 1 << 18
+STATE_LIMIT = 1 << 17
 _SWEEP_VECTORS = 4
-_EASY = 1 << 14
-_FEW = 12
+_PATIENCE = 16  # a search may hold state_limit states at a time, and so many times that in all
+_EASY = 1 << 14  # states of a search that is tried before cuts are refined and orders compared
+_FEW = 12  # devices of which all sets are tried
 _ROUNDING = 1e-12
 
 
@@ -149,6 +150,7 @@ def _search(W: MixingMatrix, fiedler: FloatArray, upper: float, state_limit: int
     last = _last_neighbours(weights, order)
     sides, sizes, cuts = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros(1)
     slot_of: dict[int, int] = {}
+    effort = 0
     history: list[tuple[IntArray, IntArray]] = []
     for step, v in enumerate(order):
         passed = [u for u in weights[v] if u in slot_of]
@@ -169,7 +171,8 @@ def _search(W: MixingMatrix, fiedler: FloatArray, upper: float, state_limit: int
         kept = kept[_least_of_equals(sides[kept] << size_bits | sizes[kept], cuts[kept])]
         bound = cuts[kept] + _cut_to_come(weights, slot_of, order[step + 1 :], sides[kept])
         kept = kept[bound < upper * most[kept] - _ROUNDING]
-        if len(kept) > state_limit:
+        effort += len(kept)
+        if len(kept) > state_limit or effort > _PATIENCE * state_limit:
             return None
         parents = kept % (len(chosen) // 2)
         history.append((parents, chosen[kept]))
@@ -182,8 +185,9 @@ def _cut_to_come(
 ) -> FloatArray:
     """A lower bound of what each state will cut yet: every device to come cuts its links to one side."""
     frontier = list(slot_of)
-    near = [[weights[v].get(u, 0.0) for v in to_come] for u in frontier]
-    links = np.array(near).reshape(len(frontier), len(to_come))
+    near = [v for v in to_come if any(u in weights[v] for u in frontier)]
+    rows = [[weights[v].get(u, 0.0) for v in near] for u in frontier]
+    links = np.array(rows).reshape(len(frontier), len(near))
     inside = (sides[:, None] >> np.array(list(slot_of.values()), dtype=np.int64) & 1) @ links
     bound: FloatArray = np.minimum(inside, links.sum(axis=0) - inside).sum(axis=1)
     return bound

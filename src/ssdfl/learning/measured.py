@@ -66,10 +66,16 @@ def measure_constants(
     for device in chosen:
         positions = _positions(task, device, batches, batch_size, seed)
         norms += [float(_gradient(task, θ, device, where).norm()) for where in positions]
-        whole = np.arange(min(samples, task.shard_size))
+        whole = _some(task, device, samples, seed)
         losses.append(float(_loss(task, θ, device, whole)))
         curvatures.append(_curvature(task, θ, device, whole, iterations, seed))
     return MeasuredConstants(chosen, max(norms), np.array(curvatures), float(np.mean(losses)))
+
+
+def _some(task: Task, device: int, samples: int, seed: int) -> IntArray:
+    """Positions of some of a device's samples, drawn at random: shards are ordered by label."""
+    drawn: IntArray = generator(seed, "samples", device).permutation(task.shard_size)[:samples]
+    return np.sort(drawn)
 
 
 def _positions(task: Task, device: int, batches: int, batch_size: int, seed: int) -> IntArray:
@@ -110,7 +116,7 @@ def _curvature(task: Task, θ: Tensor, device: int, positions: IntArray, iterati
 
 
 def describe_devices(
-    task: Task, optimizers: Sequence[LocalOptimizer], samples: int = 0
+    task: Task, optimizers: Sequence[LocalOptimizer], samples: int = 0, seed: int = 0
 ) -> tuple[Device, ...]:
     """What formation may know of devices: label counts, optimizers, and a few raw samples each if wanted."""
     num_classes = int(task.labels.max()) + 1
@@ -118,6 +124,9 @@ def describe_devices(
     described = []
     for device, (labels, optimizer) in enumerate(zip(held, optimizers, strict=True)):
         counts = np.bincount(labels, minlength=num_classes).astype(float)
-        few = task.inputs[task.shards[device, :samples]].flatten(1).double().numpy() if samples else None
+        few = None
+        if samples:
+            inputs, _ = task.batch(device, _some(task, device, samples, seed))
+            few = inputs.flatten(1).double().numpy()
         described.append(Device(counts, optimizer.rho, optimizer.mu, few))
     return tuple(described)

@@ -41,11 +41,16 @@ def write_plan_page(network: Network, plan: Plan, path: Path) -> None:
     text = fill(
         "plan.html",
         title=escape(f"{network.title}: {plan.num_devices} devices in {plan.num_clusters} clusters"),
-        headline=escape(f"S = {plan.num_clusters}: {_CHOICE.get(plan.choice, plan.choice)}."),
+        headline=escape(f"S = {plan.num_clusters}: {_CHOICE.get(plan.choice, plan.choice)}. {plan.remark}"),
         score=escape(plan.score_name),
         diagnostics=_diagnostics(plan),
-        formation=escape(_formation(plan)),
-        settings=table(("setting", "value"), ((name, f"{value:g}") for name, value in plan.settings.items())),
+        formation=escape(
+            f"Partition {plan.partition}, score {plan.score_name}, mode {plan.mode}: {plan.left_out}"
+        ),
+        settings=table(
+            ("setting", "value"),
+            ((k, v if isinstance(v, str) else f"{v:g}") for k, v in plan.settings.items()),
+        ),
         version=escape(ssdfl.__version__),
         data=json.dumps(_data(network, plan), separators=(",", ":")).replace("<", "\\u003c"),
     )
@@ -58,13 +63,8 @@ def _diagnostics(plan: Plan) -> str:
     return table(("condition", "", "numbers"), rows)
 
 
-def _formation(plan: Plan) -> str:
-    skipped = plan.skipped
-    left_out = (
-        f"{skipped.sizes} numbers of clusters were not weighed, {skipped.prefixes} cuts not tried, "
-        f"{skipped.inexact} of {len(plan.candidates)} conductances are intervals."
-    )
-    return f"Partition {plan.partition}, score {plan.score_name}, mode {plan.mode}: {left_out}"
+def _settings(plan: Plan) -> list[tuple[str, str]]:
+    return [(k, v if isinstance(v, str) else f"{v:g}") for k, v in plan.settings.items()]
 
 
 def _data(network: Network, plan: Plan) -> dict[str, Any]:

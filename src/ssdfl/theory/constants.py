@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from ssdfl.errors import InputError, check_range
 
+LARGEST = 1e50
+
 
 @dataclass(frozen=True)
 class Constants:
@@ -36,13 +38,13 @@ class Constants:
 
     def __post_init__(self) -> None:
         for name in ("tau_a", "tau_r", "local_steps"):
-            check_range(name, getattr(self, name), 1)
+            check_range(name, getattr(self, name), 1, 10_000)
         for name in ("learning_rate", "gradient_bound", "smoothness", "tolerance"):
-            if not 0 < getattr(self, name) < math.inf:
+            if not 0 < getattr(self, name) <= LARGEST:
                 remedy = "Measure it, or leave it out."
-                raise InputError(name, getattr(self, name), "a number above 0", remedy)
+                raise InputError(name, getattr(self, name), f"a number above 0, to {LARGEST:g}", remedy)
         for name in ("initial_loss", "variance_floor"):
-            check_range(name, getattr(self, name), 0, 1e300)
+            check_range(name, getattr(self, name), 0, LARGEST)
 
     @property
     def step_length(self) -> float:
