@@ -13,7 +13,7 @@ from ssdfl.clusters.formation import Candidate, Skipped, form
 from ssdfl.clusters.spectral import ClusterCache
 from ssdfl.errors import InputError
 from ssdfl.graph import Conductance, conductance, load_network, metropolis, spectrum
-from ssdfl.theory import Constants, conductance_threshold, stationarity_bound
+from ssdfl.theory import ClusterTerms, Constants, conductance_threshold, published
 
 
 def devices_of(network, seed=0):
@@ -82,7 +82,7 @@ def test_the_literal_algorithm_gives_the_same(spec):
 def test_scores_average_theorem_1():
     _, found = by_the_paper("barbell:size=3")
     alone = found[-1]
-    expected = stationarity_bound(Constants(), 1.0, 1, amplification=0.0)
+    expected = published.intra_convergence(Constants(), ClusterTerms(1), Constants().initial_loss)
     assert alone.score == pytest.approx(expected)
     assert alone.min_conductance.upper == 0
     assert not alone.feasible

@@ -7,7 +7,7 @@ from ssdfl.clusters import SCORES, Device, FormationSettings, Situation, form_cl
 from ssdfl.clusters.scores import find_score
 from ssdfl.errors import InputError
 from ssdfl.graph import Clock, load_network, metropolis
-from ssdfl.theory import Constants, slowdown, stationarity_bound
+from ssdfl.theory import ClusterTerms, Constants, published, slowdown
 
 ONE_LABEL_EACH = [Device(np.eye(4)[k % 4]) for k in range(12)]
 
@@ -56,7 +56,8 @@ def test_drift_scales_with_the_square_of_the_step():
 def test_stationarity_is_the_mean_of_theorem_1():
     here = situation("barbell:size=3")
     alone = ends(6)[1]
-    assert SCORES["stationarity"](here, alone) == pytest.approx(stationarity_bound(Constants(), 1.0, 1, 0.0))
+    expected = published.intra_convergence(Constants(), ClusterTerms(1), Constants().initial_loss)
+    assert SCORES["stationarity"](here, alone) == pytest.approx(expected)
 
 
 def test_integrated_prefers_the_bells_to_the_whole_barbell_and_to_nobody():

@@ -74,9 +74,10 @@ def test_integrated_by_hand():
     Γ, Γ_s = smooth + 2 * 2, 1 + 1 + 0.5 / 0.01 + 2 * np.sqrt(2)
     first = (4 * 2 + 0.1 * (2 * 0.01**2 / 2) * 2 * Γ_s) / (0.01 - 1.1 * 0.01**2 * Γ / 2)
     second = 4 * (smooth * 0.6 / 0.2) ** 2 * gap**2
-    bound = integrated_bound(constants, lambda_2=0.8, lambda_min=0.4, clusters=[pair, pair])
+    network = ClusterTerms(size=4, lambda_2=0.8, lambda_min=0.4)
+    bound = integrated_bound(constants, network, clusters=[pair, pair])
     assert bound == pytest.approx(first + second + 4 * 4 * 4 * 4)
-    assert integrated_bound(Constants(learning_rate=0.9), 0.8, 0.4, [pair]) == np.inf
+    assert integrated_bound(Constants(learning_rate=0.9), network, [pair, pair]) == np.inf
 
 
 def test_integrated_has_an_interior_choice_between_mixing_and_drift():

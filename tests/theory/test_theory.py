@@ -5,7 +5,7 @@ import math
 import pytest
 
 from ssdfl.errors import InputError
-from ssdfl.theory import Constants, conductance_threshold, gamma, stationarity_bound
+from ssdfl.theory import ClusterTerms, Constants, conductance_threshold, published
 
 
 def test_threshold_by_hand():
@@ -29,13 +29,15 @@ def test_theorem_1_by_hand():
         learning_rate=0.01, smoothness=1, gradient_bound=1, tau_a=3, initial_loss=2, variance_floor=0.1
     )
     Γ = 1 + 1 + (1 - 0.5) / 0.01 + 3 * 1 * 2
-    assert gamma(constants, 0.5, 4) == pytest.approx(Γ)
+    four = ClusterTerms(4, lambda_min=0.5, amplification=0.2)
+    assert published.gamma(constants, four) == pytest.approx(Γ)
     expected = (4 * 2 + 0.1 * 3 * 1e-4 / 2 * Γ) / (0.01 - 1.2 * 1e-4 / 2 * Γ)
-    assert stationarity_bound(constants, 0.5, 4, amplification=0.2) == pytest.approx(expected)
+    assert published.intra_convergence(constants, four, initial=4 * 2) == pytest.approx(expected)
 
 
 def test_theorem_1_says_nothing_where_its_condition_fails():
-    assert stationarity_bound(Constants(learning_rate=0.5), 0.0, 4, amplification=3.0) == math.inf
+    four = ClusterTerms(4, lambda_min=0.0, amplification=3.0)
+    assert published.intra_convergence(Constants(learning_rate=0.5), four, initial=1.0) == math.inf
 
 
 @pytest.mark.parametrize(

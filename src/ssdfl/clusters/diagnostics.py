@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ssdfl.clusters.partition import Clusters
 from ssdfl.clusters.scores import Situation
-from ssdfl.theory import gamma, slowdown
+from ssdfl.theory import published, slowdown
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,11 @@ def _conditions(situation: Situation, clusters: Clusters) -> Iterable[Diagnostic
         η < 1 - largest,
         f"η = {η:g}, least 1 − λ₂ = {1 - largest:.4g}",
     )
-    steepest = min(
-        2 / ((term.amplification + 1) * gamma(situation.constants, term.lambda_min, term.size))
-        for term in terms
-    )
+    most = published.largest_learning_rate(situation.constants, terms)
     yield Diagnostic(
         "Theorem 1: η < 2 / (α̂_s Γ_s) in every cluster",
-        η < steepest,
-        f"η = {η:g}, least 2 / (α̂_s Γ_s) = {steepest:.4g}",
+        η < most,
+        f"η = {η:g}; solved for η, with Lemma 1: η < {most:.4g}",
     )
     alone = sum(len(cluster) == 1 for cluster in clusters)
     yield Diagnostic("No device alone in a cluster", alone == 0, f"{alone} of {len(clusters)} clusters")

@@ -25,8 +25,8 @@ from ssdfl.theory import (
     Constants,
     disagreement,
     integrated_bound,
+    published,
     slowdown,
-    stationarity_bound,
 )
 
 MESSAGE_BYTES = 50_000
@@ -116,7 +116,8 @@ class Situation:
             members = [self.devices[device] for device in cluster]
             lambda_2, lambda_min = self.cache.facts(cluster).lambda_2, self.cache.lambda_min(cluster)
             α = amplification(members, distance)
-            self._terms[cluster] = ClusterTerms(len(cluster), lambda_2, lambda_min, α)
+            rho, mu = max(member.rho for member in members), max(member.mu for member in members)
+            self._terms[cluster] = ClusterTerms(len(cluster), lambda_2, lambda_min, α, rho, mu)
         return self._terms[cluster]
 
 
@@ -125,10 +126,10 @@ Score = Callable[[Situation, Clusters], float]
 
 def stationarity(situation: Situation, clusters: Clusters) -> float:
     """The paper's H(S): the mean over clusters of Theorem 1's bound. It falls with every split."""
+    constants = situation.constants
     terms = [situation.terms(cluster) for cluster in clusters]
     bounds = (
-        stationarity_bound(situation.constants, term.lambda_min, term.size, term.amplification)
-        for term in terms
+        published.intra_convergence(constants, term, term.size * constants.initial_loss) for term in terms
     )
     return math.fsum(bounds) / len(clusters)
 
@@ -137,7 +138,7 @@ def integrated(situation: Situation, clusters: Clusters) -> float:
     """Theorem 2 with Lemma 1's finite recursion and the drift between clusters: mixing against drift."""
     whole = situation.terms(tuple(range(situation.network.num_devices)))
     terms = [situation.terms(cluster) for cluster in clusters]
-    return integrated_bound(situation.constants, whole.lambda_2, whole.lambda_min, terms)
+    return integrated_bound(situation.constants, whole, terms)
 
 
 def drift(situation: Situation, clusters: Clusters) -> float:

@@ -1,26 +1,31 @@
-"""The paper's statements as functions."""
+"""The paper's statements as functions: `published` as printed, `rigorous` in forms that hold."""
 
-from ssdfl.theory.constants import Constants
-from ssdfl.theory.convergence import (
-    ClusterTerms,
-    consensus_gap,
-    effective_smoothness,
-    gamma,
-    integrated_bound,
-    stationarity_bound,
-)
+from ssdfl.theory import published, rigorous
+from ssdfl.theory.constants import ClusterTerms, Constants
 from ssdfl.theory.disagreement import disagreement, slowdown
+from ssdfl.theory.effective import (
+    RegimeState,
+    consensus_gaps,
+    effective_gradient,
+    effective_loss,
+    regulariser,
+)
+from ssdfl.theory.integrated import consensus_gap, integrated_bound
 from ssdfl.theory.threshold import conductance_threshold
 
 __all__ = [
     "ClusterTerms",
     "Constants",
+    "RegimeState",
     "conductance_threshold",
     "consensus_gap",
+    "consensus_gaps",
     "disagreement",
-    "effective_smoothness",
-    "gamma",
+    "effective_gradient",
+    "effective_loss",
     "integrated_bound",
+    "published",
+    "regulariser",
+    "rigorous",
     "slowdown",
-    "stationarity_bound",
 ]

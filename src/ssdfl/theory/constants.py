@@ -50,3 +50,24 @@ class Constants:
     def step_length(self) -> float:
         """η E: how far a unit gradient moves a device in one training step."""
         return self.learning_rate * self.local_steps
+
+
+@dataclass(frozen=True)
+class ClusterTerms:
+    """What a bound needs to know of a cluster, or of the whole network, and its mixing matrix.
+
+    Attributes:
+        size: N_s.
+        lambda_2: second largest eigenvalue of Ã_s.
+        lambda_min: smallest eigenvalue of Ã_s.
+        amplification: α_s of Assumption 4; statements use α̂_s = α_s + 1.
+        rho: the largest momentum of its devices, 1 if unknown.
+        mu: the largest proximal factor of its devices, 1 if unknown.
+    """
+
+    size: int
+    lambda_2: float = 0.0
+    lambda_min: float = 1.0
+    amplification: float = 0.0
+    rho: float = 1.0
+    mu: float = 1.0

@@ -1,0 +1,150 @@
+"""The paper's statements as they are printed, one function each.
+
+Where a proof has a gap the statement may fail: `ssdfl.theory.rigorous` has the same functions in forms that
+hold, `docs/theory.md` says what differs and why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ssdfl.theory.constants import ClusterTerms, Constants
+
+
+def effective_smoothness(constants: Constants, cluster: ClusterTerms) -> float:
+    """``γ_s^eff = γ̂_s + 1 + (1 − λ_min(Ã_s)) / η`` (Proposition 1).
+
+    Examples:
+        >>> four = ClusterTerms(size=4, lambda_min=0.0)
+        >>> effective_smoothness(Constants(learning_rate=0.5, smoothness=2.0), four)
+        5.0
+    """
+    return constants.smoothness + 1 + (1 - cluster.lambda_min) / constants.learning_rate
+
+
+def gamma(constants: Constants, cluster: ClusterTerms) -> float:
+    """``Γ_s = γ_s^eff + τ_a B √N_s`` of Theorem 1.
+
+    Examples:
+        >>> gamma(Constants(learning_rate=0.5, smoothness=2.0, tau_a=3), ClusterTerms(4, lambda_min=0.0))
+        11.0
+    """
+    return effective_smoothness(constants, cluster) + _momentum(constants, cluster)
+
+
+def _momentum(constants: Constants, cluster: ClusterTerms) -> float:
+    """``τ_a B √N_s``: how far two steps' momenta can be apart."""
+    return constants.tau_a * constants.gradient_bound * math.sqrt(cluster.size)
+
+
+def gradient_gap(constants: Constants, cluster: ClusterTerms, distance: float) -> float:
+    """Proposition 1: ``‖∇L̃_s(θ¹) − ∇L̃_s(θ²)‖ ≤ γ_s^eff ‖θ¹ − θ²‖ + τ_a B √N_s``."""
+    return effective_smoothness(constants, cluster) * distance + _momentum(constants, cluster)
+
+
+def loss_gap(constants: Constants, cluster: ClusterTerms, slope: float, distance: float) -> float:
+    """Corollary 1: ``L̃_s(θ¹) − L̃_s(θ²) ≤ ∇L̃_s(θ²)ᵀ(θ¹ − θ²) + (½ γ_s^eff + τ_a B √N_s) ‖θ¹ − θ²‖²``.
+
+    Args:
+        slope: ``∇L̃_s(θ²)ᵀ(θ¹ − θ²)``.
+        distance: ``‖θ¹ − θ²‖``.
+    """
+    curvature = effective_smoothness(constants, cluster) / 2 + _momentum(constants, cluster)
+    return slope + curvature * distance**2
+
+
+def intra_convergence(constants: Constants, cluster: ClusterTerms, initial: float) -> float:
+    """Theorem 1 (`eq:intra_conv_statement`): a bound on ``Σ_q ‖∇L̃_s‖²`` over a regime.
+
+    Args:
+        initial: ``L̃_s`` at the start of the regime.
+
+    Returns:
+        The bound, or infinity where η ≥ 2 / (α̂_s Γ_s) and the theorem says nothing.
+    """
+    η, Γ = constants.learning_rate, gamma(constants, cluster)
+    denominator = η - (cluster.amplification + 1) * η**2 * Γ / 2
+    if denominator <= 0:
+        return math.inf
+    return (initial + constants.variance_floor * constants.tau_a * η**2 * Γ / 2) / denominator
+
+
+def intra_convergence_limit(constants: Constants, cluster: ClusterTerms) -> float:
+    """Theorem 1's average over a regime for τ_a → ∞ as the text after it has it: Γ_s taken as a constant.
+
+    ``½ α η² Γ_s / (η − ½ α̂_s η² Γ_s)``, which is 0 for full gradients. But Γ_s grows with τ_a, so for any η
+    the theorem's condition fails from some τ_a on.
+    """
+    η, Γ = constants.learning_rate, gamma(constants, cluster)
+    denominator = η - (cluster.amplification + 1) * η**2 * Γ / 2
+    return math.inf if denominator <= 0 else constants.variance_floor * η**2 * Γ / 2 / denominator
+
+
+def intra_consensus(constants: Constants, cluster: ClusterTerms, initial_gap: float = 0.0) -> float:
+    """Lemma 1 (`eq:intra_cons_feq`): a bound on ``‖Δ_s‖`` at the end of a regime that starts with a gap.
+
+    Returns:
+        The bound, or infinity where η ≥ 1 − λ₂(Ã_s).
+    """
+    η, rate = constants.learning_rate, cluster.lambda_2 + constants.learning_rate
+    if rate >= 1:
+        return math.inf
+    drift = 2 * η * _momentum(constants, cluster) / (1 - rate)
+    return rate ** (constants.tau_a - 1) * initial_gap + drift
+
+
+def inter_consensus(constants: Constants, network: ClusterTerms, initial_gap: float) -> float:
+    """Lemma 2 (`eq:inter_cons_statement`): ``‖Δ̂^{τ_r}‖ ≤ λ₂(A)^{τ_r − 1} ‖Δ̂⁰‖``."""
+    return float(network.lambda_2 ** (constants.tau_r - 1)) * initial_gap
+
+
+def integrated_convergence(
+    constants: Constants,
+    network: ClusterTerms,
+    clusters: Sequence[ClusterTerms],
+    initial: float,
+    gap: float,
+) -> float:
+    """Theorem 2 (`eq:comb_conv_ovr_statement`): a bound on a cycle's ``Σ_q ‖∇L̃‖²``.
+
+    Args:
+        network: the terms of the whole network with A.
+        initial: ``L̃`` at the start of the cycle.
+        gap: ``‖Δ̂^{k,0}‖``.
+
+    Returns:
+        The bound, or infinity where its condition on η fails.
+    """
+    η, B, τ_a, τ_r = constants.learning_rate, constants.gradient_bound, constants.tau_a, constants.tau_r
+    α_hat = 1 + max(cluster.amplification for cluster in clusters)
+    denominator = η - α_hat * η**2 * gamma(constants, network) / 2
+    if denominator <= 0 or network.lambda_2 >= 1:
+        return math.inf
+    C_1 = (τ_a + 2 * τ_r - 2) * η**2 / 2
+    C_2 = τ_a**2 * B**2 * network.size * τ_r * (τ_a + τ_r - 1) ** 2
+    Γ_sum = sum(gamma(constants, cluster) for cluster in clusters)
+    first = ((2 * τ_r - 1) * initial + constants.variance_floor * C_1 * Γ_sum) / denominator
+    mixing = effective_smoothness(constants, network) * (1 - network.lambda_min) / (1 - network.lambda_2)
+    return first + 4 * (τ_r - 1) * (mixing * gap) ** 2 + 4 * C_2
+
+
+def largest_learning_rate(constants: Constants, clusters: Sequence[ClusterTerms]) -> float:
+    """The supremum of the η that Theorem 1 and Lemma 1 allow in every cluster, 0 if there is none.
+
+    Γ_s depends on η itself. Solved for it, ``η < 2 / (α̂_s Γ_s)`` is
+    ``η < (2 − α̂_s (1 − λ_min)) / (α̂_s (γ̂_s + 1 + τ_a B √N_s))``.
+
+    Examples:
+        >>> four = ClusterTerms(size=4, lambda_2=0.5, lambda_min=0.5)
+        >>> largest_learning_rate(Constants(tau_a=1, smoothness=1.0), [four])
+        0.375
+    """
+    return max(0.0, min(_largest_for(constants, cluster) for cluster in clusters))
+
+
+def _largest_for(constants: Constants, cluster: ClusterTerms) -> float:
+    α_hat = 1 + cluster.amplification
+    steepness = constants.smoothness + 1 + _momentum(constants, cluster)
+    theorem_1 = (2 - α_hat * (1 - cluster.lambda_min)) / (α_hat * steepness)
+    return min(theorem_1, 1 - cluster.lambda_2)
