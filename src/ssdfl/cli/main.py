@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import ssdfl
-from ssdfl.cli import data, graph, plan, run
+from ssdfl.cli import bounds, data, graph, plan, run
 from ssdfl.errors import InputError
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("graph")(graph.graph)
 app.command("plan")(plan.plan)
+app.command("bounds")(bounds.bounds)
 app.add_typer(data.app, name="data")
 
 

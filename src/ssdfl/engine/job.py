@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.clusters import Clusters
 from ssdfl.errors import InputError, check_range
 from ssdfl.graph import Network
 from ssdfl.learning import LocalOptimizer, Task, draw_batches
@@ -26,6 +28,7 @@ class Job:
         local_steps: E, mini-batch steps of one iteration; 1 is exactly the paper's equation.
         batch_size: M, samples of a mini-batch; 0 uses the whole shard.
         evaluate_every: test every so many cycles, and after the last.
+        gap_clusters: record consensus gaps, effective gradients and losses of these clusters, if any.
     """
 
     task: Task
@@ -39,6 +42,7 @@ class Job:
     local_steps: int = 1
     evaluate_every: int = 1
     seed: int = 0
+    gap_clusters: Clusters = ()
 
     def __post_init__(self) -> None:
         N = self.network.num_devices
@@ -101,6 +105,11 @@ class Record:
             gradient (θ before − θ after) / η of `eq:expand_cluster_gd`.
         transmissions, sent_bytes, time_s: directed messages, bytes, simulated seconds.
         device_accuracy: test accuracy of each device.
+        training_gap: ‖Δ̂‖ of Lemma 2 at the end of training; NaN if gaps are not recorded, as the next are
+            empty.
+        cluster_gaps_before, cluster_gaps: ‖Δ_s‖ of Lemma 1 before and after training, for each cluster.
+        cluster_gradients: Σ_q ‖∇F̃_s‖² of Theorem 1 over the cycle's training steps.
+        cluster_losses: Σ_i L_i before training, on a few of each device's samples.
     """
 
     cycle: int
@@ -115,6 +124,11 @@ class Record:
     sent_bytes: int
     time_s: float
     device_accuracy: tuple[float, ...]
+    training_gap: float = math.nan
+    cluster_gaps_before: tuple[float, ...] = ()
+    cluster_gaps: tuple[float, ...] = ()
+    cluster_gradients: tuple[float, ...] = ()
+    cluster_losses: tuple[float, ...] = ()
 
 
 class Engine(Protocol):

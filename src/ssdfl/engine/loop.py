@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ssdfl.engine.gaps import GapRecorder
 from ssdfl.engine.job import Engine, Job, MakeEngine, Record, State, initial_state
 from ssdfl.engine.local import LocalEngine
 from ssdfl.engine.reference import ReferenceEngine
@@ -34,8 +35,9 @@ def run(job: Job, engine: str = "local", state: State | None = None) -> Iterator
     state = state or initial_state(job)
     while state.cycle < job.cycles:
         with _threads_for(job), torch.random.fork_rng(devices=[]):
-            state, effective_gradient = _run_cycle(job, worker, clock, state)
-            record = _record(job, worker, state, effective_gradient)
+            gaps = GapRecorder(job, state.X)
+            state, effective_gradient = _run_cycle(job, worker, clock, state, gaps)
+            record = replace(_record(job, worker, state, effective_gradient), **gaps.record())  # type: ignore[arg-type]
         yield record, state
 
 
@@ -60,7 +62,9 @@ def message_bytes(job: Job) -> int:
     return theta.numel() * theta.element_size()
 
 
-def _run_cycle(job: Job, worker: Engine, clock: Clock, state: State) -> tuple[State, float]:
+def _run_cycle(
+    job: Job, worker: Engine, clock: Clock, state: State, gaps: GapRecorder
+) -> tuple[State, float]:
     """One cycle: the state after it, and the root mean square effective gradient of its training steps."""
     squares: list[float] = []
     for t in range(state.cycle * job.steps_per_cycle, (state.cycle + 1) * job.steps_per_cycle):
@@ -68,7 +72,9 @@ def _run_cycle(job: Job, worker: Engine, clock: Clock, state: State) -> tuple[St
         X, V, anchor = worker.advance(state, step, t)
         _check_finite(X, t, job.learning_rate)
         if step.train.any():
-            squares.append(float(((X - state.X) / job.learning_rate).square().sum()) / len(X))
+            of_devices = ((X - state.X) / job.learning_rate).square().sum(dim=1)
+            gaps.trained(X, of_devices)
+            squares.append(float(of_devices.sum()) / len(X))
         compute_s = np.where(step.train, job.network.compute_s * job.local_steps, 0.0)
         ready_s, sent = clock.advance(state.ready_s, step.W, compute_s)
         state = replace(

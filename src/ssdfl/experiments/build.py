@@ -11,7 +11,15 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from ssdfl.arrays import IntArray
-from ssdfl.clusters import FormationSettings, Plan, form_clusters, labels_of, plan_clusters, read_plan
+from ssdfl.clusters import (
+    Clusters,
+    FormationSettings,
+    Plan,
+    form_clusters,
+    labels_of,
+    plan_clusters,
+    read_plan,
+)
 from ssdfl.clusters.formation import PRICE
 from ssdfl.engine import Job
 from ssdfl.errors import InputError
@@ -179,7 +187,18 @@ def make_job(experiment: Experiment, instance: Instance, method: str) -> Job:
         local_steps=experiment.training.local_steps,
         evaluate_every=experiment.evaluate.every,
         seed=instance.seed,
+        gap_clusters=clusters_of_method(method, instance.plan) if experiment.evaluate.gaps else (),
     )
+
+
+def clusters_of_method(method: str, plan: Plan) -> Clusters:
+    """Inside which clusters a method mixes while training: one, each device alone, or the plan's."""
+    everyone = range(plan.num_devices)
+    ends: dict[str, Clusters] = {
+        "sdfl": (tuple(everyone),),
+        "pdfl": tuple((device,) for device in everyone),
+    }
+    return ends.get(method, plan.clusters)
 
 
 def _schedule(experiment: Experiment, instance: Instance, method: str) -> Schedule:

@@ -115,6 +115,7 @@ class EvaluateSection(Section):
     every: Count = Field(1, description="test every so many cycles")
     samples: OrAll = Field(0, description="test samples to use; 0 is all")
     target_accuracy: Probability = Field(0.85, description="for cycles, bytes and seconds to target")
+    gaps: bool = Field(False, description="record what the paper's bounds speak of, for ssdfl bounds")
 
 
 class EngineSection(Section):

@@ -38,6 +38,11 @@ RECORD_SCHEMA = pa.schema(
         ("sent_bytes", pa.int64()),
         ("time_s", pa.float64()),
         ("device_accuracy", pa.list_(pa.float64())),
+        ("training_gap", pa.float64()),
+        ("cluster_gaps_before", pa.list_(pa.float64())),
+        ("cluster_gaps", pa.list_(pa.float64())),
+        ("cluster_gradients", pa.list_(pa.float64())),
+        ("cluster_losses", pa.list_(pa.float64())),
     ]
 )
 RUN_SCHEMA = pa.schema([("method", pa.string()), ("seed", pa.int64()), *RECORD_SCHEMA])

@@ -27,12 +27,15 @@ class MeasuredConstants:
         gradient_bound: B of Assumption 2: the largest norm of a mini-batch gradient that was seen.
         smoothness: γ_i of Assumption 1, one per device: the largest curvature, by absolute value.
         initial_loss: the mean over devices of L_i.
+        gradient_variance: the largest mean square distance of a device's mini-batch gradients from its full
+            one: the noise α of Assumption 4, per device.
     """
 
     devices: tuple[int, ...]
     gradient_bound: float
     smoothness: FloatArray
     initial_loss: float
+    gradient_variance: float = 0.0
 
 
 def measure_constants(
@@ -62,14 +65,17 @@ def measure_constants(
     check_range("samples", samples, 1)
     check_range("iterations", iterations, 0)
     θ = (task.initial_parameters if theta is None else theta).detach()
-    norms, curvatures, losses = [], [], []
+    norms, curvatures, losses, variances = [], [], [], []
     for device in chosen:
         positions = _positions(task, device, batches, batch_size, seed)
-        norms += [float(_gradient(task, θ, device, where).norm()) for where in positions]
+        gradients = [_gradient(task, θ, device, where) for where in positions]
+        norms += [float(gradient.norm()) for gradient in gradients]
         whole = _some(task, device, samples, seed)
+        full = _gradient(task, θ, device, whole)
+        variances.append(float(np.mean([float((g - full).square().sum()) for g in gradients])))
         losses.append(float(_loss(task, θ, device, whole)))
         curvatures.append(_curvature(task, θ, device, whole, iterations, seed))
-    return MeasuredConstants(chosen, max(norms), np.array(curvatures), float(np.mean(losses)))
+    return MeasuredConstants(chosen, max(norms), np.array(curvatures), float(np.mean(losses)), max(variances))
 
 
 def _some(task: Task, device: int, samples: int, seed: int) -> IntArray:

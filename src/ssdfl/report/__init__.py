@@ -1,5 +1,6 @@
 """Figures, tables and pages, made from a run's records alone."""
 
+from ssdfl.report.bounds import draw_bounds_by_clusters, draw_measured_bounds
 from ssdfl.report.figures import draw_curves, draw_network, save
 from ssdfl.report.html import headline, write_report
 from ssdfl.report.plan_page import write_plan_page
@@ -8,7 +9,9 @@ from ssdfl.report.summary import MethodSummary, cells, headers, summarise
 __all__ = [
     "MethodSummary",
     "cells",
+    "draw_bounds_by_clusters",
     "draw_curves",
+    "draw_measured_bounds",
     "draw_network",
     "headers",
     "headline",

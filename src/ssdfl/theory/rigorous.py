@@ -28,7 +28,8 @@ def effective_smoothness(constants: Constants, cluster: ClusterTerms) -> float:
 
 def momentum_norm(constants: Constants, cluster: ClusterTerms, step: int) -> float:
     """``‖M_q‖ ≤ B √N_s Σ_{j=1}^{q} ρ̂^j``, the momentum of earlier steps at step q."""
-    decays = sum(cluster.rho**j for j in range(1, step + 1))
+    ρ = cluster.rho
+    decays = float(step) if ρ == 1 else ρ * (1 - ρ**step) / (1 - ρ)
     return constants.gradient_bound * math.sqrt(cluster.size) * decays
 
 

@@ -1,0 +1,140 @@
+"""``ssdfl bounds``: the paper's bounds beside what a run measured, or against the number of clusters."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from ssdfl.cli.progress import say
+from ssdfl.errors import InputError
+
+if TYPE_CHECKING:
+    from ssdfl.experiments.bounds import BoundSummary
+
+
+def bounds(
+    target: Annotated[str, typer.Argument(metavar="RUN_DIR|NETWORK", help="A run's folder, or a network.")],
+    tau_a: Annotated[str, typer.Option(help="For a network: several τ_a.")] = "1,3,5",
+    learning_rate: Annotated[float, typer.Option(help="For a network: η.")] = 0.01,
+    gradient_bound: Annotated[float, typer.Option(help="For a network: B.")] = 1.0,
+    smoothness: Annotated[float, typer.Option(help="For a network: γ̂.")] = 1.0,
+    mixing: Annotated[str, typer.Option(help="For a network: metropolis or lazy.")] = "lazy",
+    picture: Annotated[
+        Path | None, typer.Option(help="Where to draw it; by default bounds.png in the run's folder or here.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Hold the paper's bounds against a run, or draw them against the number of clusters.
+
+    - `ssdfl run --set evaluate.gaps=true --set training.local_steps=1 --methods ssdfl --out runs/b`, then
+      `ssdfl bounds runs/b`: what Lemmas 1 and 2 and Theorem 1 speak of, measured in every cycle, beside the
+      published and the rigorous bound.
+
+    - `ssdfl bounds er:n=10,p=0.4,seed=1`: Theorem 1's bound for every S, for several τ_a, for three labels
+      per device and one, for mixed optimizers and SGD: the paper's figure of normalised gradients.
+    """
+    if Path(target).is_dir():
+        _of_run(Path(target), picture, data, as_json)
+        return
+    try:
+        lengths = tuple(int(part) for part in tau_a.split(","))
+    except ValueError:
+        raise InputError("--tau-a", tau_a, "whole numbers such as 1,3,5", "Write them so.") from None
+    _of_network(target, lengths, (learning_rate, gradient_bound, smoothness), mixing, picture, as_json)
+
+
+def _of_run(path: Path, picture: Path | None, data: Path | None, as_json: bool) -> None:
+    from ssdfl.experiments import RunFolder
+    from ssdfl.experiments.bounds import compare_bounds, summarise_bounds
+    from ssdfl.report import draw_measured_bounds, save
+
+    rows = list(compare_bounds(RunFolder(path), data))
+    summaries = summarise_bounds(rows)
+    methods = list(dict.fromkeys(row.method for row in rows))
+    picture = picture or path / "bounds.png"
+    shown = [row for row in rows if row.method == methods[0]] if methods else []
+    save(draw_measured_bounds(shown, f"{path.name}: {methods[0] if methods else ''}"), picture)
+    if as_json:
+        result = {"rows": [_plain(asdict(row)) for row in rows], "picture": str(picture)}
+        typer.echo(json.dumps({**result, "summary": [_plain(asdict(s)) for s in summaries]}, indent=1))
+        return
+    console = Console()
+    console.print(_table(summaries))
+    say(console, f"Picture: {picture}")
+
+
+def _plain(value: object) -> object:
+    """JSON has no infinity and no NaN: null."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _table(summaries: list[BoundSummary]) -> Table:
+    headers = ("method", "statement", "rows", "form", "violated", "says nothing", "measured / bound")
+    table = Table(*headers, box=SIMPLE_HEAD, pad_edge=False)
+    for summary in summaries:
+        for name in summary.violated:
+            ratio = summary.ratio[name]
+            table.add_row(
+                summary.method,
+                summary.statement,
+                str(summary.rows),
+                name,
+                f"{summary.violated[name]:.1%}",
+                f"{summary.silent[name]:.1%}",
+                "–" if math.isnan(ratio) else f"{ratio:.2g}",
+            )
+    return table
+
+
+def _of_network(
+    spec: str,
+    lengths: tuple[int, ...],
+    constants: tuple[float, float, float],
+    mixing: str,
+    picture: Path | None,
+    as_json: bool,
+) -> None:
+    from ssdfl.clusters.by_clusters import bounds_by_clusters
+    from ssdfl.graph import MIXINGS, load_network
+    from ssdfl.report import draw_bounds_by_clusters, save
+    from ssdfl.theory import Constants
+
+    if mixing not in MIXINGS:
+        raise InputError("--mixing", mixing, f"one of {', '.join(MIXINGS)}", "Choose one of them.")
+    η, B, γ = constants
+    base = Constants(learning_rate=η, gradient_bound=B, smoothness=γ)
+    network = load_network(spec)
+    panels = bounds_by_clusters(network, base, lengths, MIXINGS[mixing])
+    picture = picture or Path("bounds.png")
+    save(draw_bounds_by_clusters(panels, f"{network.title}: Theorem 1 against S"), picture)
+    if as_json:
+        values = {
+            name: {str(τ): _plain_list(v) for τ, v in curves.items()} for name, curves in panels.items()
+        }
+        typer.echo(json.dumps({"panels": values, "picture": str(picture)}, indent=1))
+        return
+    console = Console()
+    table = Table(
+        "case", *(f"τ_a = {length}: least at S" for length in lengths), box=SIMPLE_HEAD, pad_edge=False
+    )
+    for name, curves in panels.items():
+        table.add_row(name, *(_least(list(values)) for values in curves.values()))
+    console.print(table)
+    say(console, f"Picture: {picture}")
+
+
+def _least(values: list[float]) -> str:
+    if not any(math.isfinite(value) for value in values):
+        return "says nothing"
+    return str(1 + values.index(min(values)))

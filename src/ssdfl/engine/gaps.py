@@ -1,0 +1,81 @@
+"""What the paper's bounds speak of, measured while a job runs: gaps, gradients and losses of clusters."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.func import vmap
+
+from ssdfl.arrays import FloatArray
+from ssdfl.clusters import labels_of
+from ssdfl.engine.job import Job
+from ssdfl.rng import generator
+
+LOSS_SAMPLES = 16
+
+
+class GapRecorder:
+    """Follows one cycle of a job; nothing is computed if the job asks for nothing."""
+
+    def __init__(self, job: Job, X: Tensor) -> None:
+        self.job = job
+        self.wanted = bool(job.gap_clusters)
+        if self.wanted:
+            N = job.network.num_devices
+            self._labels = torch.from_numpy(labels_of(job.gap_clusters, N))
+            self._sizes = self._labels.bincount()
+            self._before, _ = self._gaps(X)
+            self._losses = self._sums(training_losses(job, X))
+            self._squares = torch.zeros(N, dtype=torch.float64)
+            self._trained = X
+
+    def trained(self, X: Tensor, squares: Tensor) -> None:
+        """A training step is done: parameters after it, and (N,) squared effective gradients."""
+        if self.wanted:
+            self._trained = X
+            self._squares += squares.double()
+
+    def record(self) -> dict[str, float | tuple[float, ...]]:
+        """The record's fields."""
+        if not self.wanted:
+            return {}
+        after, across = self._gaps(self._trained)
+        return {
+            "training_gap": across,
+            "cluster_gaps_before": tuple(self._before.tolist()),
+            "cluster_gaps": tuple(after.tolist()),
+            "cluster_gradients": tuple(self._sums(self._squares).tolist()),
+            "cluster_losses": tuple(self._losses.tolist()),
+        }
+
+    def _sums(self, values: Tensor) -> FloatArray:
+        total = torch.zeros(len(self._sizes), dtype=torch.float64)
+        return np.asarray(total.index_add_(0, self._labels, values.double()).numpy())
+
+    def _gaps(self, X: Tensor) -> tuple[FloatArray, float]:
+        """(S,) ‖Δ_s‖ and ‖Δ̂‖: from sums of squares about the means, in one pass over the parameters."""
+        mean = X.mean(dim=0)
+        centred = X - mean
+        squares = self._sums(centred.square().sum(dim=1))
+        sums = torch.zeros(len(self._sizes), X.shape[1], dtype=X.dtype)
+        sums.index_add_(0, self._labels, centred)
+        of_means = (sums.square().sum(dim=1) / self._sizes).double().numpy()
+        return np.sqrt(np.maximum(squares - of_means, 0.0)), float(np.sqrt(squares.sum()))
+
+
+def training_losses(job: Job, X: Tensor, samples: int = LOSS_SAMPLES) -> Tensor:
+    """(N,) the loss of each device at its own parameters, on a few of its samples, always the same."""
+    task = job.task
+    rng = generator(job.seed, "losses")
+    few = min(samples, task.shard_size)
+    positions = np.stack([rng.permutation(task.shard_size)[:few] for _ in range(task.num_devices)])
+
+    def loss(theta: Tensor, inputs: Tensor, labels: Tensor) -> Tensor:
+        return task.loss(task.scores(theta, inputs), labels)
+
+    with torch.no_grad():
+        inputs, labels = task.batch(torch.arange(task.num_devices), positions)
+        if task.stackable:
+            return torch.as_tensor(vmap(loss)(X, inputs, labels))
+        return torch.stack([loss(*row) for row in zip(X, inputs, labels, strict=True)])

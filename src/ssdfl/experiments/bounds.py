@@ -1,0 +1,179 @@
+"""Measured beside predicted: what a run recorded against the paper's bounds, cycle by cycle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from ssdfl.clusters import Situation
+from ssdfl.engine import Job, load_state
+from ssdfl.errors import InputError
+from ssdfl.experiments.build import Instance, clusters_of_method, make_job, prepare
+from ssdfl.experiments.store import Row, RunFolder
+from ssdfl.graph import MIXINGS
+from ssdfl.learning import MeasuredConstants, describe_devices, load_dataset, measure_constants
+from ssdfl.theory import ClusterTerms, Constants, published, rigorous
+
+MEASURED_DEVICES = 8
+THEORIES: dict[str, ModuleType] = {"published": published, "rigorous": rigorous}
+
+
+@dataclass(frozen=True)
+class BoundRow:
+    """One quantity of one cycle beside its bounds.
+
+    Attributes:
+        statement: ``Lemma 1``, ``Lemma 2`` or ``Theorem 1``.
+        cluster: which cluster; −1 for the whole network.
+        measured: what the run had.
+        published, rigorous: the bounds; infinite where their condition on η fails.
+    """
+
+    seed: int
+    method: str
+    cycle: int
+    statement: str
+    cluster: int
+    measured: float
+    published: float
+    rigorous: float
+
+
+def compare_bounds(folder: RunFolder, data: Path | None = None) -> Iterator[BoundRow]:
+    """Every recorded quantity of a run beside its bounds, with constants measured at θ⁰ and at the end.
+
+    Raises:
+        InputError: the run recorded no gaps, or took several local steps, of which the paper does not speak.
+    """
+    experiment = folder.experiment()
+    if not experiment.evaluate.gaps:
+        remedy = "Run it again with --set evaluate.gaps=true."
+        raise InputError("evaluate.gaps", False, "a run that recorded gaps", remedy)
+    if experiment.training.local_steps > 1:
+        remedy = "Run it with --set training.local_steps=1."
+        raise InputError(
+            "training.local_steps", experiment.training.local_steps, "1, as in the paper", remedy
+        )
+    dataset = load_dataset(experiment.data.name, data)
+    for seed in experiment.seeds:
+        instance = prepare(experiment, seed, dataset, formed=folder.plan(seed))
+        for method in experiment.methods:
+            if method in ("ssdfl", "sdfl", "pdfl"):
+                job = make_job(experiment, instance, method)
+                rows = folder.read_rows(seed, method)
+                checkpoint = folder.method_folder(seed, method) / "checkpoint.safetensors"
+                measured = _constants_along(job, checkpoint)
+                situation = _situation(instance, job, measured, MIXINGS[experiment.network.mixing])
+                yield from _compare(situation, measured, method, instance, rows)
+
+
+def _constants_along(job: Job, checkpoint: Path) -> MeasuredConstants:
+    """B, γ, the losses and variances at θ⁰ and at the devices' last parameters: the larger of both."""
+    some = np.unique(np.linspace(0, job.task.num_devices - 1, MEASURED_DEVICES).astype(int)).tolist()
+    points = [job.task.initial_parameters]
+    if checkpoint.exists():
+        points += list(load_state(checkpoint, job).X[some[:2]])
+    found = [
+        measure_constants(job.task, devices=some, theta=θ, batch_size=job.batch_size, seed=job.seed)
+        for θ in points
+    ]
+    return replace(
+        found[0],
+        gradient_bound=max(one.gradient_bound for one in found),
+        smoothness=np.max([one.smoothness for one in found], axis=0),
+        gradient_variance=max(one.gradient_variance for one in found),
+    )
+
+
+def _situation(instance: Instance, job: Job, measured: MeasuredConstants, weights: object) -> Situation:
+    steps = [job.schedule(t) for t in range(job.steps_per_cycle)]
+    τ_a = sum(bool(step.train.any()) for step in steps)
+    constants = Constants(
+        learning_rate=job.learning_rate,
+        tau_a=τ_a,
+        tau_r=job.steps_per_cycle - τ_a,
+        gradient_bound=measured.gradient_bound,
+        smoothness=max(float(measured.smoothness.max()), 1e-12),
+        initial_loss=measured.initial_loss,
+        variance_floor=measured.gradient_variance,
+    )
+    devices = describe_devices(instance.task, instance.optimizers)
+    return Situation(instance.network, devices, constants, weights)  # type: ignore[arg-type]
+
+
+def _compare(
+    situation: Situation, measured: MeasuredConstants, method: str, instance: Instance, rows: list[Row]
+) -> Iterator[BoundRow]:
+    clusters = clusters_of_method(method, instance.plan)
+    terms = [replace(situation.terms(cluster), amplification=0.0) for cluster in clusters]
+    network = situation.terms(tuple(range(situation.network.num_devices)))
+    for row in rows:
+        place = (instance.seed, method, row["cycle"])
+        for s, term in enumerate(terms):
+            constants = replace(situation.constants, variance_floor=measured.gradient_variance * term.size)
+            gap = row["cluster_gaps_before"][s]
+            bounds = [theory.intra_consensus(constants, term, gap) for theory in THEORIES.values()]
+            yield BoundRow(*place, "Lemma 1", s, row["cluster_gaps"][s], *bounds)
+            squares = [_theorem_1(theory, constants, term, row, s) for theory in THEORIES.values()]
+            yield BoundRow(*place, "Theorem 1", s, row["cluster_gradients"][s], *squares)
+        after = row["consensus_distance"] * math.sqrt(situation.network.num_devices)
+        gaps = [
+            theory.inter_consensus(situation.constants, network, row["training_gap"])
+            for theory in THEORIES.values()
+        ]
+        yield BoundRow(*place, "Lemma 2", -1, after, *gaps)
+
+
+def _theorem_1(theory: ModuleType, constants: Constants, term: ClusterTerms, row: Row, s: int) -> float:
+    """The bound on stochastic gradients: Assumption 4 adds α per step to that on full ones."""
+    gap = row["cluster_gaps_before"][s]
+    pull = (1 - term.lambda_min) / (2 * constants.learning_rate) * gap**2
+    bound = theory.intra_convergence(constants, term, row["cluster_losses"][s] + pull)
+    return float(bound + constants.tau_a * constants.variance_floor)
+
+
+@dataclass(frozen=True)
+class BoundSummary:
+    """A statement over all cycles and clusters of a method: how often each form fails, and how tight it is.
+
+    Attributes:
+        silent: shares of rows where a form's condition fails and it says nothing.
+        violated: shares of rows where the measured quantity exceeds a form's bound.
+        ratio: the median of measured over bound where there is one; NaN if there is none.
+    """
+
+    method: str
+    statement: str
+    rows: int
+    silent: dict[str, float]
+    violated: dict[str, float]
+    ratio: dict[str, float]
+
+
+def summarise_bounds(rows: list[BoundRow]) -> list[BoundSummary]:
+    """One line for every method and statement."""
+    keys = dict.fromkeys((row.method, row.statement) for row in rows)
+    return [
+        _summary(
+            method, statement, [row for row in rows if (row.method, row.statement) == (method, statement)]
+        )
+        for method, statement in keys
+    ]
+
+
+def _summary(method: str, statement: str, rows: list[BoundRow]) -> BoundSummary:
+    measured = np.array([row.measured for row in rows])
+    silent, violated, ratio = {}, {}, {}
+    for name in THEORIES:
+        bound = np.array([getattr(row, name) for row in rows])
+        said = np.isfinite(bound)
+        silent[name] = float((~said).mean())
+        violated[name] = float((measured > bound * (1 + 1e-6) + 1e-6).mean())
+        known = said & (bound > 0)
+        ratio[name] = float(np.median(measured[known] / bound[known])) if known.any() else math.nan
+    return BoundSummary(method, statement, len(rows), silent, violated, ratio)
