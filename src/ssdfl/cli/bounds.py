@@ -120,14 +120,14 @@ def _of_network(
     save(draw_bounds_by_clusters(panels, f"{network.title}: Theorem 1 against S"), picture)
     if as_json:
         values = {
-            name: {str(τ): _plain_list(v) for τ, v in curves.items()} for name, curves in panels.items()
+            name: {str(length): [_plain(float(value)) for value in bound] for length, bound in curves.items()}
+            for name, curves in panels.items()
         }
         typer.echo(json.dumps({"panels": values, "picture": str(picture)}, indent=1))
         return
     console = Console()
-    table = Table(
-        "case", *(f"τ_a = {length}: least at S" for length in lengths), box=SIMPLE_HEAD, pad_edge=False
-    )
+    headers = [f"best S at τ_a = {length}" for length in lengths]
+    table = Table("case", *headers, box=SIMPLE_HEAD, pad_edge=False)
     for name, curves in panels.items():
         table.add_row(name, *(_least(list(values)) for values in curves.values()))
     console.print(table)

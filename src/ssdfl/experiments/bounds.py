@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -157,13 +158,10 @@ class BoundSummary:
 
 def summarise_bounds(rows: list[BoundRow]) -> list[BoundSummary]:
     """One line for every method and statement."""
-    keys = dict.fromkeys((row.method, row.statement) for row in rows)
-    return [
-        _summary(
-            method, statement, [row for row in rows if (row.method, row.statement) == (method, statement)]
-        )
-        for method, statement in keys
-    ]
+    grouped: dict[tuple[str, str], list[BoundRow]] = defaultdict(list)
+    for row in rows:
+        grouped[row.method, row.statement].append(row)
+    return [_summary(*key, group) for key, group in grouped.items()]
 
 
 def _summary(method: str, statement: str, rows: list[BoundRow]) -> BoundSummary:
