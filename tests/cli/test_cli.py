@@ -163,6 +163,23 @@ def test_a_threshold_that_is_overruled_is_told(tmp_path):
     assert json.loads(strict.stdout)["choice"] == "feasible"
 
 
+def test_bounds_of_a_network_and_of_a_run(tmp_path):
+    drawn = command("bounds", "er:n=8,p=0.4,seed=1", "--tau-a", "1,3", "--json", cwd=tmp_path)
+    panels = json.loads(drawn.stdout)["panels"]
+    assert set(panels) == {"mild, hybrid", "extreme, hybrid", "mild, SGD", "extreme, SGD"}
+    for curves in panels.values():
+        assert all(len(values) == 8 and values[-1] == min(values) for values in curves.values())
+    assert (tmp_path / "bounds.png").stat().st_size > 10_000
+    gaps = ("--set", "evaluate.gaps=true", "--set", "training.local_steps=1")
+    command("run", *TINY, *gaps, "--methods", "ssdfl", "--seeds", 1, "--out", "r", cwd=tmp_path)
+    done = command("bounds", "r", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "Theorem 1" in done.stdout
+    assert (tmp_path / "r" / "bounds.png").exists()
+    rows = json.loads(command("bounds", "r", "--json", cwd=tmp_path).stdout)["rows"]
+    assert {row["statement"] for row in rows} == {"Lemma 1", "Lemma 2", "Theorem 1"}
+
+
 def test_a_plan_that_nothing_satisfies_warns_with_the_numbers(tmp_path):
     done = command("plan", "path:n=6", "--learning-rate", 0.5, cwd=tmp_path)
     assert done.returncode == 0
@@ -205,6 +222,9 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
         (["plan", "ring:n=5", "--learning-rate", "nan"], "learning_rate = nan", "above 0"),
         (["plan", "ring:n=5", "--devices", "net.csv"], "header of net.csv", "device,label_0"),
         (["plan", "ring:n=5", "--score", "beauty"], "score = beauty", "one of time"),
+        (["bounds", "ring:n=5", "--tau-a", "some"], "--tau-a = some", "whole numbers"),
+        (["bounds", "ring:n=5", "--tau-a", "0"], "tau_a = 0", "at least 1"),
+        (["bounds", "nowhere"], "nowhere", "spec"),
         (["plan", "ring:n=5", "--mode", "lazy"], "mode = lazy", "one of auto"),
         (["plan", "ring:n=5", "--partition", "fair"], "partition = fair", "one of cost"),
         (["plan", "ring:n=5", "--tolerance", "-1"], "tolerance = -1.0", "above 0"),
