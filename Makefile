@@ -40,6 +40,7 @@ bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 	$(PIP) --editable '.[peers]'
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/formation.py
+	$(BIN)/python benchmarks/gaps.py
 
 docs: .venv/.docs  ## build the documentation into build/site
 	$(BIN)/mkdocs build --strict

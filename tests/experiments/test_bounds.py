@@ -4,7 +4,8 @@ import pytest
 
 from ssdfl.errors import InputError
 from ssdfl.experiments import load_experiment, run_experiment
-from ssdfl.experiments.bounds import compare_bounds, summarise_bounds
+from ssdfl.experiments.bound_rows import summarise_bounds
+from ssdfl.experiments.bounds import compare_bounds
 
 SETTINGS = (
     "data.name=helpers:tiny_data",

@@ -17,7 +17,7 @@ from ssdfl.cli.progress import say
 from ssdfl.errors import InputError
 
 if TYPE_CHECKING:
-    from ssdfl.experiments.bounds import BoundSummary
+    from ssdfl.experiments.bound_rows import BoundSummary
 
 
 def bounds(
@@ -54,7 +54,8 @@ def bounds(
 
 def _of_run(path: Path, picture: Path | None, data: Path | None, as_json: bool) -> None:
     from ssdfl.experiments import RunFolder
-    from ssdfl.experiments.bounds import compare_bounds, summarise_bounds
+    from ssdfl.experiments.bound_rows import summarise_bounds
+    from ssdfl.experiments.bounds import compare_bounds
     from ssdfl.report import draw_measured_bounds, save
 
     rows = list(compare_bounds(RunFolder(path), data))

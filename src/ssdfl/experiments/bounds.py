@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +13,7 @@ import numpy as np
 from ssdfl.clusters import Situation
 from ssdfl.engine import Job, load_state
 from ssdfl.errors import InputError
+from ssdfl.experiments.bound_rows import BoundRow
 from ssdfl.experiments.build import Instance, clusters_of_method, make_job, prepare
 from ssdfl.experiments.store import Row, RunFolder
 from ssdfl.graph import MIXINGS
@@ -22,27 +22,6 @@ from ssdfl.theory import ClusterTerms, Constants, published, rigorous
 
 MEASURED_DEVICES = 8
 THEORIES: dict[str, ModuleType] = {"published": published, "rigorous": rigorous}
-
-
-@dataclass(frozen=True)
-class BoundRow:
-    """One quantity of one cycle beside its bounds.
-
-    Attributes:
-        statement: ``Lemma 1``, ``Lemma 2`` or ``Theorem 1``.
-        cluster: which cluster; −1 for the whole network.
-        measured: what the run had.
-        published, rigorous: the bounds; infinite where their condition on η fails.
-    """
-
-    seed: int
-    method: str
-    cycle: int
-    statement: str
-    cluster: int
-    measured: float
-    published: float
-    rigorous: float
 
 
 def compare_bounds(folder: RunFolder, data: Path | None = None) -> Iterator[BoundRow]:
@@ -136,42 +115,3 @@ def _theorem_1(theory: ModuleType, constants: Constants, term: ClusterTerms, row
     pull = (1 - term.lambda_min) / (2 * constants.learning_rate) * gap**2
     bound = theory.intra_convergence(constants, term, row["cluster_losses"][s] + pull)
     return float(bound + constants.tau_a * constants.variance_floor)
-
-
-@dataclass(frozen=True)
-class BoundSummary:
-    """A statement over all cycles and clusters of a method: how often each form fails, and how tight it is.
-
-    Attributes:
-        silent: shares of rows where a form's condition fails and it says nothing.
-        violated: shares of rows where the measured quantity exceeds a form's bound.
-        ratio: the median of measured over bound where there is one; NaN if there is none.
-    """
-
-    method: str
-    statement: str
-    rows: int
-    silent: dict[str, float]
-    violated: dict[str, float]
-    ratio: dict[str, float]
-
-
-def summarise_bounds(rows: list[BoundRow]) -> list[BoundSummary]:
-    """One line for every method and statement."""
-    grouped: dict[tuple[str, str], list[BoundRow]] = defaultdict(list)
-    for row in rows:
-        grouped[row.method, row.statement].append(row)
-    return [_summary(*key, group) for key, group in grouped.items()]
-
-
-def _summary(method: str, statement: str, rows: list[BoundRow]) -> BoundSummary:
-    measured = np.array([row.measured for row in rows])
-    silent, violated, ratio = {}, {}, {}
-    for name in THEORIES:
-        bound = np.array([getattr(row, name) for row in rows])
-        said = np.isfinite(bound)
-        silent[name] = float((~said).mean())
-        violated[name] = float((measured > bound * (1 + 1e-6) + 1e-6).mean())
-        known = said & (bound > 0)
-        ratio[name] = float(np.median(measured[known] / bound[known])) if known.any() else math.nan
-    return BoundSummary(method, statement, len(rows), silent, violated, ratio)

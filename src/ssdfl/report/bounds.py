@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ssdfl.arrays import FloatArray
-from ssdfl.experiments.bounds import BoundRow
+from ssdfl.experiments.bound_rows import BoundRow
 from ssdfl.report.figures import COLOURS, DASHES
 
 STATEMENTS = {
