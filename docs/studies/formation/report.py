@@ -40,11 +40,12 @@ class Policy:
 POLICIES = {
     "default (cost, time)": Policy("cost", "time", PRICE),
     "time, Φ_min kept": Policy("cost", "time"),
-    "paper's partition, time": Policy("paper", "time", PRICE),
+    "time, paper's partition": Policy("paper", "time", PRICE),
+    "drift, least": Policy("cost", "drift", price=1.0),
+    "integrated, least": Policy("cost", "integrated", price=1.0),
+    "stationarity, least": Policy("cost", "stationarity", price=1.0),
     "paper (Algorithms 1, 2)": Policy("paper", "stationarity"),
-    "integrated": Policy("cost", "integrated"),
-    "drift": Policy("cost", "drift"),
-    "bytes": Policy("cost", "bytes", PRICE, "bytes"),
+    "bytes (regret in bytes)": Policy("cost", "bytes", PRICE, "bytes"),
 }
 
 
@@ -53,15 +54,16 @@ def clusters_in(row: Row) -> Clusters:
     return clusters_of(np.array(row["labels"].split("."), dtype=int))
 
 
-def candidates_of(situation: Situation, rows: list[Row], policy: Policy) -> list[Candidate]:
+def candidates_of(
+    situation: Situation, rows: list[Row], policy: Policy, known: Mapping[Clusters, set[str]]
+) -> list[Candidate]:
     """The measured partitions that a policy chooses from."""
     found = []
+    n = situation.network.num_devices
     for row in rows:
-        if policy.partition in row["rules"]:
-            clusters = clusters_of(np.array(row["labels"].split("."), dtype=int))
-            threshold = conductance_threshold(
-                situation.constants, situation.network.num_devices, len(clusters)
-            )
+        clusters = clusters_in(row)
+        if policy.partition in known[clusters]:
+            threshold = conductance_threshold(situation.constants, n, len(clusters))
             score = SCORES[policy.score](situation, clusters)
             weakest = situation.cache.weakest(clusters)
             found.append(Candidate(clusters, score, threshold, weakest, (), row["labels"]))
@@ -79,7 +81,7 @@ def judge(case: Case, seed: int, rows: list[Row]) -> list[dict[str, object]]:
         measured = {row["labels"]: float(row[policy.measured]) for row in rows}
         best = min(measured, key=lambda labels: measured[labels])
         ends = [measured[".".join(["0"] * n)], measured[".".join(map(str, range(n)))]]
-        found = candidates_of(situation, rows, policy)
+        found = candidates_of(situation, rows, policy, known)
         chosen, choice = choose(found, policy.price, INDIFFERENCE if policy.score in PREDICTIONS else 1.0)
         scores = np.array([c.score for c in found])
         truth = np.array([measured[c.rule] for c in found])
