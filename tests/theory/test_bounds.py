@@ -143,3 +143,21 @@ def test_theorem_1_for_long_regimes():
     assert rigorous.intra_convergence_limit(Constants(variance_floor=0.0), plain) == 0
     assert printed[-1] == math.inf
     assert published.intra_convergence_limit(Constants(variance_floor=0.0, tau_a=3), plain) == 0
+
+
+def test_the_average_over_cycles_bounds_many_cycles():
+    cycles = [simulate(21, cycles=count) for count in range(1, 12)]
+    last = cycles[-1]
+    totals, losses, gaps = [], [], []
+    for cycle in cycles:
+        squares = [cycle.gradient(q) for q in range(cycle.constants.tau_a)]
+        squares += [cycle.gradient(cycle.constants.tau_a, X) for X in cycle.mixed[:-1]]
+        totals.append(sum(float((g**2).sum()) for g in squares))
+        losses.append([cycle.loss(0, cluster) for cluster in cycle.clusters])
+        gaps.append(float(np.linalg.norm(cycle.mixed[0] - cycle.mixed[0].mean(axis=0))))
+    largest = np.max(losses, axis=0).tolist()
+    bound = rigorous.integrated_average(last.constants, last.network, last.terms, largest, max(gaps))
+    assert math.isfinite(bound)
+    assert np.mean(totals) <= bound
+    printed = published.integrated_average(last.constants, last.network, last.terms, sum(largest), max(gaps))
+    assert printed > 0

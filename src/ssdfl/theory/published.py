@@ -129,6 +129,22 @@ def integrated_convergence(
     return first + 4 * (τ_r - 1) * (mixing * gap) ** 2 + 4 * C_2
 
 
+def integrated_average(
+    constants: Constants,
+    network: ClusterTerms,
+    clusters: Sequence[ClusterTerms],
+    largest: float,
+    gap: float,
+) -> float:
+    """Theorem 2's average over K → ∞ cycles (`eq:avgd_combconv`): its bound with the largest L̃ of all cycles.
+
+    Args:
+        largest: ``L̃^max``.
+        gap: the largest ``‖Δ̂^{k,0}‖``.
+    """
+    return integrated_convergence(constants, network, clusters, largest, gap)
+
+
 def largest_learning_rate(constants: Constants, clusters: Sequence[ClusterTerms]) -> float:
     """The supremum of the η that Theorem 1 and Lemma 1 allow in every cluster, 0 if there is none.
 

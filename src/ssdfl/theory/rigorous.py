@@ -163,6 +163,17 @@ def integrated_convergence(
     return regime + sum(2 * at_end + 2 * (γ * distance) ** 2 for distance in moved)
 
 
+def integrated_average(
+    constants: Constants,
+    network: ClusterTerms,
+    clusters: Sequence[ClusterTerms],
+    largest: Sequence[float],
+    gap: float,
+) -> float:
+    """Theorem 2 averaged over K → ∞ cycles: its bound with each cluster's largest L̃_s and the largest gap."""
+    return integrated_convergence(constants, network, clusters, largest, gap)
+
+
 def _last_momentum_step(constants: Constants, cluster: ClusterTerms) -> float:
     """``‖M_{τ_a} − M_{τ_a − 1}‖ ≤ B √N_s ρ̂ + (1 − ρ) ‖M_{τ_a − 1}‖``, with 1 − ρ ≤ 1."""
     newest = constants.gradient_bound * math.sqrt(cluster.size) * cluster.rho
