@@ -9,7 +9,8 @@ import pytest
 
 from helpers import TOPOLOGY_SPECS
 from ssdfl.clusters import Device, FormationSettings, choose, clusters_of, form_clusters, labels_of
-from ssdfl.clusters.formation import Candidate, Skipped, form
+from ssdfl.clusters.candidates import Candidate
+from ssdfl.clusters.formation import Skipped, form
 from ssdfl.clusters.spectral import ClusterCache
 from ssdfl.errors import InputError
 from ssdfl.graph import Conductance, conductance, load_network, metropolis, spectrum

@@ -1,8 +1,9 @@
 """Clusters of devices and the plan that holds them."""
 
+from ssdfl.clusters.candidates import Candidate, choose
 from ssdfl.clusters.device_file import read_devices
 from ssdfl.clusters.diagnostics import Diagnostic
-from ssdfl.clusters.formation import Candidate, FormationSettings, choose
+from ssdfl.clusters.formation import FormationSettings
 from ssdfl.clusters.heterogeneity import (
     Device,
     amplification,

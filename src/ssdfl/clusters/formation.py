@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from threadpoolctl import threadpool_limits
 
 from ssdfl.clusters import cost_aware, spectral
+from ssdfl.clusters.candidates import Candidate, choose, round_score
 from ssdfl.clusters.cost_aware import improve
 from ssdfl.clusters.diagnostics import Diagnostic, diagnose
 from ssdfl.clusters.heterogeneity import Device
@@ -16,7 +17,7 @@ from ssdfl.clusters.partition import Cluster, Clusters
 from ssdfl.clusters.scores import MESSAGE_BYTES, SCORES, Score, Situation, evaluate, find_score
 from ssdfl.clusters.spectral import Budget
 from ssdfl.errors import InputError, check_range
-from ssdfl.graph import Conductance, Network, Weights, metropolis
+from ssdfl.graph import Network, Weights, metropolis
 from ssdfl.theory import Constants, conductance_threshold
 
 PARTITIONS = ("cost", "paper")
@@ -28,39 +29,6 @@ _AUTO_LIMIT = 200
 _FAST = Budget(state_limit=1 << 8, half_limit=1 << 6, prefixes=3)
 _EVERY_SIZE_TO = 16
 _IMPROVED = 3
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One partition that formation weighed.
-
-    Attributes:
-        clusters: its clusters.
-        score: lower is better; infinite where a bound says nothing.
-        threshold: Φ_min(S).
-        min_conductance: the least conductance of its clusters, a value or an interval.
-        split: the cluster that was split to make it, where it was made so.
-        rule: what made it. Of Algorithm 2: ``start``; ``threshold`` if both halves passed Φ_min;
-            ``weakest`` if no split did; ``end`` for N single devices. Of the cost-aware partition:
-            ``bisection``, ``agglomeration`` or ``moves``.
-    """
-
-    clusters: Clusters
-    score: float
-    threshold: float
-    min_conductance: Conductance
-    split: Cluster
-    rule: str
-
-    @property
-    def num_clusters(self) -> int:
-        """S."""
-        return len(self.clusters)
-
-    @property
-    def feasible(self) -> bool:
-        """Whether every cluster certainly has the conductance that the threshold asks for."""
-        return self.min_conductance.lower >= self.threshold
 
 
 @dataclass(frozen=True)
@@ -157,9 +125,7 @@ def form(network: Network, devices: Sequence[Device], settings: FormationSetting
     Raises:
         InputError: there are not as many descriptors as devices, or the score is unknown.
     """
-    with threadpool_limits(
-        1
-    ):  # small matrices: threads cost more than they bring, and on a busy machine much
+    with threadpool_limits(1):  # matrices are small: more threads only get in each other's way
         return _form(network, devices, settings)
 
 
@@ -265,41 +231,3 @@ def _candidate(
 def _threshold(situation: Situation, settings: FormationSettings, num_clusters: int) -> float:
     n = situation.network.num_devices
     return conductance_threshold(settings.constants, n, num_clusters, settings.with_tau_a)
-
-
-def choose(
-    candidates: Sequence[Candidate], price: float = math.inf, indifference: float = 1.0
-) -> tuple[Candidate, str]:
-    """The feasible candidate of least score, unless that costs more than ``price`` times the least of all.
-
-    Scores within a factor of ``indifference`` count as equal, and then fewer clusters win.
-
-    Returns:
-        The candidate and why: ``feasible``; ``price`` if Φ_min gave way to the least score, because keeping
-        to it costs too much or nothing does; or, at an infinite price, ``nearest`` to its threshold.
-    """
-    best = _simplest_of_best(candidates, indifference)
-    feasible = [candidate for candidate in candidates if candidate.feasible]
-    if feasible:
-        keeping = _simplest_of_best(feasible, indifference)
-        if math.isinf(price) or keeping.score <= best.score * price:
-            return keeping, "feasible"
-    elif math.isinf(price):
-        return max(candidates, key=lambda c: (_margin(c), -c.num_clusters)), "nearest"
-    return best, "price"
-
-
-def _simplest_of_best(candidates: Sequence[Candidate], indifference: float) -> Candidate:
-    """Of the candidates of about the least score, the one of fewest clusters, then of most conductance."""
-    least = min(round_score(candidate.score) for candidate in candidates)
-    equal = [c for c in candidates if round_score(c.score) <= max(least, least * indifference)]
-    return min(equal, key=lambda c: (c.num_clusters, round_score(c.score), -c.min_conductance.lower))
-
-
-def _margin(candidate: Candidate) -> float:
-    return candidate.min_conductance.lower - candidate.threshold
-
-
-def round_score(score: float) -> float:
-    """A score to nine digits, so that what is equal but for rounding errors counts as equal."""
-    return float(f"{score:.9g}")

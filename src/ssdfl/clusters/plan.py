@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ssdfl.clusters.candidates import Candidate
 from ssdfl.clusters.diagnostics import Diagnostic
-from ssdfl.clusters.formation import Candidate, FormationSettings, Skipped, form
+from ssdfl.clusters.formation import FormationSettings, Skipped, form
 from ssdfl.clusters.heterogeneity import Device
 from ssdfl.clusters.partition import Clusters, spectral_bisection
 from ssdfl.errors import InputError

@@ -1,0 +1,81 @@
+"""Candidates of formation, and how one of them is chosen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ssdfl.clusters.partition import Cluster, Clusters
+from ssdfl.graph import Conductance
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One partition that formation weighed.
+
+    Attributes:
+        clusters: its clusters.
+        score: lower is better; infinite where a bound says nothing.
+        threshold: Φ_min(S).
+        min_conductance: the least conductance of its clusters, a value or an interval.
+        split: the cluster that was split to make it, where it was made so.
+        rule: what made it. Of Algorithm 2: ``start``; ``threshold`` if both halves passed Φ_min;
+            ``weakest`` if no split did; ``end`` for N single devices. Of the cost-aware partition:
+            ``bisection``, ``agglomeration`` or ``moves``.
+    """
+
+    clusters: Clusters
+    score: float
+    threshold: float
+    min_conductance: Conductance
+    split: Cluster
+    rule: str
+
+    @property
+    def num_clusters(self) -> int:
+        """S."""
+        return len(self.clusters)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every cluster certainly has the conductance that the threshold asks for."""
+        return self.min_conductance.lower >= self.threshold
+
+
+def choose(
+    candidates: Sequence[Candidate], price: float = math.inf, indifference: float = 1.0
+) -> tuple[Candidate, str]:
+    """The feasible candidate of least score, unless that costs more than ``price`` times the least of all.
+
+    Scores within a factor of ``indifference`` count as equal, and then fewer clusters win.
+
+    Returns:
+        The candidate and why: ``feasible``; ``price`` if Φ_min gave way to the least score, because keeping
+        to it costs too much or nothing does; or, at an infinite price, ``nearest`` to its threshold.
+    """
+    best = _simplest_of_best(candidates, indifference)
+    feasible = [candidate for candidate in candidates if candidate.feasible]
+    if feasible:
+        keeping = _simplest_of_best(feasible, indifference)
+        if math.isinf(price) or keeping.score <= best.score * price:
+            return keeping, "feasible"
+    elif math.isinf(price):
+        return max(candidates, key=lambda c: (_margin(c), -c.num_clusters)), "nearest"
+    return best, "price"
+
+
+def _simplest_of_best(candidates: Sequence[Candidate], indifference: float) -> Candidate:
+    """Of the candidates of about the least score, the one of fewest clusters, then of most conductance."""
+    least = min(round_score(candidate.score) for candidate in candidates)
+    equal = [c for c in candidates if round_score(c.score) <= max(least, least * indifference)]
+    return min(equal, key=lambda c: (c.num_clusters, round_score(c.score), -c.min_conductance.lower))
+
+
+def _margin(candidate: Candidate) -> float:
+    return candidate.min_conductance.lower - candidate.threshold
+
+
+def round_score(score: float) -> float:
+    """A score to nine digits, so that what is equal but for rounding errors counts as equal."""
+    return float(f"{score:.9g}")
