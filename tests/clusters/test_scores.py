@@ -29,7 +29,7 @@ def test_time_is_the_clocks_cycle_times_the_predicted_slowdown():
     for _ in range(3):
         for W, steps in ((here.A_intra(sites), 3), (here.A_intra(sites), 3), (here.A, 0)):
             ready, _ = clock.advance(ready, W, here.network.compute_s * steps)
-    expected = ready.max() / 3 * slowdown(here.disagreement(sites))
+    expected = ready.max() / 3 * slowdown(here.disagreement(sites), 12)
     assert SCORES["time"](here, sites) == pytest.approx(expected)
 
 

@@ -6,7 +6,15 @@ import pytest
 from helpers import TOPOLOGY_SPECS
 from ssdfl.clusters import labels_of, spectral_bisection
 from ssdfl.graph import averaging, links_within, load_network, metropolis
-from ssdfl.theory import ClusterTerms, Constants, consensus_gap, disagreement, integrated_bound, slowdown
+from ssdfl.theory import (
+    ClusterTerms,
+    Constants,
+    Disagreement,
+    consensus_gap,
+    disagreement,
+    integrated_bound,
+    slowdown,
+)
 from ssdfl.theory.disagreement import _by_doubling, _by_iteration
 
 
@@ -32,7 +40,10 @@ def test_the_plain_recursion_gives_the_same(spec):
         for _ in range(3):
             X = A_intra.toarray() @ X - 0.05 * X + G
     expected = (X**2).sum() / len(X)
-    assert disagreement(A, A_intra, G, tau_a=3, tau_r=2, pull=0.05) == pytest.approx(expected)
+    found = disagreement(A, A_intra, G, tau_a=3, tau_r=2, pull=0.05)
+    assert found.trained == pytest.approx(expected)
+    mixed = A.toarray() @ A.toarray() @ X
+    assert found.mixed == pytest.approx((mixed**2).sum() / len(X), abs=1e-12)
 
 
 def test_many_devices_are_iterated_and_few_doubled_to_the_same():
@@ -47,18 +58,24 @@ def test_alone_devices_add_up_their_steps_and_averaging_undoes_them():
     alone = metropolis(links_within(load_network("complete:n=5").adjacency, np.arange(n)))
     together = averaging(n)
     spread = (G**2).sum() / n
-    assert disagreement(together, alone, G, tau_a=3, tau_r=1, pull=0) == pytest.approx(9 * spread)
-    assert disagreement(together, together, G, tau_a=3, tau_r=1, pull=0) == pytest.approx(spread)
-    assert disagreement(together, alone, 0 * G, tau_a=3, tau_r=1) == 0
+    assert disagreement(together, alone, G, tau_a=3, tau_r=1, pull=0).trained == pytest.approx(9 * spread)
+    assert disagreement(together, together, G, tau_a=3, tau_r=1, pull=0).trained == pytest.approx(spread)
+    assert disagreement(together, alone, 0 * G, tau_a=3, tau_r=1) == Disagreement(0.0, 0.0)
 
 
 def test_more_clusters_and_longer_regimes_drift_further():
     G = centred(20)
-    by_size = [disagreement(*mixings("er:n=20,p=0.2,seed=1", S), G, 3, 1) for S in (1, 2, 5, 20)]
-    by_length = [disagreement(*mixings("er:n=20,p=0.2,seed=1", 5), G, tau_a, 1) for tau_a in (1, 3, 7)]
+    by_size = [disagreement(*mixings("er:n=20,p=0.2,seed=1", S), G, 3, 1).trained for S in (1, 2, 5, 20)]
+    five = mixings("er:n=20,p=0.2,seed=1", 5)
+    by_length = [disagreement(*five, G, tau_a, 1).trained for tau_a in (1, 3, 7)]
     assert by_size == sorted(by_size)
     assert by_length == sorted(by_length)
-    assert slowdown(by_size[0]) > 1
+
+
+def test_what_mixing_undoes_counts_less_the_more_devices_average():
+    undone, standing = Disagreement(4.0, 0.0), Disagreement(4.0, 4.0)
+    assert slowdown(undone, 80) - 1 == pytest.approx((slowdown(undone, 20) - 1) / 2)
+    assert slowdown(standing, 80) == slowdown(standing, 20) == slowdown(undone, 20)
 
 
 def test_integrated_by_hand():

@@ -129,11 +129,17 @@ def report() -> None:
     print("|---|---|---|---|---|---|")
     for name, line in summary.items():
         cells = (
-            f"{line['rank']:.2f}",
+            "–" if math.isnan(line["rank"]) else f"{line['rank']:.2f}",
             *(f"{line[k]:.1%}" for k in ("median", "p90", "worst", "against_ends")),
         )
         print(f"| {name} | {' | '.join(cells)} |")
     draw(choices)
+
+
+def _percent(value: float) -> str:
+    if math.isnan(value):
+        return "–"
+    return f"{value:.1%}" if math.isfinite(value) else "∞"
 
 
 def summarise(choices: Iterable[Mapping[str, object]]) -> dict[str, dict[str, float]]:
@@ -159,7 +165,7 @@ def _number(row: Mapping[str, object], key: str) -> float:
 def _spread(values: list[float]) -> dict[str, float]:
     ordered = np.sort(values)
     return {
-        "median": float(ordered[len(ordered) // 2]),
+        "median": float(np.median(ordered)),
         "p90": float(ordered[math.ceil(0.9 * len(ordered)) - 1]),
         "worst": float(ordered[-1]),
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ssdfl.clusters.partition import Clusters
 from ssdfl.clusters.scores import Situation
-from ssdfl.theory import published, slowdown
+from ssdfl.theory import published
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,6 @@ def _predictions(situation: Situation, clusters: Clusters) -> Iterable[Diagnosti
         cost = situation.cycle_cost(partition)
         drift = "drift unknown"
         if situation.devices_differ:
-            slower = slowdown(situation.disagreement(partition))
-            drift = f"{slower:.3g} times as many cycles as devices that agree"
+            drift = f"{situation.slowdown(partition):.3g} times as many cycles as devices that agree"
         cycle = f"{cost.time_s:.4g} s and {cost.sent_bytes / 1e6:.4g} MB a cycle"
         yield Diagnostic(f"{name}: predicted", None, f"{cycle}, {drift}")

@@ -23,6 +23,7 @@ from ssdfl.graph import Clock, CycleCost, MixingMatrix, Network, Weights, links_
 from ssdfl.theory import (
     ClusterTerms,
     Constants,
+    Disagreement,
     disagreement,
     integrated_bound,
     published,
@@ -98,10 +99,14 @@ class Situation:
             )
         return self._costs[clusters]
 
-    def disagreement(self, clusters: Clusters) -> float:
-        """D, in squared steps."""
+    def disagreement(self, clusters: Clusters) -> Disagreement:
+        """How far devices will be apart, in squared steps."""
         τ_a, τ_r = self.constants.tau_a, self.constants.tau_r
         return disagreement(self.A, self.A_intra(clusters), self.differences, τ_a, τ_r)
+
+    def slowdown(self, clusters: Clusters) -> float:
+        """How many times the cycles of agreeing devices will be needed."""
+        return slowdown(self.disagreement(clusters), self.network.num_devices)
 
     @cached_property
     def _data_distance(self) -> csr_array:
@@ -143,17 +148,17 @@ def integrated(situation: Situation, clusters: Clusters) -> float:
 
 def drift(situation: Situation, clusters: Clusters) -> float:
     """The predicted disagreement ``D = (η E)² ‖R G‖² / N``, whatever it costs to keep it small."""
-    return situation.constants.step_length**2 * situation.disagreement(clusters)
+    return situation.constants.step_length**2 * situation.disagreement(clusters).trained
 
 
 def time(situation: Situation, clusters: Clusters) -> float:
     """Predicted seconds to an accuracy, in units of the cycles that agreeing devices need."""
-    return situation.cycle_cost(clusters).time_s * slowdown(situation.disagreement(clusters))
+    return situation.cycle_cost(clusters).time_s * situation.slowdown(clusters)
 
 
 def sent_bytes(situation: Situation, clusters: Clusters) -> float:
     """Predicted bytes to an accuracy, in units of the cycles that agreeing devices need."""
-    return situation.cycle_cost(clusters).sent_bytes * slowdown(situation.disagreement(clusters))
+    return situation.cycle_cost(clusters).sent_bytes * situation.slowdown(clusters)
 
 
 SCORES: dict[str, Score] = {

@@ -2,7 +2,7 @@
 
 from ssdfl.theory import published, rigorous
 from ssdfl.theory.constants import ClusterTerms, Constants
-from ssdfl.theory.disagreement import disagreement, slowdown
+from ssdfl.theory.disagreement import Disagreement, disagreement, slowdown
 from ssdfl.theory.effective import (
     RegimeState,
     consensus_gaps,
@@ -16,6 +16,7 @@ from ssdfl.theory.threshold import conductance_threshold
 __all__ = [
     "ClusterTerms",
     "Constants",
+    "Disagreement",
     "RegimeState",
     "conductance_threshold",
     "consensus_gap",

@@ -8,6 +8,9 @@ mixing by ``X ← A X``. So the differences at the end of training add up to
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 
 from ssdfl.arrays import FloatArray
@@ -15,8 +18,17 @@ from ssdfl.graph import MixingMatrix
 
 PULL = 0.03
 SLOWDOWN = 0.15
+_TWENTY = 20
 _DOUBLINGS = 5
 _DENSE_LIMIT = 256
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Mean square distances from the mean after training and after mixing, in squared steps ``(η E)²``."""
+
+    trained: float
+    mixed: float
 
 
 def disagreement(
@@ -26,8 +38,8 @@ def disagreement(
     tau_a: int,
     tau_r: int,
     pull: float = PULL,
-) -> float:
-    """The mean square distance of devices from their mean at the end of training, after 32 cycles.
+) -> Disagreement:
+    """The mean square distance of devices from their mean in the 32nd cycle, before and after mixing.
 
     Args:
         A: the mixing of the whole network.
@@ -35,22 +47,22 @@ def disagreement(
         differences: (N, k) how each device's gradient (or label distribution) differs from the mean.
         pull: δ.
 
-    Returns:
-        D in squared lengths of a step, ``(η E)²``.
-
     Examples:
         >>> from ssdfl.graph import averaging
         >>> mean, apart = averaging(2), np.array([[1.0], [-1.0]])
-        >>> disagreement(mean, mean, apart, tau_a=1, tau_r=1)  # averaging at every step undoes all drift
-        1.0
+        >>> disagreement(mean, mean, apart, tau_a=1, tau_r=1)  # averaging undoes all drift
+        Disagreement(trained=1.0, mixed=0.0)
     """
     if not differences.any():
-        return 0.0
+        return Disagreement(0.0, 0.0)
     if A.shape[0] <= _DENSE_LIMIT:
         X = _by_doubling(A.toarray(), A_intra.toarray(), differences, tau_a, tau_r, pull)
     else:
         X = _by_iteration(A, A_intra, differences, tau_a, tau_r, pull)
-    return float(np.square(X).sum() / len(X))
+    mixed = X
+    for _ in range(tau_r):
+        mixed = A @ mixed
+    return Disagreement(*(float(np.square(Y).sum() / len(Y)) for Y in (X, mixed)))
 
 
 def _by_doubling(
@@ -80,15 +92,17 @@ def _by_iteration(
     return X
 
 
-def slowdown(disagreement: float) -> float:
-    """How many times the cycles of agreeing devices are needed to an accuracy: ``1 + κ D``.
+def slowdown(disagreement: Disagreement, num_devices: int) -> float:
+    """How many times the cycles of agreeing devices are needed to an accuracy.
 
-    A device that is Δ away from the mean has a loss that is higher by ½ γ ‖Δ‖² or so, which is why D enters
-    linearly. How far devices have come is counted in steps too, so that η cancels. κ and δ were measured:
-    see `docs/studies/formation`.
+    ``1 + κ (D_mixed + √(20 / N) (D_trained − D_mixed))``. A device that is Δ away from the mean has a loss
+    that is higher by ½ γ ‖Δ‖² or so, which is why D enters linearly; what mixing undoes within the cycle only
+    misleads the gradients meanwhile, and that averages out over devices. How far devices have come is counted
+    in steps too, so that η cancels. The constants were measured: see `docs/studies/formation`.
 
     Examples:
-        >>> slowdown(0.0)
+        >>> slowdown(Disagreement(0.0, 0.0), num_devices=5)
         1.0
     """
-    return 1.0 + SLOWDOWN * disagreement
+    undone = disagreement.trained - disagreement.mixed
+    return 1.0 + SLOWDOWN * (disagreement.mixed + math.sqrt(_TWENTY / num_devices) * undone)
