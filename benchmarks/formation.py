@@ -94,7 +94,8 @@ def by_metis(network: Network, num_clusters: int) -> IntArray:
     pymetis = importlib.import_module("pymetis")
     A = network.adjacency
     graph = pymetis.CSRAdjacency(A.indptr.tolist(), A.indices.tolist())
-    return np.array(pymetis.part_graph(num_clusters, adjacency=graph, contiguous=True)[1])
+    options = pymetis.Options(contig=True)
+    return np.array(pymetis.part_graph(num_clusters, adjacency=graph, options=options)[1])
 
 
 def by_paris(network: Network, num_clusters: int) -> IntArray:

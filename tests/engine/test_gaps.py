@@ -46,13 +46,13 @@ def test_recording_changes_nothing_else_and_is_off_by_default():
     assert [r.accuracy for r in plain] == [r.accuracy for r in recorded]
     assert plain[0].cluster_gaps == ()
     assert math.isnan(plain[0].training_gap)
-    assert GapRecorder(tiny_job(), initial_state(tiny_job()).X).record() == {}
+    assert GapRecorder(tiny_job()).record() == {}
 
 
 def test_losses_are_of_each_devices_own_samples():
     job = tiny_job(model="mlp")
     X = initial_state(job).X
-    losses = training_losses(job, X, samples=10**6)
+    losses = training_losses(job, samples=10**6)(X)
     for device in range(6):
         inputs, labels = job.task.batch(device, np.arange(job.task.shard_size))
         with torch.no_grad():

@@ -130,7 +130,7 @@ def report() -> None:
     for name, line in summary.items():
         cells = (
             "–" if math.isnan(line["rank"]) else f"{line['rank']:.2f}",
-            *(f"{line[k]:.1%}" for k in ("median", "p90", "worst", "against_ends")),
+            *(_percent(line[k]) for k in ("median", "p90", "worst", "against_ends")),
         )
         print(f"| {name} | {' | '.join(cells)} |")
     draw(choices)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -16,18 +18,21 @@ LOSS_SAMPLES = 16
 
 
 class GapRecorder:
-    """Follows one cycle of a job; nothing is computed if the job asks for nothing."""
+    """Follows a job cycle by cycle; nothing is computed if the job asks for nothing."""
 
-    def __init__(self, job: Job, X: Tensor) -> None:
-        self.job = job
+    def __init__(self, job: Job) -> None:
         self.wanted = bool(job.gap_clusters)
         if self.wanted:
-            N = job.network.num_devices
-            self._labels = torch.from_numpy(labels_of(job.gap_clusters, N))
+            self._labels = torch.from_numpy(labels_of(job.gap_clusters, job.network.num_devices))
             self._sizes = self._labels.bincount()
+            self._losses_at = training_losses(job)
+
+    def start(self, X: Tensor) -> None:
+        """A cycle starts."""
+        if self.wanted:
             self._before, _ = self._gaps(X)
-            self._losses = self._sums(training_losses(job, X))
-            self._squares = torch.zeros(N, dtype=torch.float64)
+            self._losses = self._sums(self._losses_at(X))
+            self._squares = torch.zeros(len(X), dtype=torch.float64)
             self._trained = X
 
     def trained(self, X: Tensor, squares: Tensor) -> None:
@@ -64,18 +69,23 @@ class GapRecorder:
         return np.sqrt(np.maximum(squares - of_means, 0.0)), float(np.sqrt(squares.sum()))
 
 
-def training_losses(job: Job, X: Tensor, samples: int = LOSS_SAMPLES) -> Tensor:
-    """(N,) the loss of each device at its own parameters, on a few of its samples, always the same."""
+def training_losses(job: Job, samples: int = LOSS_SAMPLES) -> Callable[[Tensor], Tensor]:
+    """A function of (N, d) parameters: (N,) each device's loss on a few of its samples, always the same."""
     task = job.task
     rng = generator(job.seed, "losses")
     few = min(samples, task.shard_size)
     positions = np.stack([rng.permutation(task.shard_size)[:few] for _ in range(task.num_devices)])
+    inputs, labels = task.batch(torch.arange(task.num_devices), positions)
 
     def loss(theta: Tensor, inputs: Tensor, labels: Tensor) -> Tensor:
         return task.loss(task.scores(theta, inputs), labels)
 
-    with torch.no_grad():
-        inputs, labels = task.batch(torch.arange(task.num_devices), positions)
-        if task.stackable:
+    def stacked(X: Tensor) -> Tensor:
+        with torch.no_grad():
             return torch.as_tensor(vmap(loss)(X, inputs, labels))
-        return torch.stack([loss(*row) for row in zip(X, inputs, labels, strict=True)])
+
+    def looped(X: Tensor) -> Tensor:
+        with torch.no_grad():
+            return torch.stack([loss(*row) for row in zip(X, inputs, labels, strict=True)])
+
+    return stacked if task.stackable else looped

@@ -33,9 +33,10 @@ def run(job: Job, engine: str = "local", state: State | None = None) -> Iterator
     worker = ENGINES[engine](job)
     clock = Clock(job.network, message_bytes(job))
     state = state or initial_state(job)
+    gaps = GapRecorder(job)
     while state.cycle < job.cycles:
         with _threads_for(job), torch.random.fork_rng(devices=[]):
-            gaps = GapRecorder(job, state.X)
+            gaps.start(state.X)
             state, effective_gradient = _run_cycle(job, worker, clock, state, gaps)
             record = replace(_record(job, worker, state, effective_gradient), **gaps.record())  # type: ignore[arg-type]
         yield record, state
