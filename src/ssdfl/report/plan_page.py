@@ -20,12 +20,6 @@ from ssdfl.graph import Network
 from ssdfl.report.figures import COLOURS, layout, link_widths
 from ssdfl.report.page import fill, table
 
-_CHOICE = {
-    "feasible": "the best candidate of those that reach their conductance threshold",
-    "nearest": "the candidate nearest to its conductance threshold: none reaches it",
-    "price": "the best candidate; keeping to the conductance threshold is predicted to cost too much more",
-}
-
 
 def write_plan_page(network: Network, plan: Plan, path: Path) -> None:
     """Write the page of a formed plan.
@@ -41,7 +35,7 @@ def write_plan_page(network: Network, plan: Plan, path: Path) -> None:
     text = fill(
         "plan.html",
         title=escape(f"{network.title}: {plan.num_devices} devices in {plan.num_clusters} clusters"),
-        headline=escape(f"S = {plan.num_clusters}: {_CHOICE.get(plan.choice, plan.choice)}. {plan.remark}"),
+        headline=escape(_headline(plan)),
         score=escape(plan.score_name),
         diagnostics=_diagnostics(plan),
         formation=escape(
@@ -55,6 +49,13 @@ def write_plan_page(network: Network, plan: Plan, path: Path) -> None:
         data=json.dumps(_data(network, plan), separators=(",", ":")).replace("<", "\\u003c"),
     )
     write_text(path, text)
+
+
+def _headline(plan: Plan) -> str:
+    why = (
+        plan.remark.partition(": ")[2] or "the best of the candidates that reach their conductance threshold."
+    )
+    return f"S = {plan.num_clusters}: {why}"
 
 
 def _diagnostics(plan: Plan) -> str:
