@@ -1,6 +1,6 @@
 """How long formation takes, how that grows, and how its cuts compare with what people would use instead.
 
-    python benchmarks/formation.py --quick        # small networks only, under a minute
+    python benchmarks/formation.py --quick        # small networks only, about a minute
     python benchmarks/formation.py --json         # the same as JSON
 
 Peers that are not installed are skipped with a line: ``pip install -c constraints.txt '.[peers]'``.
@@ -37,7 +37,9 @@ from ssdfl.rng import generator
 
 PAPER = {"partition": "paper", "score": "stationarity"}
 LITERAL = (
+    "er:n=50,p=0.1,seed=1",
     "er:n=50,p=0.1,seed=2",
+    "er:n=50,p=0.1,seed=3",
     "ba:n=50,m=1,seed=1",
     "rgeo:n=50,radius=0.2,seed=1",
     "ws:n=50,k=3,p=0.2,seed=1",

@@ -160,4 +160,4 @@ def test_the_average_over_cycles_bounds_many_cycles():
     assert math.isfinite(bound)
     assert np.mean(totals) <= bound
     printed = published.integrated_average(last.constants, last.network, last.terms, sum(largest), max(gaps))
-    assert printed > 0
+    assert np.mean(totals) <= printed

@@ -119,7 +119,7 @@ class Situation:
             inside = self._data_distance[chosen][:, chosen]
             distance = float(inside.sum()) / inside.nnz if inside.nnz else 0.0
             members = [self.devices[device] for device in cluster]
-            lambda_2, lambda_min = self.cache.facts(cluster).lambda_2, self.cache.lambda_min(cluster)
+            (lambda_2, _), lambda_min = self.cache.mode(cluster), self.cache.lambda_min(cluster)
             α = amplification(members, distance)
             rho, mu = max(member.rho for member in members), max(member.mu for member in members)
             self._terms[cluster] = ClusterTerms(len(cluster), lambda_2, lambda_min, α, rho, mu)

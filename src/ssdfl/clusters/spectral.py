@@ -45,15 +45,6 @@ class Budget:
     prefixes: int | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class ClusterFacts:
-    """A cluster's slowest mode of mixing and its conductance."""
-
-    lambda_2: float
-    fiedler: FloatArray
-    conductance: Conductance
-
-
 @dataclass(frozen=True)
 class Split:
     """Two halves of a cluster and the smaller of their conductances (where inexact, the best cut's)."""
@@ -77,7 +68,7 @@ class ClusterCache:
         self._modes: dict[Cluster, tuple[float, FloatArray]] = {}
         self._quick: dict[Cluster, Conductance] = {}
         self._inexact_halves: set[Cluster] = set()
-        self._facts: dict[Cluster, ClusterFacts] = {}
+        self._conductances: dict[Cluster, Conductance] = {}
         self._splits: dict[Cluster, Split] = {}
         self._lambda_min: dict[Cluster, float] = {}
 
@@ -97,15 +88,14 @@ class ClusterCache:
             self._mixings[cluster] = self.weights(self.links(cluster))
         return self._mixings[cluster]
 
-    def facts(self, cluster: Cluster) -> ClusterFacts:
-        """A cluster's slowest mode and conductance."""
-        if cluster not in self._facts:
-            mode = self.mode(cluster)
+    def conductance(self, cluster: Cluster) -> Conductance:
+        """Φ(Ã_s), as exact as the budget allows."""
+        if cluster not in self._conductances:
             found = self._quick.get(cluster)
             if found is None or not found.exact:
-                found = conductance(self.mixing(cluster), self.budget.state_limit, mode)
-            self._facts[cluster] = ClusterFacts(*mode, found)
-        return self._facts[cluster]
+                found = conductance(self.mixing(cluster), self.budget.state_limit, self.mode(cluster))
+            self._conductances[cluster] = found
+        return self._conductances[cluster]
 
     def mode(self, cluster: Cluster) -> tuple[float, FloatArray]:
         """λ₂(Ã_s) and the Fiedler vector."""
@@ -126,7 +116,7 @@ class ClusterCache:
         """
         if min(len(cluster) for cluster in clusters) == 1:
             return Conductance(0.0, 0.0, ())
-        known = [(self.facts(cluster).conductance, cluster) for cluster in clusters]
+        known = [(self.conductance(cluster), cluster) for cluster in clusters]
         weakest, cluster = min(known, key=lambda item: item[0].upper)
         lower = min(found.lower for found, _ in known)
         return Conductance(lower, weakest.upper, tuple(cluster[k] for k in weakest.cut))
@@ -148,8 +138,8 @@ class ClusterCache:
         Fiedler vector, then than the best cut that a short search finds, then its conductance. Among equals
         the most balanced cut wins.
         """
-        bounds = (self._weakest_device, self._fiedler_cut, self._quick_cut, self._conductance)
-        fiedler = self.facts(cluster).fiedler
+        bounds = (self._weakest_device, self._fiedler_cut, self._quick_cut, self._final_cut)
+        _, fiedler = self.mode(cluster)
         devices = np.array(cluster)[np.argsort(np.round(fiedler, 9), kind="stable")]
         queue = [
             (-bound, 0, n)
@@ -169,7 +159,7 @@ class ClusterCache:
         if best is None:
             return Split(cluster, bisect(cluster, self.mixing(cluster), fiedler), 0.0)
         halves = _halves(devices, best[2])
-        return Split(cluster, halves, min(map(self._conductance, halves)))
+        return Split(cluster, halves, min(map(self._final_cut, halves)))
 
     def _least(self, bound: Callable[[Cluster], float], devices: IntArray, n: int) -> float:
         return min(bound(half) for half in _halves(devices, n))
@@ -180,9 +170,9 @@ class ClusterCache:
             self._quick[half] = conductance(self.mixing(half), self.budget.half_limit, self.mode(half))
         return self._quick[half].upper
 
-    def _conductance(self, half: Cluster) -> float:
+    def _final_cut(self, half: Cluster) -> float:
         """Φ, or, where even the long search does not end, the conductance of the best cut."""
-        found = self.facts(half).conductance
+        found = self.conductance(half)
         if not found.exact:
             self._inexact_halves.add(half)
         return found.upper
@@ -238,7 +228,7 @@ def partitions(
     def add(cluster: Cluster) -> None:
         clusters.add(cluster)
         if len(cluster) > 1:
-            Φ = cache.facts(cluster).conductance.upper
+            Φ = cache.conductance(cluster).upper
             heappush(weakest, (Φ, cluster))
             heappush(failing, (-cache.split(cluster).conductance, Φ, cluster))
 

@@ -14,13 +14,18 @@ from ssdfl.clusters import Situation
 from ssdfl.engine import Job, load_state
 from ssdfl.errors import InputError
 from ssdfl.experiments.bound_rows import BoundRow
-from ssdfl.experiments.build import Instance, clusters_of_method, make_job, prepare
+from ssdfl.experiments.build import MEASURED_DEVICES, Instance, clusters_of_method, make_job, prepare
 from ssdfl.experiments.store import Row, RunFolder
-from ssdfl.graph import MIXINGS
-from ssdfl.learning import MeasuredConstants, describe_devices, load_dataset, measure_constants
+from ssdfl.graph import MIXINGS, Weights
+from ssdfl.learning import (
+    MeasuredConstants,
+    describe_devices,
+    load_dataset,
+    measure_constants,
+    spread_devices,
+)
 from ssdfl.theory import ClusterTerms, Constants, published, rigorous
 
-MEASURED_DEVICES = 8
 THEORIES: dict[str, ModuleType] = {"published": published, "rigorous": rigorous}
 
 
@@ -54,7 +59,7 @@ def compare_bounds(folder: RunFolder, data: Path | None = None) -> Iterator[Boun
 
 def _constants_along(job: Job, checkpoint: Path) -> MeasuredConstants:
     """B, γ, the losses and variances at θ⁰ and at the devices' last parameters: the larger of both."""
-    some = np.unique(np.linspace(0, job.task.num_devices - 1, MEASURED_DEVICES).astype(int)).tolist()
+    some = spread_devices(job.task.num_devices, MEASURED_DEVICES)
     points = [job.task.initial_parameters]
     if checkpoint.exists():
         points += list(load_state(checkpoint, job).X[some[:2]])
@@ -70,7 +75,7 @@ def _constants_along(job: Job, checkpoint: Path) -> MeasuredConstants:
     )
 
 
-def _situation(instance: Instance, job: Job, measured: MeasuredConstants, weights: object) -> Situation:
+def _situation(instance: Instance, job: Job, measured: MeasuredConstants, weights: Weights) -> Situation:
     steps = [job.schedule(t) for t in range(job.steps_per_cycle)]
     τ_a = sum(bool(step.train.any()) for step in steps)
     constants = Constants(
@@ -83,7 +88,7 @@ def _situation(instance: Instance, job: Job, measured: MeasuredConstants, weight
         variance_floor=measured.gradient_variance,
     )
     devices = describe_devices(instance.task, instance.optimizers)
-    return Situation(instance.network, devices, constants, weights)  # type: ignore[arg-type]
+    return Situation(instance.network, devices, constants, weights)
 
 
 def _compare(

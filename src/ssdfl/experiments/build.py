@@ -38,6 +38,7 @@ from ssdfl.learning import (
     make_task,
     measure_constants,
     parse_optimizer,
+    spread_devices,
 )
 from ssdfl.rng import generator
 from ssdfl.schedule import Schedule, Setting, drop_devices, drop_links, find_method
@@ -86,7 +87,7 @@ def prepare(experiment: Experiment, seed: int, data: Dataset, formed: Plan | Non
 def formation_settings(experiment: Experiment, task: Task, seed: int) -> FormationSettings:
     """What formation is told of an experiment; constants are measured on the task at θ⁰ where not given."""
     config = experiment.clusters
-    some = np.unique(np.linspace(0, task.num_devices - 1, MEASURED_DEVICES).astype(int)).tolist()
+    some = spread_devices(task.num_devices, MEASURED_DEVICES)
     batch_size = experiment.training.batch_size
     measured = measure_constants(task, devices=some, batch_size=batch_size, iterations=0, seed=seed)
     curved = measure_constants(task, devices=some[:2], batches=1, iterations=8, samples=64, seed=seed)

@@ -2,7 +2,7 @@
 
 from ssdfl.learning.batches import draw_batches
 from ssdfl.learning.datasets import DATASETS, Dataset, load_dataset, make_dataset
-from ssdfl.learning.measured import MeasuredConstants, describe_devices, measure_constants
+from ssdfl.learning.measured import MeasuredConstants, describe_devices, measure_constants, spread_devices
 from ssdfl.learning.models import MODELS, build_model
 from ssdfl.learning.optimizers import KINDS, LocalOptimizer, draw_optimizers, parse_optimizer
 from ssdfl.learning.partition import by_labels, dirichlet, iid
@@ -31,4 +31,5 @@ __all__ = [
     "make_task",
     "measure_constants",
     "parse_optimizer",
+    "spread_devices",
 ]

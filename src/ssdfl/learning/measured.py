@@ -78,6 +78,16 @@ def measure_constants(
     return MeasuredConstants(chosen, max(norms), np.array(curvatures), float(np.mean(losses)), max(variances))
 
 
+def spread_devices(num_devices: int, count: int) -> list[int]:
+    """So many devices, or all if there are fewer, evenly spread over their ids.
+
+    Examples:
+        >>> spread_devices(9, 3)
+        [0, 4, 8]
+    """
+    return sorted({int(device) for device in np.linspace(0, num_devices - 1, count)})
+
+
 def _some(task: Task, device: int, samples: int, seed: int) -> IntArray:
     """Positions of some of a device's samples, drawn at random: shards are ordered by label."""
     drawn: IntArray = generator(seed, "samples", device).permutation(task.shard_size)[:samples]
