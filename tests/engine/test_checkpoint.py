@@ -1,3 +1,4 @@
+import copy
 import dataclasses
 import json
 
@@ -5,8 +6,9 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
+from torch import nn
 
-from helpers import tiny_job
+from helpers import tiny_job, tiny_task
 from ssdfl.engine import load_state, run, save_state
 from ssdfl.errors import InputError
 
@@ -33,17 +35,41 @@ def test_a_state_in_the_middle_of_a_regime_keeps_momentum_and_anchor(job, tmp_pa
     assert state.trained.all()
     save_state(state, job, tmp_path / "c.safetensors")
     again = load_state(tmp_path / "c.safetensors", job)
-    assert torch.equal(again.V, state.V)
-    assert torch.equal(again.anchor, state.anchor)
+    assert torch.equal(again.carry, state.carry)
     assert [record for record, _ in run(never_pauses, state=again)] == whole[1:]
 
 
-def test_models_can_be_rebuilt_without_the_library(job, tmp_path):
+def two_convolutions(image_shape, num_classes):
+    return nn.Sequential(
+        nn.Conv2d(1, 3, 3), nn.Conv2d(3, 2, (2, 1)), nn.Flatten(), nn.Linear(4, num_classes), nn.Softmax(1)
+    )
+
+
+@pytest.mark.parametrize("model", ["mlp", f"{__name__}:two_convolutions"])
+def test_models_can_be_rebuilt_without_the_library(model, tmp_path):
+    job = tiny_job(task=tiny_task(6, model))
     *_, (_, state) = run(job)
     save_state(state, job, tmp_path / "c.safetensors")
     with safe_open(tmp_path / "c.safetensors", framework="pt") as file:
         layout = json.loads(file.metadata()["ssdfl"])["layout"]
-        assert sum(torch.Size(shape).numel() for shape in layout.values()) == file.get_tensor("X").shape[1]
+        X = file.get_tensor("X")
+    rebuilt = copy.deepcopy(job.task.model)
+    for i, θ in enumerate(state.X):
+        rebuilt.load_state_dict(
+            {
+                name: torch.as_strided(X, slot["shape"], slot["stride"], i * X.shape[1] + slot["offset"])
+                for name, slot in layout.items()
+            }
+        )
+        expected = job.task.scores(θ, job.task.test_inputs)
+        assert torch.allclose(rebuilt(job.task.test_inputs), expected, atol=1e-6)
+
+
+def test_checkpoints_of_another_model_or_version_are_refused(job, tmp_path):
+    *_, (_, state) = run(job)
+    save_state(state, job, tmp_path / "c.safetensors")
+    with pytest.raises(InputError, match="layout in .*expected this model's"):
+        load_state(tmp_path / "c.safetensors", tiny_job("ssdfl", model="mlp", optimizers="momentum"))
 
 
 def test_damaged_and_foreign_checkpoints(job, tmp_path):

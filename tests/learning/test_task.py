@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ def test_parameters_as_one_vector_score_like_the_model():
     task.model.eval()
     expected = task.model(task.test_inputs)
     assert torch.allclose(task.scores(task.initial_parameters, task.test_inputs), expected)
-    assert task.num_parameters == sum(shape.numel() for shape in task.layout.values())
+    assert task.num_parameters == sum(math.prod(slot.shape) for slot in task.layout.values())
 
 
 def test_batches_come_from_the_devices_own_shard():

@@ -9,16 +9,17 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from ssdfl.engine.job import Job, State
+from ssdfl.engine.job import Job, State, no_carry
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
 
 
 def save_state(state: State, job: Job, path: Path) -> None:
-    """Write a state; momentum and anchors only if someone is in the middle of a regime.
+    """Write a state; what optimizers carry only if someone is in the middle of a regime.
 
-    The file's metadata ``ssdfl`` is JSON with the name and shape of every model parameter, so that row i
-    of ``X`` can be turned back into device i's model without this library.
+    The file's metadata ``ssdfl`` is JSON with the shape, strides and offset of every model parameter, so that
+    ``torch.as_strided(X[i], shape, stride, i * d + offset)`` is a parameter of device i's model, without this
+    library.
     """
     tensors = {
         "X": state.X,
@@ -26,9 +27,8 @@ def save_state(state: State, job: Job, path: Path) -> None:
         "ready_s": torch.from_numpy(state.ready_s),
     }
     if state.trained.any():
-        tensors |= {"V": state.V, "anchor": state.anchor}
-    layout = {name: list(shape) for name, shape in job.task.layout.items()}
-    progress = {"cycle": state.cycle, "transmissions": state.transmissions, "layout": layout}
+        tensors["carry"] = state.carry
+    progress = {"cycle": state.cycle, "transmissions": state.transmissions, "layout": _layout(job)}
     with atomic_path(path) as temporary:
         save_file(
             {name: tensor.contiguous() for name, tensor in tensors.items()},
@@ -47,12 +47,11 @@ def load_state(path: Path, job: Job) -> State:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
             progress = json.loads(file.metadata()["ssdfl"])
-        nothing = torch.zeros_like(tensors["X"])
+        in_a_regime = bool(tensors["trained"].any())
         state = State(
             cycle=progress["cycle"],
             X=tensors["X"],
-            V=tensors.get("V", nothing),
-            anchor=tensors.get("anchor", nothing),
+            carry=tensors["carry"] if in_a_regime else no_carry(job),
             trained=tensors["trained"].numpy(),
             ready_s=tensors["ready_s"].numpy(),
             transmissions=progress["transmissions"],
@@ -62,6 +61,17 @@ def load_state(path: Path, job: Job) -> State:
             "checkpoint", str(path), "a whole file", f"({error}) Delete it to start this run anew."
         ) from error
     expected = (job.network.num_devices, job.task.num_parameters)
+    if progress["layout"] != _layout(job):
+        this = "this model's, by this version of ssdfl"
+        raise InputError(f"layout in {path}", "another", this, "Delete it to start this run anew.")
     if tuple(state.X.shape) != expected:
         raise InputError(f"shape in {path}", tuple(state.X.shape), f"{expected}", "Delete it to start anew.")
     return state
+
+
+def _layout(job: Job) -> dict[str, dict[str, object]]:
+    """Where each parameter lies in a row of ``X``, as JSON has it."""
+    return {
+        name: {"shape": list(slot.shape), "stride": list(slot.stride), "offset": slot.offset}
+        for name, slot in job.task.layout.items()
+    }

@@ -30,42 +30,45 @@ class GapRecorder:
     def start(self, X: Tensor) -> None:
         """A cycle starts."""
         if self.wanted:
-            self._before, _ = self._gaps(X)
+            self._before, self._across = self._gaps(X)
+            self._after = self._before
             self._losses = self._sums(self._losses_at(X))
             self._squares = torch.zeros(len(X), dtype=torch.float64)
-            self._trained = X
 
-    def trained(self, X: Tensor, squares: Tensor) -> None:
-        """A training step is done: parameters after it, and (N,) squared effective gradients."""
+    def trained(self, squares: Tensor) -> None:
+        """A training step is done: (N,) squared effective gradients."""
         if self.wanted:
-            self._trained = X
-            self._squares += squares.double()
+            self._squares += squares.double().cpu()
+
+    def paused(self, X: Tensor) -> None:
+        """Training pauses or the cycle ends: parameters after the last training step."""
+        if self.wanted:
+            self._after, self._across = self._gaps(X)
 
     def record(self) -> dict[str, float | tuple[float, ...]]:
         """The record's fields."""
         if not self.wanted:
             return {}
-        after, across = self._gaps(self._trained)
         return {
-            "training_gap": across,
+            "training_gap": self._across,
             "cluster_gaps_before": tuple(self._before.tolist()),
-            "cluster_gaps": tuple(after.tolist()),
+            "cluster_gaps": tuple(self._after.tolist()),
             "cluster_gradients": tuple(self._sums(self._squares).tolist()),
             "cluster_losses": tuple(self._losses.tolist()),
         }
 
     def _sums(self, values: Tensor) -> FloatArray:
         total = torch.zeros(len(self._sizes), dtype=torch.float64)
-        return np.asarray(total.index_add_(0, self._labels, values.double()).numpy())
+        return np.asarray(total.index_add_(0, self._labels, values.double().cpu()).numpy())
 
     def _gaps(self, X: Tensor) -> tuple[FloatArray, float]:
         """(S,) ‖Δ_s‖ and ‖Δ̂‖: from sums of squares about the means, in one pass over the parameters."""
         mean = X.mean(dim=0)
         centred = X - mean
         squares = self._sums(centred.square().sum(dim=1))
-        sums = torch.zeros(len(self._sizes), X.shape[1], dtype=X.dtype)
-        sums.index_add_(0, self._labels, centred)
-        of_means = (sums.square().sum(dim=1) / self._sizes).double().numpy()
+        sums = torch.zeros(len(self._sizes), X.shape[1], dtype=X.dtype, device=X.device)
+        sums.index_add_(0, self._labels.to(X.device), centred)
+        of_means = sums.square().sum(dim=1).double().cpu().numpy() / self._sizes.numpy()
         return np.sqrt(np.maximum(squares - of_means, 0.0)), float(np.sqrt(squares.sum()))
 
 

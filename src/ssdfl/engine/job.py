@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -76,8 +76,8 @@ class State:
     Attributes:
         cycle: how many cycles are done.
         X: (N, d) everyone's parameters.
-        V: (N, d) momentum, meaningful where ``trained``.
-        anchor: (N, d) parameters at the start of the regime, meaningful where ``trained``.
+        carry: (N, d) what optimizers carry from step to step, meaningful where ``trained``: momentum where
+            ρ > 0, parameters at the start of the regime where μ > 0. (N, 0) if nobody has either.
         trained: (N,) who trained in the last step; others start a new regime when they train next.
         ready_s: (N,) simulated seconds at which each device can start its next step.
         transmissions: directed messages so far.
@@ -85,11 +85,14 @@ class State:
 
     cycle: int
     X: Tensor
-    V: Tensor
-    anchor: Tensor
+    carry: Tensor
     trained: BoolArray
     ready_s: FloatArray
     transmissions: int
+
+    def clone(self) -> State:
+        """The same state in memory of its own."""
+        return replace(self, X=self.X.clone(), carry=self.carry.clone())
 
 
 @dataclass(frozen=True)
@@ -135,10 +138,16 @@ class Engine(Protocol):
     """How steps are executed. `ssdfl.engine.run` does the rest for every engine."""
 
     def advance(self, state: State, step: Step, t: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Parameters, momentum and anchors after step t."""
+        """After step t: parameters, what optimizers carry, and (N,) how far each that trained has moved.
+
+        The engine may write into what it returned before, never into anything else.
+        """
 
     def evaluate(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """(n,) mean test loss and (n,) test accuracy of the rows of X."""
+
+    def close(self) -> None:
+        """End what the engine started."""
 
 
 MakeEngine = Callable[[Job], Engine]
@@ -147,6 +156,14 @@ MakeEngine = Callable[[Job], Engine]
 def initial_state(job: Job) -> State:
     """Everyone at θ⁰, nothing sent, time zero."""
     N = job.network.num_devices
-    X = job.task.initial_parameters.repeat(N, 1)
-    nothing = torch.zeros_like(X)
-    return State(0, X, nothing, nothing, np.zeros(N, dtype=bool), np.zeros(N), 0)
+    X = job.task.initial_parameters.expand(N, -1)
+    return State(0, X, no_carry(job), np.zeros(N, dtype=bool), np.zeros(N), 0)
+
+
+def no_carry(job: Job) -> Tensor:
+    """What optimizers carry before anyone trained."""
+    θ = job.task.initial_parameters
+    remembers = any(optimizer.rho or optimizer.mu for optimizer in job.optimizers)
+    return torch.zeros(1, 1, dtype=θ.dtype, device=θ.device).expand(
+        job.network.num_devices, len(θ) if remembers else 0
+    )

@@ -1,86 +1,125 @@
-"""The fast engine of one machine: everyone's parameters are one (N, d) matrix and mixing is one product."""
+"""The fast engine of one machine: everyone's parameters are one (N, d) matrix, worked on in cached pieces."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import vmap
 
+from ssdfl.arrays import BoolArray, IntArray
+from ssdfl.engine.evaluation import Evaluation
 from ssdfl.engine.gradients import choose_gradients
 from ssdfl.engine.job import Job, State
-from ssdfl.graph import MixingMatrix
+from ssdfl.engine.mixing import Mixing
+from ssdfl.engine.workers import workers_for
+from ssdfl.memo import by_identity
 from ssdfl.schedule import Step
 
-DENSE_SHARE = 0.3
-_NUMBERS_AT_ONCE = 1 << 24
-_LOOPED_STRETCH = 1000
+_NUMBERS_IN_CACHE = 1 << 18
+_FEWEST, _MOST = 16, 256
+
+Rows = slice | Tensor
 
 
 class LocalEngine:
-    """Matrix arithmetic instead of loops over devices."""
+    """A step mixes into a second matrix, then adds each device's displacement where it mixed to.
+
+    Devices train in small groups, so that a group's parameters stay in a core's cache from the gradient to
+    the displacement. In all there are two matrices of parameters, and a third if optimizers carry something
+    from step to step.
+    """
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.gradients = choose_gradients(job)
-        self.ρ = torch.tensor([[optimizer.rho] for optimizer in job.optimizers])
-        self.μ = torch.tensor([[optimizer.mu] for optimizer in job.optimizers])
+        self.workers = workers_for(job)
+        tasks = [job.task, *(job.task.twin() for _ in range(self.workers.number - 1))]
+        self._gradients = choose_gradients(job, tasks)
+        self.evaluate = Evaluation(job, tasks, self.workers)
+        θ = job.task.initial_parameters
+        self._mixing = by_identity(lambda W: Mixing(W, θ.dtype, θ.device))
+        self._ρ, self._μ = (
+            torch.tensor([[value] for value in values], dtype=θ.dtype, device=θ.device)
+            for values in ([o.rho for o in job.optimizers], [o.mu for o in job.optimizers])
+        )
+        self._matrices: list[Tensor] = []
+        self._carry: Tensor | None = None
 
     def advance(self, state: State, step: Step, t: int) -> tuple[Tensor, Tensor, Tensor]:
         """``X ← W X`` plus the displacement of those that train."""
-        X = mix(step.W, state.X)
+        X = self._matrix_beside(state.X)
+        self._mixing(step.W).into(X, state.X, self.workers)
+        moved = torch.zeros(len(X), dtype=X.dtype, device=X.device)
         if not step.train.any():
-            return X, state.V, state.anchor
-        devices = torch.from_numpy(np.flatnonzero(step.train))
-        fresh = torch.from_numpy(~state.trained)[devices, None]
-        start = state.X[devices]
-        v = state.V[devices].masked_fill(fresh, 0)
-        anchor = torch.where(fresh, start, state.anchor[devices])
-        end, v = self.train(start, v, anchor, devices, t)
-        X[devices] += end - start
-        return X, state.V.index_copy(0, devices, v), state.anchor.index_copy(0, devices, anchor)
+            return X, state.carry, moved
+        if state.carry is not self._carry:
+            self._carry = state.carry.to(X.device, copy=True).contiguous()
+        carry = self._carry
+        positions = self.job.batches(range(len(X)), t)
 
-    def train(self, Θ: Tensor, v: Tensor, anchor: Tensor, devices: Tensor, t: int) -> tuple[Tensor, Tensor]:
-        """E local steps of some devices: their parameters and momentum afterwards."""
-        job = self.job
-        positions = job.batches(range(job.network.num_devices), t)[devices.numpy()]
-        ρ, μ = self.ρ[devices], self.μ[devices]
-        for e in range(job.local_steps):
-            v = self.gradients(Θ, devices, positions[:, e], (t, e)) + ρ * v
-            Θ = Θ - job.learning_rate * (v + μ * (Θ - anchor))
-        return Θ, v
+        def train(worker: int, devices: IntArray) -> None:
+            rows = _rows(devices, X.device)
+            before = state.X[rows]
+            carried = self._carried(carry[rows], rows, before, ~state.trained[devices])
+            places = torch.from_numpy(devices).to(X.device)
+            θ = before
+            for e in range(self.job.local_steps):
+                g = self._gradients[worker](θ, places, positions[devices, e], (t, e))
+                θ, carried = self._local_step(θ, g, carried, rows)
+            if carry.shape[1]:
+                carry[rows] = carried
+            X[rows] += θ.sub_(before)
+            moved[rows] = torch.linalg.vector_norm(X[rows] - before, dim=1)
 
-    @torch.no_grad()
-    def evaluate(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """Test all rows on a stretch of the test set at a time."""
-        task = self.job.task
-        scores = vmap(task.scores, in_dims=(0, None)) if task.stackable else self._scores_looped
-        loss, correct = torch.zeros(len(X)), torch.zeros(len(X))
-        widest = max(shape[0] if shape else 1 for shape in task.layout.values())
-        stretch = max(1, _NUMBERS_AT_ONCE // (len(X) * widest)) if task.stackable else _LOOPED_STRETCH
-        for inputs, labels in zip(
-            task.test_inputs.split(stretch), task.test_labels.split(stretch), strict=True
-        ):
-            predicted = scores(X, inputs)
-            loss += vmap(task.loss, in_dims=(0, None))(predicted, labels) * len(labels)
-            correct += (predicted.argmax(-1) == labels).sum(-1)
-        count = len(task.test_labels)
-        return loss / count, correct / count
+        self.workers.each(train, self._groups(step.train))
+        return X, carry, moved
 
-    def _scores_looped(self, X: Tensor, inputs: Tensor) -> Tensor:
-        return torch.stack([self.job.task.scores(θ, inputs) for θ in X])
+    def close(self) -> None:
+        """End the threads."""
+        self.workers.close()
+
+    def _local_step(self, θ: Tensor, g: Tensor, carried: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+        """Parameters and what is carried on after one local step of some devices (`eq:eff_sgd_ovr`).
+
+        One formula for all kinds, since ρ or μ is 0: momentum carries v ← g + ρ v, a proximal pull is
+        μ (θ − where the regime started).
+        """
+        ρ, μ = self._ρ[rows], self._μ[rows]
+        step = g
+        if carried.shape[1]:
+            step = torch.addcmul(g, ρ - μ, carried).addcmul_(μ, θ)
+            carried = torch.where(ρ > 0, step, carried)
+        return torch.add(θ, step, alpha=-self.job.learning_rate), carried
+
+    def _carried(self, carried: Tensor, rows: Rows, start: Tensor, fresh: BoolArray) -> Tensor:
+        """What devices' optimizers carry; of those that start a regime: no momentum, and where they start."""
+        if not carried.shape[1] or not fresh.any():
+            return carried
+        starts = torch.from_numpy(fresh).to(start.device)[:, None]
+        return torch.where(starts, torch.where(self._μ[rows] > 0, start, 0), carried)
+
+    def _groups(self, train: BoolArray) -> list[IntArray]:
+        """Devices that train, in groups that fit a core's cache; always the same groups on any machine."""
+        devices = np.flatnonzero(train)
+        size = 1
+        if self.job.task.stackable:
+            size = int(np.clip(_NUMBERS_IN_CACHE // self.job.task.num_parameters, _FEWEST, _MOST))
+        if self.job.task.inputs.device.type != "cpu":
+            size = len(devices)
+        return [devices[k : k + size] for k in range(0, len(devices), size)]
+
+    def _matrix_beside(self, busy: Tensor) -> Tensor:
+        """One of this engine's two matrices, not the one in use."""
+        for matrix in self._matrices:
+            if matrix is not busy:
+                return matrix
+        like = self.job.task.initial_parameters
+        self._matrices.append(torch.empty(busy.shape, dtype=like.dtype, device=like.device))
+        return self._matrices[-1]
 
 
-def mix(W: MixingMatrix, X: Tensor) -> Tensor:
-    """``W X``, by a sparse product where few devices are linked.
-
-    Examples:
-        >>> from ssdfl.graph import averaging
-        >>> mix(averaging(2), torch.tensor([[0.0], [4.0]])).tolist()
-        [[2.0], [2.0]]
-    """
-    N = W.shape[0]
-    if W.nnz > DENSE_SHARE * N * N:
-        return torch.from_numpy(W.toarray()).to(X.dtype) @ X
-    X_array = X.numpy()
-    return torch.from_numpy(W.astype(X_array.dtype) @ X_array)
+def _rows(devices: IntArray, device: torch.device) -> Rows:
+    """Neighbouring rows as a slice, which is a view and no copy."""
+    first, last = int(devices[0]), int(devices[-1])
+    if last - first + 1 == len(devices):
+        return slice(first, last + 1)
+    return torch.from_numpy(devices).to(device)

@@ -25,7 +25,7 @@ class ReferenceEngine:
     def advance(self, state: State, step: Step, t: int) -> tuple[Tensor, Tensor, Tensor]:
         """Train each device from its own parameters, then add its displacement to its neighbours' mix."""
         W = step.W.toarray()
-        X, V, anchor = state.X.clone(), state.V.clone(), state.anchor.clone()
+        X, carry, moved = state.X.clone(), state.carry.clone(), torch.zeros(len(state.X))
         for i in range(len(X)):
             mixed = torch.zeros_like(X[i])
             for j in range(len(X)):
@@ -33,22 +33,28 @@ class ReferenceEngine:
                     mixed += float(W[i, j]) * state.X[j]
             displacement = torch.zeros_like(mixed)
             if step.train[i]:
-                if not state.trained[i]:
-                    V[i], anchor[i] = 0, state.X[i]
-                θ, V[i] = self.train(state.X[i], V[i], anchor[i], i, t)
+                if not state.trained[i] and self.job.optimizers[i].rho:
+                    carry[i] = 0
+                if not state.trained[i] and self.job.optimizers[i].mu:
+                    carry[i] = state.X[i]
+                θ, carry[i] = self.train(state.X[i], carry[i], i, t)
                 displacement = θ - state.X[i]
             X[i] = mixed + displacement
-        return X, V, anchor
+            moved[i] = (X[i] - state.X[i]).norm() if step.train[i] else 0
+        return X, carry, moved
 
-    def train(self, θ: Tensor, v: Tensor, anchor: Tensor, i: int, t: int) -> tuple[Tensor, Tensor]:
-        """E local steps of device i: its parameters and momentum afterwards."""
+    def train(self, θ: Tensor, carried: Tensor, i: int, t: int) -> tuple[Tensor, Tensor]:
+        """E local steps of device i: its parameters, and the momentum or anchor that it carries on."""
         job = self.job
         ρ, μ, η = job.optimizers[i].rho, job.optimizers[i].mu, job.learning_rate
         for e, positions in enumerate(job.batches(range(i, i + 1), t)[0]):
-            g = gradient(job, θ, positions, at=(t, i, e))
-            v = g + ρ * v
-            θ = θ - η * (v + μ * (θ - anchor))
-        return θ, v
+            g = gradient(job, job.task, θ, positions, at=(t, i, e))
+            if ρ:
+                carried = g + ρ * carried
+                θ = θ - η * carried
+            else:
+                θ = θ - η * (g + μ * (θ - carried if μ else 0))
+        return θ, carried
 
     def evaluate(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Test one device after the other."""
@@ -60,3 +66,6 @@ class ReferenceEngine:
             losses.append(task.loss(scores, task.test_labels))
             accuracies.append((scores.argmax(1) == task.test_labels).float().mean())
         return torch.stack(losses), torch.stack(accuracies)
+
+    def close(self) -> None:
+        """Nothing to end."""

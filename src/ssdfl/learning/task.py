@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +18,29 @@ from ssdfl.learning.datasets import Dataset
 from ssdfl.rng import generator
 
 Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
+    """The mean over a batch of −log of the probability given to the right class.
+
+    The same as torch's, with classes along the last dimension but one: vectorized over the batch, that is
+    five times faster on a CPU where classes are few.
+
+    Examples:
+        >>> scores, labels = torch.eye(3), torch.tensor([0, 1, 1])
+        >>> torch.allclose(cross_entropy(scores, labels), nn.functional.cross_entropy(scores, labels))
+        True
+    """
+    return -scores.transpose(-1, -2).log_softmax(-2).gather(-2, labels.unsqueeze(-2)).mean()
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a model's parameter lies in the parameter vector: as `torch.as_strided` wants it."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +75,24 @@ class Task:
         return self.shards.shape[1]
 
     @cached_property
-    def layout(self) -> dict[str, torch.Size]:
-        """Name and shape of every trainable parameter, in the order of the parameter vector."""
-        return {name: p.shape for name, p in self.model.named_parameters() if p.requires_grad}
+    def layout(self) -> dict[str, Slot]:
+        """Where every trainable parameter lies in the parameter vector.
+
+        Kernels of two-dimensional convolutions lie with their channels last, as the convolutions of CPUs
+        want them: a device's parameters are views into its row, and nothing is copied or reordered.
+        """
+        slots, offset = {}, 0
+        for name, p in self.model.named_parameters():
+            if p.requires_grad:
+                laid = _shaped(_flat(p.detach()), tuple(p.shape))
+                slots[name] = Slot(tuple(p.shape), laid.stride(), offset)
+                offset += p.numel()
+        return slots
 
     @cached_property
     def initial_parameters(self) -> Tensor:
         """(d,) θ⁰, the same for every device."""
-        return torch.cat([p.detach().reshape(-1) for p in self.model.parameters() if p.requires_grad])
+        return torch.cat([_flat(p.detach()) for p in self.model.parameters() if p.requires_grad])
 
     @property
     def num_parameters(self) -> int:
@@ -86,6 +121,24 @@ class Task:
             return False
         return True
 
+    @cached_property
+    def draws_random_numbers(self) -> bool:
+        """Whether training draws from torch's generator, as dropout does: tried on a sample."""
+        with torch.random.fork_rng(devices=[]):
+            before = torch.get_rng_state()
+            self.batch_loss(self.initial_parameters, self.inputs[:2], self.labels[:2])
+            return not torch.equal(before, torch.get_rng_state())
+
+    def twin(self) -> Task:
+        """The same task with a model object of its own, for another thread."""
+        return replace(self, model=deepcopy(self.model))
+
+    def to(self, device: torch.device | str) -> Task:
+        """The task with its model and data on a device of torch's."""
+        tensors = ("inputs", "labels", "shards", "test_inputs", "test_labels")
+        moved = {name: getattr(self, name).to(device) for name in tensors}
+        return replace(self, model=deepcopy(self.model).to(device), **moved)
+
     def scores(self, theta: Tensor, inputs: Tensor) -> Tensor:
         """Class scores of samples under the parameter vector ``theta``, as when the model is used."""
         return self._forward(theta, inputs, training=False)
@@ -97,16 +150,32 @@ class Task:
     def _forward(self, theta: Tensor, inputs: Tensor, training: bool) -> Tensor:
         if self.model.training != training:
             self.model.train(training)
-        parts = theta.split([shape.numel() for shape in self.layout.values()])
+        parts = theta.split([math.prod(slot.shape) for slot in self.layout.values()])
         named = zip(self.layout.items(), parts, strict=True)
-        parameters = {name: part.view(shape) for (name, shape), part in named}
+        parameters = {name: _shaped(part, slot.shape) for (name, slot), part in named}
         result: Tensor = functional_call(self.model, parameters, (inputs,))
         return result
 
     def batch(self, devices: int | Tensor, positions: IntArray) -> tuple[Tensor, Tensor]:
         """Samples and labels at positions in shards: (B,) of one device, or (n, B) of n devices."""
-        index = self.shards[devices].gather(-1, torch.from_numpy(positions))
-        return self.inputs[index], self.labels[index]
+        where = torch.from_numpy(positions).to(self.shards.device)
+        rows = devices if isinstance(devices, int) else devices[:, None].to(where.device)
+        index = self.shards.reshape(-1)[rows * self.shard_size + where].reshape(-1)
+        shape = (*positions.shape, *self.inputs.shape[1:])
+        return self.inputs.index_select(0, index).view(shape), self.labels[index].view(positions.shape)
+
+
+def _flat(parameter: Tensor) -> Tensor:
+    """A parameter as its stretch of the parameter vector."""
+    return (parameter.permute(0, 2, 3, 1) if parameter.dim() == 4 else parameter).reshape(-1)
+
+
+def _shaped(part: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A stretch of the parameter vector as a parameter: the inverse of `_flat`."""
+    if len(shape) != 4:
+        return part.view(shape)
+    leaving, entering, height, width = shape
+    return part.view(leaving, height, width, entering).permute(0, 3, 1, 2)
 
 
 def make_task(
@@ -115,7 +184,7 @@ def make_task(
     shards: IntArray,
     test_samples: int = 0,
     seed: int = 0,
-    loss: Loss = nn.functional.cross_entropy,
+    loss: Loss = cross_entropy,
 ) -> Task:
     """A task from a model, a data set and its partition.
 

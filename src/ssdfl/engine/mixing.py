@@ -1,0 +1,75 @@
+"""``W X`` for a sparse W: in stretches of columns that stay in a core's cache, side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from ssdfl.engine.workers import Workers
+from ssdfl.graph import MixingMatrix
+
+DENSE_SHARE = 0.5
+_NUMBERS_IN_CACHE = 1 << 19
+_LEAST_COLUMNS = 256
+
+
+class Mixing:
+    """A mixing matrix made ready for products with parameters of one kind and place.
+
+    Few links: each row gathers its neighbours' rows. Many links: a dense product. Everyone with everyone
+    alike: the mean. Nobody with anybody: a copy.
+
+    Examples:
+        >>> from ssdfl.graph import averaging
+        >>> X = torch.tensor([[0.0], [4.0]])
+        >>> out = torch.empty_like(X)
+        >>> Mixing(averaging(2), X.dtype, X.device).into(out, X, Workers(1))
+        >>> out.tolist()
+        [[2.0], [2.0]]
+    """
+
+    def __init__(self, W: MixingMatrix, dtype: torch.dtype, device: torch.device) -> None:
+        self.num_devices = W.shape[0]
+        self.kind = _kind(W)
+        if self.kind == "dense":
+            self._dense = torch.from_numpy(W.toarray()).to(device, dtype)
+        if self.kind == "sparse":
+            self._neighbours = torch.from_numpy(W.indices.astype(np.int64)).to(device)
+            self._first = torch.from_numpy(W.indptr[:-1].astype(np.int64)).to(device)
+            self._weights = torch.from_numpy(W.data).to(device, dtype)
+
+    def into(self, out: Tensor, X: Tensor, workers: Workers) -> None:
+        """``out ← W X``."""
+        if self.kind == "alone":
+            out.copy_(X)
+            return
+        width = X.shape[1]
+        if X.device.type == "cpu":
+            width = min(width, max(_LEAST_COLUMNS, _NUMBERS_IN_CACHE // self.num_devices))
+
+        def stretch(worker: int, start: int) -> None:
+            columns = slice(start, start + width)
+            out[:, columns] = self._product(X[:, columns])
+
+        workers.each(stretch, range(0, X.shape[1], width))
+
+    def _product(self, X: Tensor) -> Tensor:
+        if self.kind == "alike":
+            return X.mean(dim=0)
+        if self.kind == "dense":
+            return self._dense @ X
+        gathered: Tensor = embedding_bag(
+            self._neighbours, X.contiguous(), self._first, mode="sum", per_sample_weights=self._weights
+        )
+        return gathered
+
+
+def _kind(W: MixingMatrix) -> str:
+    N = W.shape[0]
+    if W.nnz == N and bool((W.diagonal() == 1).all()):
+        return "alone"
+    if W.nnz == N * N and np.ptp(W.data) < 1e-12:
+        return "alike"
+    return "dense" if W.nnz > DENSE_SHARE * N * N else "sparse"

@@ -1,0 +1,32 @@
+"""Remember results for objects that cannot be hashed, such as matrices that a schedule hands out again."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TypeVar
+
+Key = TypeVar("Key")
+Result = TypeVar("Result")
+
+
+def by_identity(function: Callable[[Key], Result], size: int = 4) -> Callable[[Key], Result]:
+    """The function, with its last few results kept and found again by the very same argument.
+
+    Examples:
+        >>> double = by_identity(lambda values: [2 * value for value in values])
+        >>> numbers = [1, 2]
+        >>> double(numbers) is double(numbers)
+        True
+    """
+    kept: deque[tuple[Key, Result]] = deque(maxlen=size)
+
+    def remembered(key: Key) -> Result:
+        for known, result in kept:
+            if known is key:
+                return result
+        result = function(key)
+        kept.append((key, result))
+        return result
+
+    return remembered

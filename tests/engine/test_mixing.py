@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from ssdfl.engine import mixing
+from ssdfl.engine.mixing import Mixing
+from ssdfl.engine.workers import Workers
+from ssdfl.graph import averaging, load_network, metropolis
+
+
+def product(W, X, workers=1):
+    out = torch.full_like(X, torch.nan)
+    Mixing(W, X.dtype, X.device).into(out, X, Workers(workers))
+    return out
+
+
+@given(
+    st.integers(1, 40), st.floats(0, 1), st.integers(0, 1000), st.sampled_from([torch.float32, torch.float64])
+)
+@settings(max_examples=60, deadline=None)
+def test_mixing_is_the_matrix_product(n, p, seed, dtype):
+    W = metropolis(load_network(f"er:n={n},p={p},seed={seed}").adjacency)
+    X = torch.randn(n, 5, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+    assert product(W, X).numpy() == pytest.approx(W.toarray() @ X.numpy(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("W", "kind"),
+    [
+        (metropolis(load_network("er:n=18,p=0.9,seed=0").adjacency), "dense"),
+        (metropolis(load_network("ring:n=50").adjacency), "sparse"),
+        (averaging(12), "alike"),
+        (metropolis(load_network("complete:n=12").adjacency), "alike"),
+        (csr_array(np.eye(7)), "alone"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+@pytest.mark.parametrize("workers", [1, 3])
+def test_every_kind_of_product_in_stretches(W, kind, workers, monkeypatch):
+    monkeypatch.setattr(mixing, "_NUMBERS_IN_CACHE", 1)
+    monkeypatch.setattr(mixing, "_LEAST_COLUMNS", 4)
+    assert Mixing(W, torch.float32, torch.device("cpu")).kind == kind
+    X = torch.randn(W.shape[0], 11)
+    assert product(W, X, workers).numpy() == pytest.approx(W.toarray() @ X.numpy(), abs=1e-6)
+
+
+def test_parameters_shared_by_all_devices_mix_too():
+    X = torch.randn(1, 9).expand(20, -1)
+    assert product(metropolis(load_network("ring:n=20").adjacency), X).numpy() == pytest.approx(X.numpy())
