@@ -18,7 +18,7 @@ LAYERS = (
     "report",
     "cli",
 )
-BASE = {"arrays", "errors", "files", "rng", ""}
+BASE = {"arrays", "errors", "files", "memo", "rng", ""}
 SOURCE = Path(ssdfl.__file__).parent
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE)
 

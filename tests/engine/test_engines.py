@@ -104,10 +104,8 @@ def with_dropout(image_shape, num_classes):
 def test_both_ways_to_the_gradients_agree():
     job = tiny_job(model="mlp")
     X = initial_state(job).X + 0.1 * torch.randn(6, job.task.num_parameters)
-    positions = job.batches(range(6), 0)[:, 0]
-    looped, stacked = (
-        make(job, job.task)(X, torch.arange(6), positions, (0, 0)) for make in GRADIENTS.values()
-    )
+    samples = job.samples(range(6), 0)[:, 0]
+    looped, stacked = (make(job, job.task)(X, np.arange(6), samples, (0, 0)) for make in GRADIENTS.values())
     assert torch.allclose(looped, stacked, atol=1e-6)
 
 
@@ -179,7 +177,7 @@ def test_the_effective_gradient_is_the_step_over_the_learning_rate():
     job = tiny_job("pdfl", optimizers="sgd", cycles=1, steps_per_cycle=1, batch_size=0)
     record, _ = next(run(job))
     X = initial_state(job).X
-    G = GRADIENTS["looped"](job, job.task)(X, torch.arange(6), job.batches(range(6), 0)[:, 0], (0, 0))
+    G = GRADIENTS["looped"](job, job.task)(X, np.arange(6), job.samples(range(6), 0)[:, 0], (0, 0))
     assert record.effective_gradient == pytest.approx(float(G.square().sum(1).mean().sqrt()), rel=1e-3)
 
 

@@ -20,7 +20,7 @@ def full_gradients(task, X):
     """(N, d) gradients and (N,) losses on whole shards, in 64 bit."""
     gradients, losses = [], []
     for device, theta in enumerate(X):
-        inputs, labels = task.batch(device, np.arange(task.shard_size))
+        inputs, labels = task.batch(task.shards[device])
         leaf = theta.clone().requires_grad_()
         loss = task.loss(task.scores(leaf, inputs), labels)
         gradients.append(torch.autograd.grad(loss, leaf)[0].numpy())

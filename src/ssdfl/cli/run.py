@@ -41,6 +41,7 @@ def run(
     ] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N−1.")] = None,
     engine: Annotated[str | None, typer.Option(help="local (fast) or reference (plain loops).")] = None,
+    device: Annotated[str | None, typer.Option(help="Where tensors live: cpu, cuda, cuda:1.")] = None,
     plan: Annotated[Path | None, typer.Option(help="Take the clusters from this plan.json.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results; by default a new one in runs/.")
@@ -79,6 +80,7 @@ def run(
         extra.append(f"seeds={list(range(seeds))}")
     extra += [f"clusters.plan={json.dumps(str(plan.resolve()))}"] if plan is not None else []
     extra += [f"engine.name={engine}"] if engine is not None else []
+    extra += [f"engine.device={json.dumps(device)}"] if device is not None else []
     experiment = load_experiment(file, [*(settings or []), *extra])
     if show:
         typer.echo(to_toml(experiment), nl=False)

@@ -31,7 +31,7 @@ def save_state(state: State, job: Job, path: Path) -> None:
     progress = {"cycle": state.cycle, "transmissions": state.transmissions, "layout": _layout(job)}
     with atomic_path(path) as temporary:
         save_file(
-            {name: tensor.contiguous() for name, tensor in tensors.items()},
+            {name: tensor.cpu().contiguous() for name, tensor in tensors.items()},
             temporary,
             metadata={"ssdfl": json.dumps(progress)},  # one key: several would be stored in random order
         )
@@ -47,11 +47,12 @@ def load_state(path: Path, job: Job) -> State:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
             progress = json.loads(file.metadata()["ssdfl"])
+        place = job.task.inputs.device
         in_a_regime = bool(tensors["trained"].any())
         state = State(
             cycle=progress["cycle"],
-            X=tensors["X"],
-            carry=tensors["carry"] if in_a_regime else no_carry(job),
+            X=tensors["X"].to(place),
+            carry=tensors["carry"].to(place) if in_a_regime else no_carry(job),
             trained=tensors["trained"].numpy(),
             ready_s=tensors["ready_s"].numpy(),
             transmissions=progress["transmissions"],
@@ -61,7 +62,7 @@ def load_state(path: Path, job: Job) -> State:
             "checkpoint", str(path), "a whole file", f"({error}) Delete it to start this run anew."
         ) from error
     expected = (job.network.num_devices, job.task.num_parameters)
-    if progress["layout"] != _layout(job):
+    if progress.get("layout") != _layout(job):
         this = "this model's, by this version of ssdfl"
         raise InputError(f"layout in {path}", "another", this, "Delete it to start this run anew.")
     if tuple(state.X.shape) != expected:

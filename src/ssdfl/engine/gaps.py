@@ -78,7 +78,7 @@ def training_losses(job: Job, samples: int = LOSS_SAMPLES) -> Callable[[Tensor],
     rng = generator(job.seed, "losses")
     few = min(samples, task.shard_size)
     positions = np.stack([rng.permutation(task.shard_size)[:few] for _ in range(task.num_devices)])
-    inputs, labels = task.batch(torch.arange(task.num_devices), positions)
+    inputs, labels = task.batch(task.samples(range(task.num_devices), positions))
 
     def loss(theta: Tensor, inputs: Tensor, labels: Tensor) -> Tensor:
         return task.loss(task.scores(theta, inputs), labels)

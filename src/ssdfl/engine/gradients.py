@@ -14,11 +14,11 @@ from ssdfl.engine.tracing import traced
 from ssdfl.learning import Task
 from ssdfl.rng import generator
 
-Gradients = Callable[[Tensor, Tensor, IntArray, tuple[int, int]], Tensor]
-"""(n, d) gradients at parameters (n, d) of devices (n,) on samples at positions (n, M), at time (t, e)."""
+Gradients = Callable[[Tensor, IntArray, Tensor, tuple[int, int]], Tensor]
+"""(n, d) gradients at parameters (n, d) of devices (n,) on samples (n, M), at time (t, e)."""
 
 
-def gradient(job: Job, task: Task, θ: Tensor, positions: IntArray, at: tuple[int, int, int]) -> Tensor:
+def gradient(job: Job, task: Task, θ: Tensor, samples: Tensor, at: tuple[int, int, int]) -> Tensor:
     """(d,) the gradient g_i(θ) of `eq:stochastic_local_grad`, ``at`` step t, device i, local step e.
 
     Args:
@@ -26,8 +26,8 @@ def gradient(job: Job, task: Task, θ: Tensor, positions: IntArray, at: tuple[in
     """
     t, i, e = at
     if task.draws_random_numbers:
-        torch.default_generator.manual_seed(int(generator(job.seed, "model", t, i, e).integers(2**62)))
-    inputs, labels = task.batch(i, positions)
+        torch.manual_seed(int(generator(job.seed, "model", t, i, e).integers(2**62)))
+    inputs, labels = task.batch(samples)
     leaf = θ.detach().requires_grad_()
     (g,) = torch.autograd.grad(task.batch_loss(leaf, inputs, labels), leaf)
     return g
@@ -36,10 +36,10 @@ def gradient(job: Job, task: Task, θ: Tensor, positions: IntArray, at: tuple[in
 def looped(job: Job, task: Task) -> Gradients:
     """One device after the other: best for convolutions."""
 
-    def gradients(Θ: Tensor, devices: Tensor, positions: IntArray, when: tuple[int, int]) -> Tensor:
+    def gradients(Θ: Tensor, devices: IntArray, samples: Tensor, when: tuple[int, int]) -> Tensor:
         t, e = when
-        rows = zip(Θ, positions, devices.tolist(), strict=True)
-        found = [gradient(job, task, θ, where, at=(t, i, e)) for θ, where, i in rows]
+        rows = zip(Θ, samples, devices.tolist(), strict=True)
+        found = [gradient(job, task, θ, some, at=(t, i, e)) for θ, some, i in rows]
         return found[0][None] if len(found) == 1 else torch.stack(found)
 
     return gradients
@@ -49,8 +49,8 @@ def stacked(job: Job, task: Task) -> Gradients:
     """All devices in one batched computation: best for models of linear layers."""
     per_device = traced(vmap(grad(task.batch_loss)))
 
-    def gradients(Θ: Tensor, devices: Tensor, positions: IntArray, when: tuple[int, int]) -> Tensor:
-        result: Tensor = per_device(Θ, *task.batch(devices, positions))
+    def gradients(Θ: Tensor, devices: IntArray, samples: Tensor, when: tuple[int, int]) -> Tensor:
+        result: Tensor = per_device(Θ, *task.batch(samples))
         return result
 
     return gradients

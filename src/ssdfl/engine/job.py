@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.arrays import BoolArray, FloatArray
 from ssdfl.clusters import Clusters
 from ssdfl.errors import InputError, check_range
 from ssdfl.graph import Network
@@ -60,13 +60,13 @@ class Job:
         ):
             check_range(what, value, least)
 
-    def batches(self, devices: range, t: int) -> IntArray:
-        """(len(devices), E, M) positions in their shards of the samples that devices use at step t."""
+    def samples(self, devices: range, t: int) -> Tensor:
+        """(len(devices), E, M) the samples that a range of devices uses at step t."""
         shape = (self.local_steps, self.batch_size)
         if self.batch_size == 0:
-            whole = np.arange(self.task.shard_size)
-            return np.broadcast_to(whole, (len(devices), self.local_steps, len(whole))).copy()
-        return draw_batches(self.seed, t, devices, shape, self.task.shard_size)
+            whole = self.task.shards[devices.start : devices.stop, None]
+            return whole.expand(-1, self.local_steps, -1)
+        return self.task.samples(devices, draw_batches(self.seed, t, devices, shape, self.task.shard_size))
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,6 +41,10 @@ class LocalEngine:
             torch.tensor([[value] for value in values], dtype=θ.dtype, device=θ.device)
             for values in ([o.rho for o in job.optimizers], [o.mu for o in job.optimizers])
         )
+        self._momentum, self._proximal = (
+            np.array([o.rho > 0 for o in job.optimizers]),
+            np.array([o.mu > 0 for o in job.optimizers]),
+        )
         self._matrices: list[Tensor] = []
         self._carry: Tensor | None = None
 
@@ -54,18 +58,18 @@ class LocalEngine:
         if state.carry is not self._carry:
             self._carry = state.carry.to(X.device, copy=True).contiguous()
         carry = self._carry
-        positions = self.job.batches(range(len(X)), t)
+        samples = self.job.samples(range(len(X)), t)
 
         def train(worker: int, devices: IntArray) -> None:
             rows = _rows(devices, X.device)
-            before = state.X[rows]
-            carried = self._carried(carry[rows], rows, before, ~state.trained[devices])
-            places = torch.from_numpy(devices).to(X.device)
-            θ = before
+            before = θ = state.X[rows]
+            carried = carry[rows]
+            self._start_regimes(carried, rows, devices, before, ~state.trained[devices])
             for e in range(self.job.local_steps):
-                g = self._gradients[worker](θ, places, positions[devices, e], (t, e))
-                θ, carried = self._local_step(θ, g, carried, rows)
-            if carry.shape[1]:
+                g = self._gradients[worker](θ, devices, samples[rows, e], (t, e))
+                descent = self._descent(θ, g, carried, rows, devices)
+                θ = torch.add(θ, descent, alpha=-self.job.learning_rate)
+            if isinstance(rows, Tensor):
                 carry[rows] = carried
             X[rows] += θ.sub_(before)
             moved[rows] = torch.linalg.vector_norm(X[rows] - before, dim=1)
@@ -77,25 +81,32 @@ class LocalEngine:
         """End the threads."""
         self.workers.close()
 
-    def _local_step(self, θ: Tensor, g: Tensor, carried: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
-        """Parameters and what is carried on after one local step of some devices (`eq:eff_sgd_ovr`).
+    def _descent(self, θ: Tensor, g: Tensor, carried: Tensor, rows: Rows, devices: IntArray) -> Tensor:
+        """What devices go down along, g̃ of `eq:eff_sgd_ovr`; what momentum carries is renewed in place.
 
-        One formula for all kinds, since ρ or μ is 0: momentum carries v ← g + ρ v, a proximal pull is
-        μ (θ − where the regime started).
+        Momentum carries v ← g + ρ v, a proximal pull is μ (θ − where the regime started). Since ρ or μ of a
+        device is 0, one formula serves both.
         """
         ρ, μ = self._ρ[rows], self._μ[rows]
-        step = g
-        if carried.shape[1]:
-            step = torch.addcmul(g, ρ - μ, carried).addcmul_(μ, θ)
-            carried = torch.where(ρ > 0, step, carried)
-        return torch.add(θ, step, alpha=-self.job.learning_rate), carried
+        if self._momentum[devices].all():
+            return carried.mul_(ρ).add_(g)
+        if self._momentum[devices].any():
+            descent = torch.addcmul(g, ρ - μ, carried).addcmul_(μ, θ)
+            carried.copy_(torch.where(ρ > 0, descent, carried))
+            return descent
+        return torch.addcmul(g, μ, θ - carried) if self._proximal[devices].any() else g
 
-    def _carried(self, carried: Tensor, rows: Rows, start: Tensor, fresh: BoolArray) -> Tensor:
-        """What devices' optimizers carry; of those that start a regime: no momentum, and where they start."""
+    def _start_regimes(
+        self, carried: Tensor, rows: Rows, devices: IntArray, start: Tensor, fresh: BoolArray
+    ) -> None:
+        """Those that did not train last start with no momentum, and with an anchor where they are."""
         if not carried.shape[1] or not fresh.any():
-            return carried
+            return
+        if fresh.all() and not self._proximal[devices].any():
+            carried.zero_()
+            return
         starts = torch.from_numpy(fresh).to(start.device)[:, None]
-        return torch.where(starts, torch.where(self._μ[rows] > 0, start, 0), carried)
+        carried.copy_(torch.where(starts, start * (self._μ[rows] > 0), carried))
 
     def _groups(self, train: BoolArray) -> list[IntArray]:
         """Devices that train, in groups that fit a core's cache; always the same groups on any machine."""

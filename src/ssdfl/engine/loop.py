@@ -18,6 +18,7 @@ from ssdfl.engine.reference import ReferenceEngine
 from ssdfl.engine.workers import one_thread_each
 from ssdfl.errors import InputError
 from ssdfl.graph import Clock
+from ssdfl.learning import fork_generators
 
 ENGINES: dict[str, MakeEngine] = {"local": LocalEngine, "reference": ReferenceEngine}
 _NUMBERS_AT_ONCE = 1 << 20
@@ -42,7 +43,7 @@ def run(
     gaps = GapRecorder(job)
     with closing(ENGINES[engine](job)) as worker:
         while state.cycle < job.cycles:
-            with one_thread_each(), torch.random.fork_rng(devices=[]):
+            with one_thread_each(), fork_generators(job.task.inputs.device):
                 gaps.start(state.X)
                 state, effective_gradient = _run_cycle(job, worker, clock, state, gaps)
                 record = _record(job, worker, state, effective_gradient, gaps)

@@ -25,7 +25,7 @@ class ReferenceEngine:
     def advance(self, state: State, step: Step, t: int) -> tuple[Tensor, Tensor, Tensor]:
         """Train each device from its own parameters, then add its displacement to its neighbours' mix."""
         W = step.W.toarray()
-        X, carry, moved = state.X.clone(), state.carry.clone(), torch.zeros(len(state.X))
+        X, carry, moved = state.X.clone(), state.carry.clone(), state.X.new_zeros(len(state.X))
         for i in range(len(X)):
             mixed = torch.zeros_like(X[i])
             for j in range(len(X)):
@@ -47,8 +47,8 @@ class ReferenceEngine:
         """E local steps of device i: its parameters, and the momentum or anchor that it carries on."""
         job = self.job
         ρ, μ, η = job.optimizers[i].rho, job.optimizers[i].mu, job.learning_rate
-        for e, positions in enumerate(job.batches(range(i, i + 1), t)[0]):
-            g = gradient(job, job.task, θ, positions, at=(t, i, e))
+        for e, samples in enumerate(job.samples(range(i, i + 1), t)[0]):
+            g = gradient(job, job.task, θ, samples, at=(t, i, e))
             if ρ:
                 carried = g + ρ * carried
                 θ = θ - η * carried

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from ssdfl.learning import (
     Dataset,
     LocalOptimizer,
     Task,
+    available_device,
     build_model,
     by_labels,
     describe_devices,
@@ -45,6 +47,7 @@ from ssdfl.schedule import Schedule, Setting, drop_devices, drop_links, find_met
 from ssdfl.theory import Constants
 
 MEASURED_DEVICES = 8
+STACKED_GAIN = 2.5
 DESCRIBED_SAMPLES = 16
 
 
@@ -57,6 +60,12 @@ class Instance:
     plan: Plan
     task: Task
     optimizers: tuple[LocalOptimizer, ...]
+    device: str = "cpu"
+
+    @cached_property
+    def placed_task(self) -> Task:
+        """The task where the experiment wants its tensors."""
+        return self.task if self.device == "cpu" else self.task.to(self.device)
 
 
 def prepare(experiment: Experiment, seed: int, data: Dataset, formed: Plan | None = None) -> Instance:
@@ -81,6 +90,7 @@ def prepare(experiment: Experiment, seed: int, data: Dataset, formed: Plan | Non
         plan=_plan(experiment, network, task, optimizers, seed, formed),
         task=task,
         optimizers=optimizers,
+        device=available_device(experiment.engine.device),
     )
 
 
@@ -177,7 +187,7 @@ def _optimizers(experiment: Experiment, num_devices: int, seed: int) -> tuple[Lo
 def make_job(experiment: Experiment, instance: Instance, method: str) -> Job:
     """One method's job on an instance."""
     return Job(
-        task=instance.task,
+        task=instance.placed_task,
         network=instance.network,
         schedule=_schedule(experiment, instance, method),
         optimizers=instance.optimizers,
@@ -186,10 +196,22 @@ def make_job(experiment: Experiment, instance: Instance, method: str) -> Job:
         learning_rate=experiment.training.learning_rate,
         batch_size=experiment.training.batch_size,
         local_steps=experiment.training.local_steps,
-        evaluate_every=experiment.evaluate.every,
+        evaluate_every=experiment.evaluate.every or testing_interval(experiment, instance.task),
         seed=instance.seed,
         gap_clusters=clusters_of_method(method, instance.plan) if experiment.evaluate.gaps else (),
     )
+
+
+def testing_interval(experiment: Experiment, task: Task) -> int:
+    """After how many cycles testing takes no more than a quarter of a run.
+
+    Counted in samples and not in seconds, so that it is the same on every machine. A sample costs a third as
+    much to test as to train, and where devices are stacked about an eighth (``benchmarks/engine.py``).
+    """
+    training, schedule = experiment.training, experiment.schedule
+    batch = training.batch_size or task.shard_size
+    trained = schedule.tau_a * training.local_steps * batch * (STACKED_GAIN if task.stackable else 1)
+    return math.ceil(len(task.test_labels) / trained)
 
 
 def clusters_of_method(method: str, plan: Plan) -> Clusters:

@@ -112,8 +112,10 @@ class OptimizersSection(Section):
 class EvaluateSection(Section):
     """Testing."""
 
-    every: Count = Field(1, description="test every so many cycles")
-    samples: OrAll = Field(0, description="test samples to use; 0 is all")
+    every: OrAll = Field(
+        0, description="test every so many cycles; 0 tests as often as a quarter of the work allows"
+    )
+    samples: OrAll = Field(1000, description="test samples to use; 0 is all")
     target_accuracy: Probability = Field(0.85, description="for cycles, bytes and seconds to target")
     gaps: bool = Field(False, description="record what the paper's bounds speak of, for ssdfl bounds")
 
@@ -122,6 +124,9 @@ class EngineSection(Section):
     """What executes the schedule."""
 
     name: Literal["local", "reference"] = Field("local", description="local is fast, reference is the oracle")
+    device: Annotated[str, Field(pattern=r"^\w+(:\d+)?$")] = Field(
+        "cpu", description="where tensors live: cpu, cuda, cuda:1"
+    )
 
 
 class Experiment(Section):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from scipy.sparse import csr_array
 
-from ssdfl.engine import Record, initial_state, load_state, run, save_state
+from ssdfl.engine import Job, Record, initial_state, load_state, run, save_state
 from ssdfl.errors import InputError
 from ssdfl.experiments.build import Instance, make_job, prepare
 from ssdfl.experiments.config import Experiment, write_experiment
@@ -70,26 +70,29 @@ def iterate_experiment(
         find_method(method)
     dataset = load_dataset(experiment.data.name, data, progress)
     instances = [prepare(experiment, seed, dataset, formed=folder.plan(seed)) for seed in experiment.seeds]
-    for instance in instances:
-        _check_methods(experiment, instance)
+    jobs = [
+        (instance, {method: make_job(experiment, instance, method) for method in experiment.methods})
+        for instance in instances
+    ]
+    for _, of_methods in jobs:
+        for method in set(of_methods) - set(METHODS):
+            _check_schedule(method, of_methods[method])
     write_experiment(experiment, folder.experiment_file)
-    for instance in instances:
+    for instance, of_methods in jobs:
         _describe(folder, instance)
-        for method in experiment.methods:
-            yield from _run_method(experiment, folder, instance, method)
+        for method, job in of_methods.items():
+            yield from _run_method(experiment, folder, job, method)
     folder.write_all_rows()
 
 
-def _check_methods(experiment: Experiment, instance: Instance) -> None:
+def _check_schedule(method: str, job: Job) -> None:
     """Refuse a method whose first cycle does not mix validly: a user's own may not."""
-    for method in set(experiment.methods) - set(METHODS):
-        job = make_job(experiment, instance, method)
-        for t in range(job.steps_per_cycle):
-            step = job.schedule(t)
-            if not isinstance(step, Step) or not isinstance(step.W, csr_array):
-                remedy = "Return setting.cycle(…), or Step(train, csr_array(W))."
-                raise InputError("method", method, "steps with a sparse mixing matrix", remedy)
-            check_mixing(step.W)
+    for t in range(job.steps_per_cycle):
+        step = job.schedule(t)
+        if not isinstance(step, Step) or not isinstance(step.W, csr_array):
+            remedy = "Return setting.cycle(…), or Step(train, csr_array(W))."
+            raise InputError("method", method, "steps with a sparse mixing matrix", remedy)
+        check_mixing(step.W)
 
 
 def _describe(folder: RunFolder, instance: Instance) -> None:
@@ -108,22 +111,21 @@ def _describe(folder: RunFolder, instance: Instance) -> None:
     folder.write_fact(instance.seed, "devices.json", json.dumps(devices, indent=1) + "\n")
 
 
-def _run_method(
-    experiment: Experiment, folder: RunFolder, instance: Instance, method: str
-) -> Iterator[Advance]:
-    job = make_job(experiment, instance, method)
-    checkpoint = folder.method_folder(instance.seed, method) / "checkpoint.safetensors"
+def _run_method(experiment: Experiment, folder: RunFolder, job: Job, method: str) -> Iterator[Advance]:
+    checkpoint = folder.method_folder(job.seed, method) / "checkpoint.safetensors"
     start = load_state(checkpoint, job) if checkpoint.exists() else initial_state(job)
-    rows = [row for row in folder.read_rows(instance.seed, method) if row["cycle"] <= start.cycle]
+    rows = [row for row in folder.read_rows(job.seed, method) if row["cycle"] <= start.cycle]
     if len(rows) != start.cycle:  # records are lost: do the method again
         rows, start = [], initial_state(job)
     for row in rows:
-        yield Advance(instance.seed, method, row["cycle"], None)
+        yield Advance(job.seed, method, row["cycle"], None)
     saved = time.monotonic()
-    for record, state in run(job, experiment.engine.name, start):
+    cycles = run(job, experiment.engine.name, start, in_place=True)
+    del start
+    for record, state in cycles:
         rows.append(asdict(record))
         if time.monotonic() - saved > SAVE_INTERVAL_S or state.cycle == experiment.cycles:
-            folder.write_rows(instance.seed, method, rows)
+            folder.write_rows(job.seed, method, rows)
             save_state(state, job, checkpoint)
             saved = time.monotonic()
-        yield Advance(instance.seed, method, record.cycle, record)
+        yield Advance(job.seed, method, record.cycle, record)

@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import shortest_path
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.graph.mixing import MixingMatrix
 from ssdfl.graph.network import Network
+from ssdfl.memo import by_identity
 
 _CYCLES = 3
 
@@ -56,6 +57,7 @@ class Clock:
         self.message_bytes = message_bytes
         self._link_s = network.link_matrix(network.message_time_s(message_bytes))
         self._link_keys, self._link_times = _sorted_entries(self._link_s)
+        self.messages = by_identity(self._messages)
 
     def advance(self, ready_s: FloatArray, W: MixingMatrix, compute_s: FloatArray) -> tuple[FloatArray, int]:
         """One step: when each device is ready for the next one, and how many messages were sent.
@@ -68,7 +70,7 @@ class Clock:
         messages = self.messages(W)
         return messages.deliver(ready_s, compute_s), messages.transmissions
 
-    def messages(self, W: MixingMatrix) -> Messages:
+    def _messages(self, W: MixingMatrix) -> Messages:
         """What a step that mixes with W sends."""
         receiver, sender = _off_diagonal(W)
         travel_s, hops = self._travel(sender, receiver)
@@ -108,10 +110,10 @@ class Clock:
         """Seconds and hops of the fastest path between any two devices, by a direct link or not."""
         seconds, before = shortest_path(self._link_s, directed=False, return_predecessors=True)
         hops = np.zeros(seconds.shape, dtype=np.int64)
-        for source, order in enumerate(np.argsort(seconds, axis=1, kind="stable")):
-            for device in order:
-                if device != source and before[source, device] >= 0:
-                    hops[source, device] = hops[source, before[source, device]] + 1
+        for nearest in np.argsort(seconds, axis=1, kind="stable").T:  # of every source the next device
+            sources = np.flatnonzero(before[np.arange(len(nearest)), nearest] >= 0)
+            device = nearest[sources]
+            hops[sources, device] = hops[sources, before[sources, device]] + 1
         return seconds, hops
 
 

@@ -7,7 +7,7 @@ from ssdfl.learning.models import MODELS, build_model
 from ssdfl.learning.optimizers import KINDS, LocalOptimizer, draw_optimizers, parse_optimizer
 from ssdfl.learning.partition import by_labels, dirichlet, iid
 from ssdfl.learning.sources import fetch, locate
-from ssdfl.learning.task import Task, make_task
+from ssdfl.learning.task import Task, available_device, fork_generators, make_task
 
 __all__ = [
     "DATASETS",
@@ -17,6 +17,7 @@ __all__ = [
     "LocalOptimizer",
     "MeasuredConstants",
     "Task",
+    "available_device",
     "build_model",
     "by_labels",
     "describe_devices",
@@ -24,6 +25,7 @@ __all__ = [
     "draw_batches",
     "draw_optimizers",
     "fetch",
+    "fork_generators",
     "iid",
     "load_dataset",
     "locate",

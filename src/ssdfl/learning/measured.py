@@ -103,7 +103,7 @@ def _positions(task: Task, device: int, batches: int, batch_size: int, seed: int
 
 
 def _loss(task: Task, θ: Tensor, device: int, positions: IntArray) -> Tensor:
-    inputs, labels = task.batch(device, positions)
+    inputs, labels = task.batch(task.shards[device, positions])
     return task.loss(task.scores(θ, inputs), labels)
 
 
@@ -142,7 +142,7 @@ def describe_devices(
         counts = np.bincount(labels, minlength=num_classes).astype(float)
         few = None
         if samples:
-            inputs, _ = task.batch(device, _some(task, device, samples, seed))
+            inputs, _ = task.batch(task.shards[device, _some(task, device, samples, seed)])
             few = inputs.flatten(1).double().numpy()
         described.append(Device(counts, optimizer.rho, optimizer.mu, few))
     return tuple(described)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from ssdfl.arrays import IntArray
+from ssdfl.errors import InputError
 from ssdfl.learning.datasets import Dataset
 from ssdfl.rng import generator
 
@@ -124,10 +126,10 @@ class Task:
     @cached_property
     def draws_random_numbers(self) -> bool:
         """Whether training draws from torch's generator, as dropout does: tried on a sample."""
-        with torch.random.fork_rng(devices=[]):
-            before = torch.get_rng_state()
+        with fork_generators(self.inputs.device):
+            before = _generator_state(self.inputs.device)
             self.batch_loss(self.initial_parameters, self.inputs[:2], self.labels[:2])
-            return not torch.equal(before, torch.get_rng_state())
+            return not torch.equal(before, _generator_state(self.inputs.device))
 
     def twin(self) -> Task:
         """The same task with a model object of its own, for another thread."""
@@ -156,13 +158,17 @@ class Task:
         result: Tensor = functional_call(self.model, parameters, (inputs,))
         return result
 
-    def batch(self, devices: int | Tensor, positions: IntArray) -> tuple[Tensor, Tensor]:
-        """Samples and labels at positions in shards: (B,) of one device, or (n, B) of n devices."""
-        where = torch.from_numpy(positions).to(self.shards.device)
-        rows = devices if isinstance(devices, int) else devices[:, None].to(where.device)
-        index = self.shards.reshape(-1)[rows * self.shard_size + where].reshape(-1)
-        shape = (*positions.shape, *self.inputs.shape[1:])
-        return self.inputs.index_select(0, index).view(shape), self.labels[index].view(positions.shape)
+    def samples(self, devices: Sequence[int], positions: IntArray) -> Tensor:
+        """(n, …) which samples lie at positions (n, …) in the shards of n devices."""
+        rows = np.asarray(devices).reshape(-1, *[1] * (positions.ndim - 1))
+        place = torch.from_numpy(rows * self.shard_size + positions).to(self.shards.device)
+        return self.shards.reshape(-1)[place]
+
+    def batch(self, samples: Tensor) -> tuple[Tensor, Tensor]:
+        """(…, image) inputs and (…) labels of samples (…)."""
+        shape = (*samples.shape, *self.inputs.shape[1:])
+        inputs = self.inputs.index_select(0, samples.reshape(-1)).view(shape)
+        return inputs, self.labels[samples]
 
 
 def _flat(parameter: Tensor) -> Tensor:
@@ -176,6 +182,29 @@ def _shaped(part: Tensor, shape: tuple[int, ...]) -> Tensor:
         return part.view(shape)
     leaving, entering, height, width = shape
     return part.view(leaving, height, width, entering).permute(0, 3, 1, 2)
+
+
+def available_device(name: str) -> str:
+    """The name of a device of torch's, if this machine has it.
+
+    Raises:
+        InputError: no such device.
+    """
+    try:
+        torch.empty(1, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError("engine.device", name, "a device that torch can use here", f"({reason})") from None
+    return name
+
+
+def fork_generators(device: torch.device) -> AbstractContextManager[None]:
+    """Leave torch's generators of the CPU and of a device as they were."""
+    return torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
+
+
+def _generator_state(device: torch.device) -> Tensor:
+    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
 
 
 def make_task(

@@ -17,6 +17,8 @@ from ssdfl.graph import Network, Weights, averaging, fastest, links_of, links_wi
 from ssdfl.rng import generator
 from ssdfl.schedule.step import Mixer, Schedule, alternate, always
 
+CENTRAL_LIMIT = 2000
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -99,7 +101,12 @@ def cstc(setting: Setting) -> Schedule:
 
 
 def central(setting: Setting) -> Schedule:
-    """Reference: everyone gets the mean of all at every step, which would need a server or many relays."""
+    """Reference: everyone gets the mean of all at every step, which would need a server or many relays.
+
+    Everyone sends to everyone, N² messages, so that it takes at most 2,000 devices.
+    """
+    remedy = "Leave central out of methods."
+    check_range("devices for central", setting.network.num_devices, 1, CENTRAL_LIMIT, remedy)
     mean = always(averaging(setting.network.num_devices))
     return setting.cycle(intra=mean, inter=mean)
 
