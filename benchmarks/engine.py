@@ -202,10 +202,8 @@ def against_a_plain_loop(model: str, shape: tuple[int, ...], repeats: int) -> It
 
     two_cycles()
     took = in_turns({"ours": two_cycles, "plain": plain}, repeats)
-    name = f"{model} {'×'.join(map(str, shape[1:]))}, N = 1,000"
-    yield Figure(
-        2, f"{name}: plain loop / full run", took["plain"] / (took["ours"] / 2 / TAU_A), "×", least=20
-    )
+    ratio = took["plain"] / (took["ours"] / 2 / TAU_A)
+    yield Figure(2, f"{described(model, shape)}, N = 1,000: plain loop / full run", ratio, "×", least=20)
 
 
 def described(model: str, shape: tuple[int, ...]) -> str:
@@ -335,10 +333,8 @@ def main() -> None:
     print("| aim | figure | measured | wanted |")
     print("|---|---|---|---|")
     for figure in measure(arguments.quick):
-        print(
-            f"| {figure.aim} | {figure.what} | {figure.value:.3g} {figure.unit} | {figure.verdict} |",
-            flush=True,
-        )
+        value = f"{figure.value:.3g} {figure.unit}"
+        print(f"| {figure.aim} | {figure.what} | {value} | {figure.verdict} |", flush=True)
 
 
 if __name__ == "__main__":

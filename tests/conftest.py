@@ -10,3 +10,13 @@ def _no_data_of_the_machine(monkeypatch, tmp_path_factory):
     """Tests see no data folder and no cache but their own."""
     monkeypatch.delenv("SSDFL_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def threads():
+    """A function that lets torch use so many threads, until the test ends."""
+    import torch
+
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)

@@ -6,10 +6,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_array
 from torch import nn
 
-from helpers import TOPOLOGY_SPECS, tiny_job, tiny_task
-from ssdfl.engine import ENGINES, initial_state, run
+from helpers import TOPOLOGY_SPECS, tiny_data, tiny_job, tiny_task
+from ssdfl.engine import ENGINES, initial_state, local, run
 from ssdfl.engine.gradients import GRADIENTS
 from ssdfl.errors import InputError
 from ssdfl.graph import load_network
@@ -215,9 +216,8 @@ def test_network_and_task_must_match():
         tiny_job(network=network, schedule=METHODS["sdfl"](Setting(network, ())))
 
 
-def test_small_jobs_run_on_one_thread_and_give_the_rest_back():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
+def test_torch_keeps_to_one_thread_and_gets_the_rest_back(threads):
+    threads(2)
     seen = []
     job = tiny_job()
 
@@ -226,12 +226,95 @@ def test_small_jobs_run_on_one_thread_and_give_the_rest_back():
         return job.schedule(t)
 
     watched = dataclasses.replace(job, schedule=spy)
-    try:
-        for _ in zip(run(watched), run(watched), strict=True):
-            assert torch.get_num_threads() == 2
-        assert set(seen) == {1}
-    finally:
-        torch.set_num_threads(before)
+    for _ in zip(run(watched), run(watched), strict=True):
+        assert torch.get_num_threads() == 2
+    assert set(seen) == {1}
+
+
+@pytest.mark.parametrize("model", ["mlp", f"{__name__}:small_cnn", f"{__name__}:with_dropout"])
+def test_any_number_of_cores_gives_the_same_bits(model, threads, monkeypatch):
+    monkeypatch.setattr(local, "_FEWEST", 1)
+    monkeypatch.setattr(local, "_NUMBERS_IN_CACHE", 1)
+    job = tiny_job(task=tiny_task(6, model), local_steps=2)
+    states = []
+    for number in (1, 2, 5):
+        threads(number)
+        states.append([(record, state.X) for record, state in run(job)])
+    for one, other in zip(states[0], states[1], strict=True):
+        assert one[0] == other[0]
+        assert torch.equal(one[1], other[1])
+    assert [record for record, _ in states[0]] == [record for record, _ in states[2]]
+
+
+def test_a_state_that_is_kept_does_not_change_unless_asked_for():
+    job = tiny_job("stc", optimizers="momentum", cycles=4)
+    kept = [state for _, state in run(job)]
+    copies = [state.X.clone() for _, state in run(job, in_place=True)]
+    reused = [state.X for _, state in run(job, in_place=True)]
+    assert all(torch.equal(state.X, copy) for state, copy in zip(kept, copies, strict=True))
+    assert len({X.data_ptr() for X in reused}) <= 2
+    assert len({state.X.data_ptr() for state in kept}) == 4
+
+
+def test_a_run_does_not_write_into_the_state_it_starts_from():
+    job = tiny_job("stc", optimizers="mixed", cycles=4)
+    _, start = next(run(job))
+    before = start.clone()
+    list(run(job, state=start))
+    assert torch.equal(start.X, before.X)
+    assert torch.equal(start.carry, before.carry)
+
+
+@pytest.mark.parametrize(("optimizers", "matrices"), [("sgd", 2), ("momentum", 3), ("mixed", 3)])
+def test_the_engine_holds_at_most_three_matrices(optimizers, matrices):
+    job = tiny_job(optimizers=optimizers, local_steps=2)
+    engine, state = ENGINES["local"](job), initial_state(job)
+    tensors = set()
+    for t in range(7):
+        step = job.schedule(t)
+        X, carry, _ = engine.advance(state, step, t)
+        tensors |= {tensor.data_ptr() for tensor in (X, carry) if tensor.numel()}
+        state = dataclasses.replace(state, X=X, carry=carry, trained=step.train)
+    engine.close()
+    assert len(tensors) == matrices
+
+
+def test_many_devices_never_make_a_dense_matrix(monkeypatch):
+    network = load_network("ring:n=3000")
+    shards = torch.arange(3000 * 4).reshape(3000, 4) % len(tiny_data().train_labels)
+    task = dataclasses.replace(tiny_task(2), shards=shards)
+    setting = Setting(network, (tuple(range(1500)), tuple(range(1500, 3000))), tau_a=2)
+    job = dataclasses.replace(
+        tiny_job(),
+        network=network,
+        task=task,
+        schedule=METHODS["ssdfl"](setting),
+        optimizers=(LocalOptimizer(rho=0.5),) * 3000,
+        cycles=1,
+    )
+    monkeypatch.setattr(csr_array, "toarray", None)
+    monkeypatch.setattr(csr_array, "todense", None)
+    record, _ = next(run(job))
+    assert record.transmissions == 2 * (2 * 2998) + 6000
+
+
+@pytest.mark.parametrize("optimizers", ["mixed", "momentum", "sgd"])
+@pytest.mark.parametrize("model", ["mlp", f"{__name__}:small_cnn"])
+@pytest.mark.parametrize("spec", ["barbell:size=3", "ring:n=6", "complete:n=6"])
+def test_every_tensor_of_a_step_lives_on_the_tasks_device(spec, model, optimizers):
+    """On torch's device without memory, which refuses to work with tensors of another, as a GPU does."""
+    here = tiny_job(spec=spec, task=tiny_task(6, model), optimizers=optimizers)
+    task = here.task.to("meta")
+    task.__dict__.update(stackable=here.task.stackable, draws_random_numbers=False)
+    job = dataclasses.replace(here, task=task)
+    engine, state = ENGINES["local"](job), initial_state(job)
+    for t in range(3):
+        step = job.schedule(t)
+        if t == 1:
+            step = dataclasses.replace(step, train=step.train & (np.arange(6) % 2 == 0))
+        X, carry, moved = engine.advance(state, step, t)
+        assert {X.device.type, carry.device.type, moved.device.type} == {"meta"}
+        state = dataclasses.replace(state, X=X, carry=carry, trained=step.train)
 
 
 def test_the_global_generator_is_left_alone():

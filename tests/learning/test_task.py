@@ -7,6 +7,7 @@ from torch import nn
 
 from helpers import tiny_data, tiny_task
 from ssdfl.learning import build_model, iid, make_task
+from ssdfl.learning.task import cross_entropy
 
 
 def test_parameters_as_one_vector_score_like_the_model():
@@ -102,3 +103,29 @@ def test_frozen_parameters_are_not_part_of_the_vector():
     task = tiny_task(2, f"{__name__}:partly_frozen")
     assert list(task.layout) == ["3.weight", "3.bias"]
     assert task.num_parameters == 8 * 4 + 4
+
+
+def test_cross_entropy_is_torchs_for_one_batch_and_for_many():
+    scores, labels = torch.randn(3, 7, 5), torch.randint(0, 5, (3, 7))
+    expected = torch.stack([nn.functional.cross_entropy(s, y) for s, y in zip(scores, labels, strict=True)])
+    assert torch.allclose(torch.func.vmap(cross_entropy)(scores, labels), expected)
+    assert torch.allclose(cross_entropy(scores[0], labels[0]), expected[0])
+
+
+def test_kernels_lie_with_channels_last_and_are_the_models():
+    model = nn.Sequential(nn.Conv2d(1, 3, 3), nn.Conv2d(3, 2, (2, 1)), nn.Flatten(), nn.Linear(4, 4))
+    data = tiny_data()
+    task = make_task(model, data, iid(data.train_labels, 2, np.random.default_rng(0)))
+    for name, slot in task.layout.items():
+        laid = torch.as_strided(task.initial_parameters, slot.shape, slot.stride, slot.offset)
+        assert torch.equal(laid, model.get_parameter(name))
+        assert laid.dim() != 4 or laid.is_contiguous(memory_format=torch.channels_last)
+    expected = model(task.test_inputs)
+    assert torch.allclose(task.scores(task.initial_parameters, task.test_inputs), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("factory", "draws"), [("functional_dropout", True), ("own_class", False)])
+def test_drawing_random_numbers_is_found_out(factory, draws):
+    before = torch.get_rng_state()
+    assert tiny_task(2, f"{__name__}:{factory}").draws_random_numbers is draws
+    assert torch.equal(before, torch.get_rng_state())

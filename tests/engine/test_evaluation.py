@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from helpers import tiny_job, tiny_task
+from ssdfl.engine import ENGINES, evaluation
+from ssdfl.engine.evaluation import AGREEMENT, agreeing
+
+
+def small_cnn(image_shape, num_classes):
+    return nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(48, num_classes))
+
+
+@pytest.mark.parametrize("model", ["logreg", "mlp", f"{__name__}:small_cnn"])
+def test_every_device_is_tested_as_the_reference_does(model, monkeypatch):
+    monkeypatch.setattr(evaluation, "_DEVICES_AT_ONCE", 4)
+    monkeypatch.setattr(evaluation, "_NUMBERS_IN_CACHE", 2000)
+    monkeypatch.setattr(evaluation, "_LOOPED_STRETCH", 7)
+    job = tiny_job(task=tiny_task(6, model))
+    X = job.task.initial_parameters + 0.1 * torch.randn(6, job.task.num_parameters)
+    X[4] = X[1]
+    expected, found = (ENGINES[name](job).evaluate(X) for name in ("reference", "local"))
+    assert torch.allclose(found[0], expected[0], rtol=1e-5)
+    assert torch.equal(found[1].float(), expected[1])
+
+
+def test_devices_that_agree_are_tested_once(monkeypatch):
+    job = tiny_job(model="mlp")
+    engine = ENGINES["local"](job)
+    tested = []
+    plain = engine.evaluate._tests[0]
+    monkeypatch.setattr(
+        engine.evaluate, "_tests", [lambda Θ, *rest: tested.append(len(Θ)) or plain(Θ, *rest)]
+    )
+    X = job.task.initial_parameters.repeat(6, 1)
+    X[2] += 0.1
+    loss, accuracy = engine.evaluate(X)
+    assert set(tested) == {2}
+    assert loss[0] == loss[5] != loss[2]
+    assert len(accuracy) == 6
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=12), st.integers(0, 100))
+@settings(max_examples=80, deadline=None)
+def test_rows_agree_exactly_if_they_are_near(kinds, seed):
+    rng = np.random.default_rng(seed)
+    distinct = rng.standard_normal((5, 30))
+    noise = rng.uniform(-1, 1, (len(kinds), 30)) * 0.4 * AGREEMENT * np.abs(distinct[kinds]).max()
+    X = torch.from_numpy(distinct[kinds] + noise)
+    first = agreeing(X)
+    for i in range(len(kinds)):
+        for j in range(len(kinds)):
+            assert (first[i] == first[j]) == (kinds[i] == kinds[j])
+
+
+def test_rows_that_differ_a_little_more_do_not_agree():
+    X = torch.ones(3, 8, dtype=torch.float64)
+    X[1, 3] += 2 * AGREEMENT
+    assert agreeing(X).tolist() == [0, 1, 0]

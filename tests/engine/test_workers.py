@@ -1,0 +1,83 @@
+import threading
+
+import pytest
+import torch
+from torch import nn
+from torch.func import grad, vmap
+
+from helpers import tiny_job, tiny_task
+from ssdfl.engine.tracing import traced
+from ssdfl.engine.workers import Workers, one_thread_each, workers_for
+
+
+@pytest.mark.parametrize("number", [1, 2, 7])
+@pytest.mark.parametrize("count", [0, 1, 20])
+def test_results_come_in_the_order_of_the_items(number, count):
+    workers = Workers(number)
+    seen = workers.each(lambda worker, item: (worker, item**2), range(count))
+    workers.close()
+    assert [square for _, square in seen] == [item**2 for item in range(count)]
+    assert {worker for worker, _ in seen} <= set(range(number))
+
+
+def test_workers_work_at_the_same_time():
+    workers = Workers(2)
+    meeting = threading.Barrier(2, timeout=20)
+    assert len(workers.each(lambda worker, item: meeting.wait(), range(2))) == 2
+    workers.close()
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_an_error_is_raised_where_the_work_was_asked_for(number):
+    def fail(worker, item):
+        if item == 5:
+            raise ValueError("item 5")
+
+    workers = Workers(number)
+    with pytest.raises(ValueError, match="item 5"):
+        workers.each(fail, range(20))
+    workers.close()
+
+
+def test_threads_of_workers_compute_alone(threads):
+    threads(3)
+    workers = Workers(3)
+    with one_thread_each():
+        assert set(workers.each(lambda worker, item: torch.get_num_threads(), range(9))) == {1}
+    workers.close()
+    assert torch.get_num_threads() == 3
+
+
+def test_one_worker_where_models_draw_random_numbers(threads):
+    threads(3)
+    assert workers_for(tiny_job(model="mlp")).number == 3
+    assert workers_for(tiny_job(task=tiny_task(6, f"{__name__}:with_dropout"))).number == 1
+
+
+def test_recorded_operations_give_the_same_bits_at_any_shape():
+    task = tiny_task(4, "mlp")
+    plain = vmap(grad(task.batch_loss))
+    recorded = traced(plain, calls_before=2)
+    for count in (3, 3, 5, 3, 3, 5, 5, 3):
+        Θ = task.initial_parameters + 0.1 * torch.randn(count, task.num_parameters)
+        inputs, labels = task.batch(torch.arange(count * 2).reshape(count, 2))
+        assert torch.equal(recorded(Θ, inputs, labels), plain(Θ, inputs, labels))
+
+
+def test_operations_are_recorded_once_and_then_the_function_is_not_called_again():
+    calls = []
+
+    def double(x):
+        calls.append(len(x))
+        return 2 * x
+
+    recorded = traced(double, calls_before=2)
+    for _ in range(6):
+        assert recorded(torch.ones(3)).tolist() == [2, 2, 2]
+    assert calls == [3, 3, 3]  # twice as it is, once to record
+    recorded(torch.ones(4))
+    assert calls == [3, 3, 3, 4]
+
+
+def with_dropout(image_shape, num_classes):
+    return nn.Sequential(nn.Flatten(), nn.Linear(16, 12), nn.Dropout(0.5), nn.Linear(12, num_classes))
