@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -18,11 +20,29 @@ from ssdfl.schedule import Step
 _NUMBERS_IN_CACHE = 1 << 18
 _FEWEST, _MOST = 16, 256
 
-Rows = slice | Tensor
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Some devices that train together.
+
+    Attributes:
+        devices: (n,) who.
+        rows: their rows of a matrix; a slice, which makes views and no copies, where they are neighbours.
+        ρ, μ: (n, 1) their optimizers.
+        momenta: how many of them have momentum.
+        proximal: how many have a proximal pull.
+    """
+
+    devices: IntArray
+    rows: slice | Tensor
+    ρ: Tensor
+    μ: Tensor
+    momenta: int
+    proximal: int
 
 
 class LocalEngine:
-    """A step mixes into a second matrix, then adds each device's displacement where it mixed to.
+    """A step mixes into a second matrix and adds each device's displacement there.
 
     Devices train in small groups, so that a group's parameters stay in a core's cache from the gradient to
     the displacement. In all there are two matrices of parameters, and a third if optimizers carry something
@@ -37,86 +57,82 @@ class LocalEngine:
         self.evaluate = Evaluation(job, tasks, self.workers)
         θ = job.task.initial_parameters
         self._mixing = by_identity(lambda W: Mixing(W, θ.dtype, θ.device))
-        self._ρ, self._μ = (
-            torch.tensor([[value] for value in values], dtype=θ.dtype, device=θ.device)
-            for values in ([o.rho for o in job.optimizers], [o.mu for o in job.optimizers])
-        )
-        self._momentum, self._proximal = (
-            np.array([o.rho > 0 for o in job.optimizers]),
-            np.array([o.mu > 0 for o in job.optimizers]),
-        )
+        self._everyone = self._groups(np.arange(job.network.num_devices))
         self._matrices: list[Tensor] = []
         self._carry: Tensor | None = None
 
     def advance(self, state: State, step: Step, t: int) -> tuple[Tensor, Tensor, Tensor]:
         """``X ← W X`` plus the displacement of those that train."""
-        X = self._matrix_beside(state.X)
-        self._mixing(step.W).into(X, state.X, self.workers)
+        X, mixing = self._matrix_beside(state.X), self._mixing(step.W)
         moved = torch.zeros(len(X), dtype=X.dtype, device=X.device)
+        by_group = self.job.task.stackable and mixing.kind == "sparse" and bool(step.train.all())
+        if not by_group:
+            mixing.into(X, state.X, self.workers)
         if not step.train.any():
             return X, state.carry, moved
         if state.carry is not self._carry:
             self._carry = state.carry.to(X.device, copy=True).contiguous()
-        carry = self._carry
-        samples = self.job.samples(range(len(X)), t)
+        carry, samples = self._carry, self.job.samples(range(len(X)), t)
 
-        def train(worker: int, devices: IntArray) -> None:
-            rows = _rows(devices, X.device)
-            before = θ = state.X[rows]
-            carried = carry[rows]
-            self._start_regimes(carried, rows, devices, before, ~state.trained[devices])
-            for e in range(self.job.local_steps):
-                g = self._gradients[worker](θ, devices, samples[rows, e], (t, e))
-                descent = self._descent(θ, g, carried, rows, devices)
-                θ = torch.add(θ, descent, alpha=-self.job.learning_rate)
-            if isinstance(rows, Tensor):
-                carry[rows] = carried
-            X[rows] += θ.sub_(before)
-            moved[rows] = torch.linalg.vector_norm(X[rows] - before, dim=1)
+        def train(worker: int, group: Group) -> None:
+            before, carried = state.X[group.rows], carry[group.rows]
+            _start_regimes(group, carried, before, ~state.trained[group.devices])
+            θ, descent = self._local_steps(worker, group, before, carried, samples[group.rows], t)
+            after = mixing.rows(state.X, group.devices) if by_group else X[group.rows]
+            after.add_(descent, alpha=-self.job.learning_rate)
+            if θ is not before:
+                after.add_(θ.sub_(before))
+            moved[group.rows] = torch.linalg.vector_norm(after - before, dim=1)
+            if by_group or isinstance(group.rows, Tensor):
+                X[group.rows] = after
+            if isinstance(group.rows, Tensor):
+                carry[group.rows] = carried
 
-        self.workers.each(train, self._groups(step.train))
+        everyone = bool(step.train.all())
+        self.workers.each(train, self._everyone if everyone else self._groups(np.flatnonzero(step.train)))
         return X, carry, moved
 
     def close(self) -> None:
         """End the threads."""
         self.workers.close()
 
-    def _descent(self, θ: Tensor, g: Tensor, carried: Tensor, rows: Rows, devices: IntArray) -> Tensor:
-        """What devices go down along, g̃ of `eq:eff_sgd_ovr`; what momentum carries is renewed in place.
+    def _local_steps(
+        self, worker: int, group: Group, θ: Tensor, carried: Tensor, samples: Tensor, t: int
+    ) -> tuple[Tensor, Tensor]:
+        """A group's parameters before the last of E local steps, and what they go down along in that."""
+        gradients = self._gradients[worker]
+        descent = _descent(group, θ, gradients(θ, group.devices, samples[:, 0], (t, 0)), carried)
+        for e in range(1, self.job.local_steps):
+            θ = torch.add(θ, descent, alpha=-self.job.learning_rate)
+            descent = _descent(group, θ, gradients(θ, group.devices, samples[:, e], (t, e)), carried)
+        return θ, descent
 
-        Momentum carries v ← g + ρ v, a proximal pull is μ (θ − where the regime started). Since ρ or μ of a
-        device is 0, one formula serves both.
-        """
-        ρ, μ = self._ρ[rows], self._μ[rows]
-        if self._momentum[devices].all():
-            return carried.mul_(ρ).add_(g)
-        if self._momentum[devices].any():
-            descent = torch.addcmul(g, ρ - μ, carried).addcmul_(μ, θ)
-            carried.copy_(torch.where(ρ > 0, descent, carried))
-            return descent
-        return torch.addcmul(g, μ, θ - carried) if self._proximal[devices].any() else g
-
-    def _start_regimes(
-        self, carried: Tensor, rows: Rows, devices: IntArray, start: Tensor, fresh: BoolArray
-    ) -> None:
-        """Those that did not train last start with no momentum, and with an anchor where they are."""
-        if not carried.shape[1] or not fresh.any():
-            return
-        if fresh.all() and not self._proximal[devices].any():
-            carried.zero_()
-            return
-        starts = torch.from_numpy(fresh).to(start.device)[:, None]
-        carried.copy_(torch.where(starts, start * (self._μ[rows] > 0), carried))
-
-    def _groups(self, train: BoolArray) -> list[IntArray]:
-        """Devices that train, in groups that fit a core's cache; always the same groups on any machine."""
-        devices = np.flatnonzero(train)
+    def _groups(self, devices: IntArray) -> list[Group]:
+        """Devices in groups that fit a core's cache: the same groups on any machine."""
         size = 1
         if self.job.task.stackable:
             size = int(np.clip(_NUMBERS_IN_CACHE // self.job.task.num_parameters, _FEWEST, _MOST))
-        if self.job.task.inputs.device.type != "cpu":
+        if self.job.task.stackable and self.job.task.inputs.device.type != "cpu":
             size = len(devices)
-        return [devices[k : k + size] for k in range(0, len(devices), size)]
+        return [self._group(devices[k : k + size]) for k in range(0, len(devices), size)]
+
+    def _group(self, devices: IntArray) -> Group:
+        θ = self.job.task.initial_parameters
+        first, last = int(devices[0]), int(devices[-1])
+        neighbours = last - first + 1 == len(devices)
+        ρ, μ = (
+            torch.tensor([[getattr(self.job.optimizers[i], name)] for i in devices]).to(θ)
+            for name in ("rho", "mu")
+        )
+        kinds = [self.job.optimizers[i].kind for i in devices]
+        return Group(
+            devices,
+            slice(first, last + 1) if neighbours else torch.from_numpy(devices).to(θ.device),
+            ρ,
+            μ,
+            kinds.count("momentum"),
+            kinds.count("proximal"),
+        )
 
     def _matrix_beside(self, busy: Tensor) -> Tensor:
         """One of this engine's two matrices, not the one in use."""
@@ -128,9 +144,27 @@ class LocalEngine:
         return self._matrices[-1]
 
 
-def _rows(devices: IntArray, device: torch.device) -> Rows:
-    """Neighbouring rows as a slice, which is a view and no copy."""
-    first, last = int(devices[0]), int(devices[-1])
-    if last - first + 1 == len(devices):
-        return slice(first, last + 1)
-    return torch.from_numpy(devices).to(device)
+def _descent(group: Group, θ: Tensor, g: Tensor, carried: Tensor) -> Tensor:
+    """What a group goes down along, g̃ of `eq:eff_sgd_ovr`; what momentum carries is renewed in place.
+
+    Momentum carries v ← g + ρ v, a proximal pull is μ (θ − where the regime started). Since ρ or μ of a
+    device is 0, one formula serves groups with both.
+    """
+    if group.momenta == len(group.devices):
+        return carried.mul_(group.ρ).add_(g)
+    if group.momenta:
+        descent = torch.addcmul(g, group.ρ - group.μ, carried).addcmul_(group.μ, θ)
+        carried.copy_(torch.where(group.ρ > 0, descent, carried))
+        return descent
+    return torch.addcmul(g, group.μ, θ - carried) if group.proximal else g
+
+
+def _start_regimes(group: Group, carried: Tensor, start: Tensor, fresh: BoolArray) -> None:
+    """Those that did not train last start with no momentum, and with an anchor where they are."""
+    if not carried.shape[1] or not fresh.any():
+        return
+    if fresh.all() and not group.proximal:
+        carried.zero_()
+        return
+    starts = torch.from_numpy(fresh).to(start.device)[:, None]
+    carried.copy_(torch.where(starts, start * (group.μ > 0), carried))

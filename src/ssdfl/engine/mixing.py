@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
+from ssdfl.arrays import IntArray
 from ssdfl.engine.workers import Workers
 from ssdfl.graph import MixingMatrix
 
@@ -37,6 +38,7 @@ class Mixing:
             self._dense = torch.from_numpy(W.toarray()).to(device, dtype)
         if self.kind == "sparse":
             self._neighbours = torch.from_numpy(W.indices.astype(np.int64)).to(device)
+            self._starts = W.indptr.tolist()
             self._first = torch.from_numpy(W.indptr[:-1].astype(np.int64)).to(device)
             self._weights = torch.from_numpy(W.data).to(device, dtype)
 
@@ -60,8 +62,18 @@ class Mixing:
             return X.mean(dim=0)
         if self.kind == "dense":
             return self._dense @ X
+        return self.rows(X.contiguous(), np.arange(self.num_devices))
+
+    def rows(self, X: Tensor, devices: IntArray) -> Tensor:
+        """The rows of ``W X`` of devices with consecutive numbers, where W is sparse."""
+        start, stop = int(devices[0]), int(devices[-1]) + 1
+        entries = slice(self._starts[start], self._starts[stop])
         gathered: Tensor = embedding_bag(
-            self._neighbours, X.contiguous(), self._first, mode="sum", per_sample_weights=self._weights
+            self._neighbours[entries],
+            X,
+            self._first[start:stop] - self._starts[start],
+            mode="sum",
+            per_sample_weights=self._weights[entries],
         )
         return gathered
 

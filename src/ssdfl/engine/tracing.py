@@ -13,9 +13,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
 CALLS_BEFORE = 16
+_SHAPING = {
+    torch.ops.aten.view.default,
+    torch.ops.aten._unsafe_view.default,
+    torch.ops.aten.expand.default,
+}
 
 
 def traced(function: Callable[..., Any], calls_before: int = CALLS_BEFORE) -> Callable[..., Any]:
@@ -39,8 +45,36 @@ def traced(function: Callable[..., Any], calls_before: int = CALLS_BEFORE) -> Ca
                 if calls[shapes] <= calls_before:
                     return function(*tensors)
                 if shapes not in recorded:
-                    recorded[shapes] = make_fx(lambda *given: function(*given))(*tensors).forward
+                    recorded[shapes] = _record(function, tensors)
         with torch.no_grad():
             return recorded[shapes](*tensors)
 
     return call
+
+
+def _record(function: Callable[..., Any], tensors: tuple[Tensor, ...]) -> Callable[..., Any]:
+    """The operations of a call, without the many that change nothing."""
+    module = make_fx(lambda *given: function(*given))(*tensors)
+    for node in list(module.graph.nodes):
+        same = _same_as(node)
+        if same is not None:
+            node.replace_all_uses_with(same)
+    module.graph.eliminate_dead_code()
+    module.recompile()
+    forward: Callable[..., Any] = module.forward
+    return forward
+
+
+def _same_as(node: Node) -> Node | None:
+    """The node that a node merely repeats: shaped as it is, times 1, or transposed back."""
+    source = node.args[0] if node.args else None
+    if node.op != "call_function" or not isinstance(source, Node):
+        return None
+    if node.target in _SHAPING and node.meta["val"].shape == source.meta["val"].shape:
+        return source
+    if node.target is torch.ops.aten.mul.Scalar and node.args[1] == 1:
+        return source
+    transpose = torch.ops.aten.transpose.int
+    if node.target is transpose and source.target is transpose and node.args[1:] == source.args[1:]:
+        return source.args[0] if isinstance(source.args[0], Node) else None
+    return None
