@@ -88,12 +88,15 @@ def make_job(
     optimizers: str = "mixed",
     tests: int = 1000,
     links: float = 4.0,
+    options: dict[str, object] | None = None,
 ) -> Job:
     """A job on a random network with so many links a device, which is tested only when it is asked to be."""
     network = load_network(f"er:n={num_devices},p={min(1.0, links / num_devices)},seed=1")
     rng = generator(0, "benchmark")
     data = noise(shape, 16 * num_devices, tests)
-    task = make_task(build_model(model, shape, 10, 0), data, iid(data.train_labels, num_devices, rng))
+    task = make_task(
+        build_model(model, shape, 10, 0, options), data, iid(data.train_labels, num_devices, rng)
+    )
     clusters = plan_clusters(network, min(4, num_devices)).clusters if method == "ssdfl" else ()
     return Job(
         task=task,
