@@ -12,7 +12,6 @@ import copy
 import json
 import math
 import multiprocessing
-import resource
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from ssdfl.clusters import plan_clusters
 from ssdfl.engine import Job, initial_state, run
 from ssdfl.engine.local import LocalEngine
+from ssdfl.engine.loop import tested
 from ssdfl.engine.workers import one_thread_each
 from ssdfl.experiments import Experiment
 from ssdfl.experiments.build import testing_interval
@@ -242,18 +243,26 @@ def large_run() -> tuple[float, float, float]:
     prepared = time.perf_counter()
     for _ in run(job, in_place=True):
         pass
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return prepared - start, time.perf_counter() - prepared, peak
+    return prepared - start, time.perf_counter() - prepared, peak_memory() / 1e9
 
 
 def state_memory(num_devices: int) -> float:
-    """Peak memory of a run beyond data and one device's batch, in matrices of N · d numbers."""
+    """Peak bytes of a run beyond data: the state, and what two threads' convolutions need at a time."""
     job = make_job("cnn", FASHION, num_devices, batch_size=32)
-    bare_batches(job.task.model, [job.task.batch(job.task.shards[0])] * 2)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    list(islice(run(job, in_place=True), 1))
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    return 1024 * grown / (4 * num_devices * job.task.num_parameters)
+    with one_thread_each(), ThreadPoolExecutor(2) as pool:
+        batches = [job.task.batch(job.task.shards[device]) for device in range(8)]
+        list(pool.map(bare_batches, (job.task.model, job.task.twin().model), (batches[::2], batches[1::2])))
+    before = peak_memory(reset=True)
+    list(islice(run(job, in_place=True), 2))
+    return float(peak_memory() - before)
+
+
+def peak_memory(reset: bool = False) -> int:
+    """The most bytes of memory that this process has held, since the last reset (Linux only)."""
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5")
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
 def elsewhere(work: Callable[..., Any], *arguments: object) -> Any:
@@ -276,8 +285,7 @@ def testing_share(model: str, shape: tuple[int, ...], tests: int, num_devices: i
 
     def test() -> None:
         with one_thread_each():
-            engine.evaluate(state.X)
-            engine.evaluate(state.X[:1])
+            tested(engine, state.X, state.X.mean(dim=0, keepdim=True))
 
     took = in_turns({"test": test, "cycle": lambda: next(cycles)}, 20 if model != "cnn" else 3)
     engine.close()
@@ -307,9 +315,11 @@ def measure(quick: bool) -> Iterator[Figure]:
     if quick:
         return
     yield from near_the_limit(50, 2)
-    for num_devices in (10, 50):
-        what = f"cnn, N = {num_devices}: peak memory beyond data, in N · d numbers"
-        yield Figure(1, what, elsewhere(state_memory, num_devices), "×", most=3)
+    ten, fifty = elsewhere(state_memory, 10), elsewhere(state_memory, 50)
+    yield Figure(1, "cnn, N = 10: peak memory beyond data", ten / 1e6, "MB")
+    yield Figure(1, "cnn, N = 50: peak memory beyond data", fifty / 1e6, "MB")
+    more = (fifty - ten) / (40 * 4 * make_job("cnn", FASHION, 2).task.num_parameters)
+    yield Figure(1, "cnn: more memory for each more device, in d numbers", more, "×", most=3)
     yield from against_a_plain_loop("mlp", FASHION, 2)
     yield from against_a_plain_loop("logreg", FASHION, 2)
     for model in ("logreg", "mlp"):

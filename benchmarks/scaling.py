@@ -10,7 +10,6 @@ through the logarithms of the larger half of the sizes.
 
 import argparse
 import json
-import resource
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine import DIGITS, TAU_A, elsewhere, make_job
+from engine import DIGITS, TAU_A, elsewhere, make_job, peak_memory
 from ssdfl.engine import run
 
 DEVICES = (10, 30, 100, 300, 1000, 3000, 10_000)
@@ -53,7 +52,7 @@ def measure(num_devices: int, hidden: int) -> Size:
     """Cycles of the mlp, for about a second after warming up; what torch itself loads is there before."""
     list(islice(run(make_job("mlp", DIGITS, 20, method="sdfl")), 5))
     job = make_job("mlp", DIGITS, num_devices, method="sdfl", options={"hidden": hidden})
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory(reset=True)
     cycles = run(job, in_place=True)
     list(islice(cycles, 5))
     times: list[float] = []
@@ -61,7 +60,7 @@ def measure(num_devices: int, hidden: int) -> Size:
         start = time.perf_counter()
         record, _ = next(cycles)
         times.append(time.perf_counter() - start)
-    grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    grown = peak_memory() - before
     d = job.task.num_parameters
     return Size(
         num_devices,

@@ -1,5 +1,7 @@
 """Small networks, tasks and jobs that tests share."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from ssdfl.clusters import spectral_bisection
@@ -36,6 +38,17 @@ def tiny_data(num_samples=240, classes=4, size=4, seed=0):
         images[labels == label, 0, 2 * r : 2 * r + 2, 2 * c : 2 * c + 2] += 100
     half = num_samples * 3 // 4
     return make_dataset((images[:half], labels[:half]), (images[half:], labels[half:]))
+
+
+def many_samples():
+    """Enough tiny images for thousands of devices."""
+    data = tiny_data()
+    times = -(-5000 // len(data.train_labels))
+    return replace(
+        data,
+        train_images=np.tile(data.train_images, (times, 1, 1, 1)),
+        train_labels=np.tile(data.train_labels, times),
+    )
 
 
 def tiny_task(num_devices, model="logreg", seed=0, **options):

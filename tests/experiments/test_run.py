@@ -19,8 +19,16 @@ import ssdfl.experiments.run as module
 from ssdfl.clusters import Plan
 from ssdfl.engine import Record
 from ssdfl.errors import InputError
-from ssdfl.experiments import RunFolder, iterate_experiment, load_experiment, run_experiment
+from ssdfl.experiments import (
+    RunFolder,
+    iterate_experiment,
+    load_experiment,
+    make_job,
+    prepare,
+    run_experiment,
+)
 from ssdfl.experiments.store import RECORD_SCHEMA, newest_folder, next_free_folder
+from ssdfl.learning import load_dataset
 from ssdfl.schedule import Step
 
 SMALL = (
@@ -315,3 +323,42 @@ def test_constants_of_formation_may_be_given(tmp_path):
     assert plan.settings["gradient_bound"] == 2.5
     assert plan.settings["smoothness"] != 1.0
     assert (plan.partition, plan.score_name) == ("paper", "stationarity")
+
+
+@pytest.mark.parametrize(
+    ("settings", "every"),
+    [
+        ([], 1),
+        (["model.name=logreg"], 2),
+        (["evaluate.every=3"], 3),
+        (["training.local_steps=1"], 2),
+        (["model.name=cnn"], 3),
+        (["model.name=cnn", "evaluate.samples=50"], 1),
+        (["training.batch_size=0"], 1),
+    ],
+    ids=str,
+)
+def test_by_default_testing_is_a_quarter_of_the_work(settings, every):
+    experiment = load_experiment(settings=settings)
+    job = make_job(experiment, prepare(experiment, 0, load_dataset("digits")), "pdfl")
+    assert job.evaluate_every == every
+
+
+def test_central_refuses_many_devices_before_anything_runs(tmp_path):
+    experiment = load_experiment(
+        settings=[
+            "network.spec=ring:n=2001",
+            "clusters.number=1",
+            "data.partition=iid",
+            "data.name=helpers:many_samples",
+        ]
+    )
+    with pytest.raises(InputError, match="devices for central = 2001.*Leave central out"):
+        run_experiment(experiment, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_device_that_torch_lacks_is_named():
+    experiment = load_experiment(settings=["engine.device=cuda:7"])
+    with pytest.raises(InputError, match="engine.device = cuda:7: expected a device that torch can use"):
+        prepare(experiment, 0, load_dataset("digits"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import numpy as np
 import torch
@@ -46,15 +47,20 @@ class Evaluation:
         groups = [tested[k : k + self._devices] for k in range(0, len(tested), self._devices)]
 
         @torch.inference_mode()
-        def test(worker: int, devices: IntArray) -> tuple[Tensor, Tensor]:
-            Θ = X[torch.from_numpy(devices).to(X.device)]
-            results = [self._tests[worker](Θ, *stretch) for stretch in self._stretches]
-            losses, correct = (torch.stack(column).sum(0) for column in zip(*results, strict=True))
-            return losses, correct
+        def test(worker: int, item: tuple[IntArray, tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+            devices, stretch = item
+            return self._tests[worker](X[torch.from_numpy(devices).to(X.device)], *stretch)
 
-        losses, correct = zip(*self.workers.each(test, groups), strict=True)
+        results = self.workers.each(test, list(product(groups, self._stretches)))
         count, everyone = len(self.task.test_labels), torch.from_numpy(place)
-        return torch.cat(losses).cpu()[everyone] / count, torch.cat(correct).cpu()[everyone] / count
+        losses, correct = (self._gathered(column)[everyone] / count for column in zip(*results, strict=True))
+        return losses, correct
+
+    def _gathered(self, sums: Sequence[Tensor]) -> Tensor:
+        """(n,) of sums for each group and stretch, the sums over stretches."""
+        stretches = len(self._stretches)
+        groups = [sums[k : k + stretches] for k in range(0, len(sums), stretches)]
+        return torch.cat([torch.stack(tuple(of_group)).sum(0) for of_group in groups]).cpu()
 
 
 def agreeing(X: Tensor, tolerance: float = AGREEMENT) -> IntArray:

@@ -47,7 +47,6 @@ from ssdfl.schedule import Schedule, Setting, drop_devices, drop_links, find_met
 from ssdfl.theory import Constants
 
 MEASURED_DEVICES = 8
-STACKED_GAIN = 2.5
 DESCRIBED_SAMPLES = 16
 
 
@@ -206,12 +205,13 @@ def testing_interval(experiment: Experiment, task: Task) -> int:
     """After how many cycles testing takes no more than a quarter of a run.
 
     Counted in samples and not in seconds, so that it is the same on every machine. A sample costs a third as
-    much to test as to train, and where devices are stacked about an eighth (``benchmarks/engine.py``).
+    much to test as to train, and less where devices are stacked (``benchmarks/engine.py`` measures it).
     """
     training, schedule = experiment.training, experiment.schedule
-    batch = training.batch_size or task.shard_size
-    trained = schedule.tau_a * training.local_steps * batch * (STACKED_GAIN if task.stackable else 1)
-    return math.ceil(len(task.test_labels) / trained)
+    trained = schedule.tau_a * training.local_steps * (training.batch_size or task.shard_size)
+    hidden_layers = len(task.layout) > 2
+    gain = 1.0 if not task.stackable else 2.5 if hidden_layers else 1.5
+    return math.ceil(len(task.test_labels) / (trained * gain))
 
 
 def clusters_of_method(method: str, plan: Plan) -> Clusters:
