@@ -39,6 +39,7 @@ check: .venv/.dev  ## format, lint, types, doctests, examples
 bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 	$(PIP) --editable '.[peers]'
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/formation.py
 	$(BIN)/python benchmarks/gaps.py
 

@@ -17,8 +17,8 @@ from ssdfl.engine.workers import workers_for
 from ssdfl.memo import by_identity
 from ssdfl.schedule import Step
 
-_NUMBERS_IN_CACHE = 1 << 19
-_FEWEST, _MOST = 16, 512
+_NUMBERS_IN_CACHE = 1 << 20
+_FEWEST, _MOST = 2, 512
 
 
 @dataclass(frozen=True, eq=False)
