@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from threadpoolctl import threadpool_limits
 
+from ssdfl.arrays import FloatArray
 from ssdfl.clusters import cost_aware, spectral
 from ssdfl.clusters.candidates import Candidate, choose, round_score
 from ssdfl.clusters.cost_aware import improve
@@ -46,6 +47,7 @@ class FormationSettings:
         message_bytes: the size of a model on the wire.
         weights: rule for mixing weights.
         with_tau_a: keep Lemma 1's τ_a in Φ_min, which the paper drops.
+        data_distance: (L,) how different the data of linked devices are, if not computed from their samples.
     """
 
     constants: Constants = field(default_factory=Constants)
@@ -56,6 +58,7 @@ class FormationSettings:
     message_bytes: int = MESSAGE_BYTES
     weights: Weights = metropolis
     with_tau_a: bool = False
+    data_distance: FloatArray | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for name, value, known in (("partition", self.partition, PARTITIONS), ("mode", self.mode, MODES)):
@@ -133,7 +136,13 @@ def _form(network: Network, devices: Sequence[Device], settings: FormationSettin
     mode = settings.mode_for(network.num_devices)
     budget = _FAST if mode == "fast" else Budget()
     situation = Situation(
-        network, devices, settings.constants, settings.weights, settings.message_bytes, budget
+        network,
+        devices,
+        settings.constants,
+        settings.weights,
+        settings.message_bytes,
+        budget,
+        settings.data_distance,
     )
     n = network.num_devices
     sizes = _sizes(n) if mode == "fast" else list(range(1, n + 1))

@@ -44,6 +44,7 @@ class Situation:
         weights: rule for mixing weights.
         message_bytes: the size of a model on the wire.
         budget: what may be left out to be fast.
+        data_distance: (L,) `data_distances` of the links, if devices' samples are not at hand.
     """
 
     network: Network
@@ -52,6 +53,7 @@ class Situation:
     weights: Weights = metropolis
     message_bytes: int = MESSAGE_BYTES
     budget: Budget = field(default_factory=Budget)
+    data_distance: FloatArray | None = None
 
     def __post_init__(self) -> None:
         n = self.network.num_devices
@@ -110,7 +112,10 @@ class Situation:
 
     @cached_property
     def _data_distance(self) -> csr_array:
-        return self.network.link_matrix(data_distances(self.devices, self.network.links))
+        distances = self.data_distance
+        if distances is None:
+            distances = data_distances(self.devices, self.network.links)
+        return self.network.link_matrix(distances)
 
     def terms(self, cluster: Cluster) -> ClusterTerms:
         """What the paper's bounds ask of a cluster."""

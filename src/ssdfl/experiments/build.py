@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from ssdfl.arrays import IntArray
+from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import (
     Clusters,
     FormationSettings,
@@ -28,6 +28,7 @@ from ssdfl.experiments.config import Experiment
 from ssdfl.graph import MIXINGS, Network, links_within, load_network
 from ssdfl.learning import (
     Dataset,
+    DeviceConstants,
     LocalOptimizer,
     Task,
     available_device,
@@ -47,6 +48,7 @@ from ssdfl.schedule import Schedule, Setting, drop_devices, drop_links, find_met
 from ssdfl.theory import Constants
 
 MEASURED_DEVICES = 8
+CURVED_DEVICES = 2
 DESCRIBED_SAMPLES = 16
 
 
@@ -76,13 +78,7 @@ def prepare(experiment: Experiment, seed: int, data: Dataset, formed: Plan | Non
     Raises:
         InputError: values that do not fit each other, such as more clusters than devices.
     """
-    network = load_network(experiment.network.spec, default_seed=seed)
-    model = build_model(
-        experiment.model.name, data.image_shape, data.num_classes, seed, experiment.model.options
-    )
-    shards = _deal(experiment, data, network.num_devices, seed)
-    task = make_task(model, data, shards, experiment.evaluate.samples, seed)
-    optimizers = _optimizers(experiment, network.num_devices, seed)
+    network, task, optimizers = draw(experiment, seed, data)
     return Instance(
         seed=seed,
         network=network,
@@ -93,21 +89,60 @@ def prepare(experiment: Experiment, seed: int, data: Dataset, formed: Plan | Non
     )
 
 
+def draw(
+    experiment: Experiment, seed: int, data: Dataset
+) -> tuple[Network, Task, tuple[LocalOptimizer, ...]]:
+    """What a seed determines before there is a plan: network, data and model, optimizers."""
+    network = load_network(experiment.network.spec, default_seed=seed)
+    model = build_model(
+        experiment.model.name, data.image_shape, data.num_classes, seed, experiment.model.options
+    )
+    shards = _deal(experiment, data, network.num_devices, seed)
+    task = make_task(model, data, shards, experiment.evaluate.samples, seed)
+    return network, task, _optimizers(experiment, network.num_devices, seed)
+
+
 def formation_settings(experiment: Experiment, task: Task, seed: int) -> FormationSettings:
     """What formation is told of an experiment; constants are measured on the task at θ⁰ where not given."""
-    config = experiment.clusters
-    some = spread_devices(task.num_devices, MEASURED_DEVICES)
+    measured = {
+        device: measure_device(experiment, task, device, seed) for device in measuring(task.num_devices)
+    }
+    return settings_of(experiment, task, measured)
+
+
+def measuring(num_devices: int) -> list[int]:
+    """The devices that measure constants for formation."""
+    return spread_devices(num_devices, MEASURED_DEVICES)
+
+
+def measure_device(experiment: Experiment, task: Task, device: int, seed: int) -> DeviceConstants:
+    """B, L and, of the first two that measure, γ of one device at θ⁰."""
     batch_size = experiment.training.batch_size
-    measured = measure_constants(task, devices=some, batch_size=batch_size, iterations=0, seed=seed)
-    curved = measure_constants(task, devices=some[:2], batches=1, iterations=8, samples=64, seed=seed)
+    found = measure_constants(task, devices=[device], batch_size=batch_size, iterations=0, seed=seed)
+    smoothness = 0.0
+    if device in measuring(task.num_devices)[:CURVED_DEVICES]:
+        curved = measure_constants(task, devices=[device], batches=1, iterations=8, samples=64, seed=seed)
+        smoothness = float(curved.smoothness[0])
+    return DeviceConstants(found.gradient_bound, found.initial_loss, smoothness)
+
+
+def settings_of(
+    experiment: Experiment,
+    task: Task,
+    measured: Mapping[int, DeviceConstants],
+    data_distance: FloatArray | None = None,
+) -> FormationSettings:
+    """What formation is told, given what some devices measured."""
+    config = experiment.clusters
+    in_order = [measured[device] for device in sorted(measured)]
     constants = Constants(
         learning_rate=experiment.training.learning_rate,
         local_steps=experiment.training.local_steps,
         tau_a=experiment.schedule.tau_a,
         tau_r=experiment.schedule.tau_r,
-        gradient_bound=config.gradient_bound or measured.gradient_bound,
-        smoothness=max(float(curved.smoothness.max()), 1e-12),
-        initial_loss=measured.initial_loss,
+        gradient_bound=config.gradient_bound or max(one.gradient_bound for one in in_order),
+        smoothness=max(1e-12, *(one.smoothness for one in in_order)),
+        initial_loss=float(np.mean([one.initial_loss for one in in_order])),
         tolerance=config.tolerance,
     )
     return FormationSettings(
@@ -118,6 +153,7 @@ def formation_settings(experiment: Experiment, task: Task, seed: int) -> Formati
         price=math.inf if config.strict else PRICE,
         message_bytes=4 * task.num_parameters,
         weights=MIXINGS[experiment.network.mixing],
+        data_distance=data_distance,
     )
 
 
@@ -129,15 +165,22 @@ def _plan(
     seed: int,
     formed: Plan | None,
 ) -> Plan:
-    if experiment.clusters.plan:
-        return _fitting(read_plan(Path(experiment.clusters.plan)), network)
-    if experiment.clusters.number or network.num_devices < 2:
-        number = experiment.clusters.number or 1
-        return plan_clusters(network, number, MIXINGS[experiment.network.mixing])
+    given = given_plan(experiment, network)
+    if given is not None:
+        return given
     if formed is not None:
         return _fitting(formed, network)
     devices = describe_devices(task, optimizers, samples=DESCRIBED_SAMPLES, seed=seed)
     return form_clusters(network, devices, formation_settings(experiment, task, seed))
+
+
+def given_plan(experiment: Experiment, network: Network) -> Plan | None:
+    """The plan that the experiment names or its number of clusters makes; None if one is to be formed."""
+    if experiment.clusters.plan:
+        return _fitting(read_plan(Path(experiment.clusters.plan)), network)
+    if experiment.clusters.number or network.num_devices < 2:
+        return plan_clusters(network, experiment.clusters.number or 1, MIXINGS[experiment.network.mixing])
+    return None
 
 
 def _fitting(plan: Plan, network: Network) -> Plan:

@@ -75,13 +75,17 @@ def iterate_experiment(
         for instance in instances
     ]
     for _, of_methods in jobs:
-        for method in set(of_methods) - set(METHODS):
-            _check_schedule(method, of_methods[method])
+        for method, job in of_methods.items():
+            if method not in METHODS:
+                _check_schedule(method, job)
+            if experiment.engine.name == "mesh":
+                _check_reach(method, job)
     write_experiment(experiment, folder.experiment_file)
     for instance, of_methods in jobs:
         _describe(folder, instance)
         for method, job in of_methods.items():
-            yield from _run_method(experiment, folder, job, method)
+            run_method = _run_mesh if experiment.engine.name == "mesh" else _run_method
+            yield from run_method(experiment, folder, job, method, data)
     folder.write_all_rows()
 
 
@@ -111,7 +115,49 @@ def _describe(folder: RunFolder, instance: Instance) -> None:
     folder.write_fact(instance.seed, "devices.json", json.dumps(devices, indent=1) + "\n")
 
 
-def _run_method(experiment: Experiment, folder: RunFolder, job: Job, method: str) -> Iterator[Advance]:
+def _check_reach(method: str, job: Job) -> None:
+    """Refuse a method that real devices cannot run: they hear their neighbours only."""
+    for t in range(job.steps_per_cycle):
+        W = job.schedule(t).W
+        beyond = W - W.multiply(job.network.adjacency != 0)
+        beyond.setdiag(0)
+        if beyond.count_nonzero():
+            expected = "one that mixes linked devices only, as a mesh has to"
+            raise InputError("method", method, expected, "Leave it out, or choose another engine.")
+
+
+def _run_mesh(
+    experiment: Experiment, folder: RunFolder, job: Job, method: str, data: Path | None
+) -> Iterator[Advance]:
+    """A method as processes on loopback, one per device; their folders stay beside its metrics."""
+    from ssdfl.experiments.mesh import MeshProcesses, collected_rows, follow
+    from ssdfl.experiments.mesh_folder import device_folders, init_mesh
+
+    rows = folder.read_rows(job.seed, method)
+    mesh = folder.method_folder(job.seed, method) / "mesh"
+    done = 0
+    if len(rows) < job.cycles:
+        if not any(mesh.glob("device-*")):
+            init_mesh(experiment, mesh, method=method, seed=job.seed)
+        processes = MeshProcesses(mesh, data)
+        processes.start()
+        try:
+            for statuses in follow(processes):
+                cycle = min(status.get("step", 0) for status in statuses) // job.steps_per_cycle
+                while done < cycle:
+                    done += 1
+                    yield Advance(job.seed, method, done, None)
+        finally:
+            processes.stop()
+        rows = collected_rows(device_folders(mesh))
+        folder.write_rows(job.seed, method, rows)
+    for row in rows[done:]:
+        yield Advance(job.seed, method, row["cycle"], None)
+
+
+def _run_method(
+    experiment: Experiment, folder: RunFolder, job: Job, method: str, data: Path | None
+) -> Iterator[Advance]:
     checkpoint = folder.method_folder(job.seed, method) / "checkpoint.safetensors"
     start = load_state(checkpoint, job) if checkpoint.exists() else initial_state(job)
     rows = [row for row in folder.read_rows(job.seed, method) if row["cycle"] <= start.cycle]

@@ -19,7 +19,7 @@ import pyarrow.parquet as parquet
 
 from ssdfl.clusters import Plan, read_plan
 from ssdfl.errors import InputError
-from ssdfl.experiments.config import Experiment, load_experiment
+from ssdfl.experiments.config import Experiment, load_experiment, write_experiment
 from ssdfl.files import atomic_path, write_text
 
 Row = dict[str, Any]
@@ -76,6 +76,12 @@ class RunFolder:
         if not self.experiment_file.exists():
             raise InputError("run folder", str(self.path), "a folder that ssdfl run made", "Check the path.")
         return load_experiment(self.experiment_file)
+
+    def write_experiment(self, experiment: Experiment, seed: int) -> None:
+        """Write the experiment of a run made elsewhere; its network is the one in the seed's folder."""
+        network = str((self.seed_folder(seed) / "network.json").resolve())
+        section = experiment.network.model_copy(update={"spec": network})
+        write_experiment(experiment.model_copy(update={"network": section}), self.experiment_file)
 
     def joined(self, experiment: Experiment) -> Experiment:
         """The experiment to go on with: what the folder holds, with methods and seeds added.

@@ -2,7 +2,13 @@
 
 from ssdfl.learning.batches import draw_batches
 from ssdfl.learning.datasets import DATASETS, Dataset, load_dataset, make_dataset
-from ssdfl.learning.measured import MeasuredConstants, describe_devices, measure_constants, spread_devices
+from ssdfl.learning.measured import (
+    DeviceConstants,
+    MeasuredConstants,
+    describe_devices,
+    measure_constants,
+    spread_devices,
+)
 from ssdfl.learning.models import MODELS, build_model
 from ssdfl.learning.optimizers import KINDS, LocalOptimizer, draw_optimizers, parse_optimizer
 from ssdfl.learning.partition import by_labels, dirichlet, iid
@@ -14,6 +20,7 @@ __all__ = [
     "KINDS",
     "MODELS",
     "Dataset",
+    "DeviceConstants",
     "LocalOptimizer",
     "MeasuredConstants",
     "Task",

@@ -38,6 +38,15 @@ class MeasuredConstants:
     gradient_variance: float = 0.0
 
 
+@dataclass(frozen=True)
+class DeviceConstants:
+    """What one device tells of its own data at θ⁰: B, L and γ, or 0 for what it did not measure."""
+
+    gradient_bound: float
+    initial_loss: float
+    smoothness: float
+
+
 def measure_constants(
     task: Task,
     *,

@@ -1,0 +1,135 @@
+"""``ssdfl mesh`` and ``ssdfl device``: real devices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from ssdfl.cli.progress import say
+
+app = typer.Typer(
+    no_args_is_help=True, help="Devices as processes on real hosts.", rich_markup_mode="markdown"
+)
+
+Data = Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")]
+
+
+@app.command("init")
+def init(
+    out: Annotated[Path, typer.Option(help="Folder for the devices' folders.")],
+    file: Annotated[
+        Path | None, typer.Argument(help="Experiment (TOML). Without it, the default one.")
+    ] = None,
+    hosts: Annotated[
+        Path | None,
+        typer.Option(help="CSV `device,address`; no address: cannot be dialled. Without it, loopback."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set one value. Repeatable.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="The method to run.")] = "ssdfl",
+    seed: Annotated[int, typer.Option(help="The seed to run.")] = 0,
+    patience: Annotated[float, typer.Option(help="Seconds to wait for a slow neighbour.")] = 60.0,
+    own_certificates: Annotated[
+        bool,
+        typer.Option(
+            "--own-certificates", help="Make none: put key.pem, certificate.pem, authority.pem there."
+        ),
+    ] = False,
+) -> None:
+    """Write one folder per device: configuration, neighbours' addresses, key and certificate.
+
+    Copy each folder to its host and start it there with `ssdfl device`. The authority's key in `ca/` stays
+    with you.
+    """
+    from ssdfl.experiments import load_experiment
+    from ssdfl.experiments.mesh_folder import device_names, init_mesh, read_hosts
+    from ssdfl.graph import load_network
+
+    experiment = load_experiment(file, settings or [])
+    names = device_names(load_network(experiment.network.spec, default_seed=seed).num_devices)
+    folders = init_mesh(
+        experiment,
+        out,
+        method=method,
+        seed=seed,
+        hosts=read_hosts(hosts, names) if hosts is not None else None,
+        patience_s=patience,
+        certificates=not own_certificates,
+    )
+    typer.echo(f"{len(folders)} devices in {out}. Start one: ssdfl device {folders[0]}")
+    typer.echo(f"All of this host: ssdfl mesh up {out}. Keep {out / 'ca' / 'authority.key'} off the devices.")
+
+
+@app.command("up")
+def up(mesh: Annotated[Path, typer.Argument(help="The mesh's folder.")], data: Data = None) -> None:
+    """Run all devices of this host, with a live table. Ctrl-C stops them; the same command goes on."""
+    from ssdfl.experiments.mesh import MeshProcesses, follow
+
+    console = Console(stderr=True)
+    processes = MeshProcesses(mesh, data)
+    processes.start()
+    try:
+        with Live(console=console, refresh_per_second=2) as live:
+            before: list[dict[str, Any]] = []
+            for statuses in follow(processes):
+                live.update(_table(statuses, before))
+                before = statuses
+    except KeyboardInterrupt:
+        processes.stop()
+        say(console, f"Stopped; what is done is kept. Go on with: ssdfl mesh up {mesh}")
+        raise typer.Exit(130) from None
+    finally:
+        processes.stop()
+    say(console, f"All devices have finished. Gather their records: ssdfl mesh collect {mesh}")
+
+
+@app.command("collect")
+def collect(
+    mesh: Annotated[Path, typer.Argument(help="The mesh's folder, with the devices' folders in it.")],
+    out: Annotated[Path | None, typer.Option(help="The run's folder; by default MESH/run.")] = None,
+) -> None:
+    """Gather devices' records into an ordinary run folder, with figures and a report."""
+    from ssdfl.experiments.mesh import collect as gather
+    from ssdfl.report import write_report
+
+    run = gather(mesh, out or mesh / "run")
+    typer.echo(f"{write_report(run)}")
+
+
+def device(
+    folder: Annotated[Path, typer.Argument(help="The device's folder, from ssdfl mesh init.")],
+    data: Data = None,
+) -> None:
+    """Run one device, anywhere. It goes on where its checkpoint is; logs and metrics stay in its folder."""
+    from ssdfl.experiments.device import run_device
+
+    if not run_device(folder, data):
+        typer.echo(f"Stopped; go on with: ssdfl device {folder}", err=True)
+
+
+def _table(statuses: list[dict[str, Any]], before: list[dict[str, Any]]) -> Table:
+    table = Table(box=SIMPLE_HEAD)
+    for column in ("device", "step", "accuracy %", "neighbours", "kB/s out", "refused"):
+        table.add_column(column, justify="left" if column == "device" else "right")
+    earlier = {status["device"]: status for status in before}
+    for status in statuses:
+        last = earlier.get(status["device"], {})
+        seconds = status.get("time_s", 0) - last.get("time_s", 0)
+        sent = (status.get("sent", 0) - last.get("sent", 0)) * status.get("message_bytes", 0)
+        accuracy = status.get("accuracy")
+        table.add_row(
+            status["device"],
+            str(status.get("step", "–")),
+            f"{100 * accuracy:.1f}" if accuracy is not None else "–",
+            status.get("neighbours", "–"),
+            f"{sent / seconds / 1000:,.0f}" if seconds > 0 and last else "–",
+            str(status.get("refused", "–")),
+        )
+    return table

@@ -1,0 +1,1 @@
+"""Real devices: one process each, talking to their neighbours only (needs ``ssdfl[mesh]``)."""

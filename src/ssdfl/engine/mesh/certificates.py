@@ -1,0 +1,112 @@
+"""A mesh's own certificate authority, and a key and certificate for every device.
+
+A device is known by the common name of its certificate. The authority's key makes certificates and is needed
+for nothing else: keep it off the devices.
+"""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ssdfl.errors import require
+from ssdfl.files import atomic_path
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+LIFE = datetime.timedelta(days=825)
+LEEWAY = datetime.timedelta(days=1)
+
+
+class Authority:
+    """Makes certificates that only this mesh trusts."""
+
+    def __init__(self, name: str = "ssdfl mesh") -> None:
+        require("cryptography", "mesh")
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        self._name = name
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._certificate = _certificate(self._key, name, self._key, name, authority=True)
+
+    @property
+    def certificate(self) -> bytes:
+        """What devices check their neighbours with, as PEM."""
+        return _pem(self._certificate)
+
+    def key(self) -> bytes:
+        """The authority's secret, as PEM."""
+        return _key_pem(self._key)
+
+    def issue(self, device: str) -> tuple[bytes, bytes]:
+        """A new key and certificate of a device, as PEM."""
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        key = ec.generate_private_key(ec.SECP256R1())
+        return _key_pem(key), _pem(_certificate(key, device, self._key, self._name, authority=False))
+
+
+def write_secret(path: Path, secret: bytes) -> None:
+    """Write a file that only its owner can read."""
+    with atomic_path(path) as temporary:
+        temporary.touch(mode=0o600)
+        temporary.chmod(0o600)
+        temporary.write_bytes(secret)
+
+
+def _certificate(
+    key: ec.EllipticCurvePrivateKey,
+    name: str,
+    signer: ec.EllipticCurvePrivateKey,
+    signer_name: str,
+    authority: bool,
+) -> x509.Certificate:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    now = datetime.datetime.now(datetime.UTC)
+    usage = {
+        "digital_signature": not authority,
+        "content_commitment": False,
+        "key_encipherment": False,
+        "data_encipherment": False,
+        "key_agreement": False,
+        "key_cert_sign": authority,
+        "crl_sign": authority,
+        "encipher_only": False,
+        "decipher_only": False,
+    }
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, signer_name)]))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - LEEWAY)
+        .not_valid_after(now + LIFE)
+        .add_extension(
+            x509.BasicConstraints(ca=authority, path_length=0 if authority else None), critical=True
+        )
+        .add_extension(x509.KeyUsage(**usage), critical=True)
+    )
+    if not authority:
+        both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage(both), critical=False)
+    return builder.sign(signer, hashes.SHA256())
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return certificate.public_bytes(Encoding.PEM)
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -1,0 +1,149 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Request(_message.Message):
+    __slots__ = ("id", "ping", "pull", "gossip", "samples")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    PING_FIELD_NUMBER: _ClassVar[int]
+    PULL_FIELD_NUMBER: _ClassVar[int]
+    GOSSIP_FIELD_NUMBER: _ClassVar[int]
+    SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    ping: Ping
+    pull: Pull
+    gossip: Gossip
+    samples: SampleRequest
+    def __init__(self, id: _Optional[int] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., pull: _Optional[_Union[Pull, _Mapping]] = ..., gossip: _Optional[_Union[Gossip, _Mapping]] = ..., samples: _Optional[_Union[SampleRequest, _Mapping]] = ...) -> None: ...
+
+class Response(_message.Message):
+    __slots__ = ("id", "status", "parameters", "wait", "absent", "facts", "sample_batch", "refusal")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    WAIT_FIELD_NUMBER: _ClassVar[int]
+    ABSENT_FIELD_NUMBER: _ClassVar[int]
+    FACTS_FIELD_NUMBER: _ClassVar[int]
+    SAMPLE_BATCH_FIELD_NUMBER: _ClassVar[int]
+    REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    status: Status
+    parameters: Parameters
+    wait: Wait
+    absent: Absent
+    facts: Facts
+    sample_batch: Samples
+    refusal: Refusal
+    def __init__(self, id: _Optional[int] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., parameters: _Optional[_Union[Parameters, _Mapping]] = ..., wait: _Optional[_Union[Wait, _Mapping]] = ..., absent: _Optional[_Union[Absent, _Mapping]] = ..., facts: _Optional[_Union[Facts, _Mapping]] = ..., sample_batch: _Optional[_Union[Samples, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ...) -> None: ...
+
+class Ping(_message.Message):
+    __slots__ = ("status",)
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: Status
+    def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
+
+class Status(_message.Message):
+    __slots__ = ("step", "first_step", "done", "plan_digest")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    FIRST_STEP_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    PLAN_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    first_step: int
+    done: bool
+    plan_digest: str
+    def __init__(self, step: _Optional[int] = ..., first_step: _Optional[int] = ..., done: _Optional[bool] = ..., plan_digest: _Optional[str] = ...) -> None: ...
+
+class Pull(_message.Message):
+    __slots__ = ("step",)
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    def __init__(self, step: _Optional[int] = ...) -> None: ...
+
+class Parameters(_message.Message):
+    __slots__ = ("step", "dtype", "count", "data")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    dtype: str
+    count: int
+    data: bytes
+    def __init__(self, step: _Optional[int] = ..., dtype: _Optional[str] = ..., count: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class Wait(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Absent(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Gossip(_message.Message):
+    __slots__ = ("known",)
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    known: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, known: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Facts(_message.Message):
+    __slots__ = ("descriptors", "links")
+    DESCRIPTORS_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    descriptors: _containers.RepeatedCompositeFieldContainer[Descriptor]
+    links: _containers.RepeatedCompositeFieldContainer[LinkFact]
+    def __init__(self, descriptors: _Optional[_Iterable[_Union[Descriptor, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[LinkFact, _Mapping]]] = ...) -> None: ...
+
+class Descriptor(_message.Message):
+    __slots__ = ("device", "labels", "rho", "mu", "measured", "gradient_bound", "initial_loss", "smoothness")
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    RHO_FIELD_NUMBER: _ClassVar[int]
+    MU_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_FIELD_NUMBER: _ClassVar[int]
+    GRADIENT_BOUND_FIELD_NUMBER: _ClassVar[int]
+    INITIAL_LOSS_FIELD_NUMBER: _ClassVar[int]
+    SMOOTHNESS_FIELD_NUMBER: _ClassVar[int]
+    device: str
+    labels: _containers.RepeatedScalarFieldContainer[float]
+    rho: float
+    mu: float
+    measured: bool
+    gradient_bound: float
+    initial_loss: float
+    smoothness: float
+    def __init__(self, device: _Optional[str] = ..., labels: _Optional[_Iterable[float]] = ..., rho: _Optional[float] = ..., mu: _Optional[float] = ..., measured: _Optional[bool] = ..., gradient_bound: _Optional[float] = ..., initial_loss: _Optional[float] = ..., smoothness: _Optional[float] = ...) -> None: ...
+
+class LinkFact(_message.Message):
+    __slots__ = ("a", "b", "distance")
+    A_FIELD_NUMBER: _ClassVar[int]
+    B_FIELD_NUMBER: _ClassVar[int]
+    DISTANCE_FIELD_NUMBER: _ClassVar[int]
+    a: str
+    b: str
+    distance: float
+    def __init__(self, a: _Optional[str] = ..., b: _Optional[str] = ..., distance: _Optional[float] = ...) -> None: ...
+
+class SampleRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Samples(_message.Message):
+    __slots__ = ("rows", "columns", "data")
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    rows: int
+    columns: int
+    data: bytes
+    def __init__(self, rows: _Optional[int] = ..., columns: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class Refusal(_message.Message):
+    __slots__ = ("reason",)
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    def __init__(self, reason: _Optional[str] = ...) -> None: ...

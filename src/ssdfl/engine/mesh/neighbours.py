@@ -1,0 +1,116 @@
+"""What a device knows of its neighbours: who is there, and how far each has come."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ssdfl.engine.mesh.mesh_pb2 import Ping, Request, Status
+from ssdfl.engine.mesh.transport import Transport, UnreachableError
+
+PING_EVERY_S = 0.5
+PING_DEADLINE_S = 1.0
+MISSES = 2
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Neighbour:
+    """One neighbour as last heard of.
+
+    Attributes:
+        alive: whether it answers.
+        step: the step that it was at.
+        first_step: the first step of its present stretch.
+        done: whether it has finished.
+        plan_digest: of its plan, empty if it has none yet.
+        misses: pings in a row that it did not answer.
+    """
+
+    alive: bool = False
+    step: int = 0
+    first_step: int = 0
+    done: bool = False
+    plan_digest: str = ""
+    misses: int = 0
+
+
+class Neighbours:
+    """Pings every neighbour on a thread of its own; two misses in a row, and it is taken for gone.
+
+    Time is counted on the monotonic clock only, so that a clock set forward or back changes nothing.
+    """
+
+    def __init__(self, names: Iterable[str], transport: Transport, status: Callable[[], Status]) -> None:
+        self._known = {name: Neighbour() for name in names}
+        self._transport, self._status = transport, status
+        self._stopping = threading.Event()
+        self.changed = threading.Condition()
+
+    def start(self) -> None:
+        """Begin to ping."""
+        for name in self._known:
+            threading.Thread(target=self._watch, args=(name,), daemon=True, name=f"ping {name}").start()
+
+    def stop(self) -> None:
+        """End pinging."""
+        self._stopping.set()
+
+    def __getitem__(self, name: str) -> Neighbour:
+        return self._known[name]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(self._known)
+
+    @property
+    def alive(self) -> tuple[str, ...]:
+        """Those that answer."""
+        return tuple(name for name, neighbour in self._known.items() if neighbour.alive)
+
+    def heard(self, name: str, status: Status) -> None:
+        """A neighbour has told where it is."""
+        with self.changed:
+            neighbour = self._known[name]
+            if not neighbour.alive:
+                log.info("%s is there, at step %d", name, status.step)
+            neighbour.alive, neighbour.misses = True, 0
+            neighbour.step, neighbour.first_step = status.step, status.first_step
+            neighbour.done, neighbour.plan_digest = status.done, status.plan_digest
+            self.changed.notify_all()
+
+    def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait until something known of neighbours makes a condition true; whether it did in time."""
+        deadline = time.monotonic() + timeout_s
+        with self.changed:
+            while not condition():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self.changed.wait(min(left, PING_EVERY_S))
+        return True
+
+    def _watch(self, name: str) -> None:
+        while not self._stopping.is_set():
+            try:
+                answer = self._transport.ask(name, Request(ping=Ping(status=self._status())), PING_DEADLINE_S)
+            except UnreachableError as error:
+                self._missed(name, str(error))
+            else:
+                if answer.WhichOneof("kind") == "status":
+                    self.heard(name, answer.status)
+            self._stopping.wait(PING_EVERY_S)
+
+    def _missed(self, name: str, reason: str) -> None:
+        with self.changed:
+            neighbour = self._known[name]
+            neighbour.misses += 1
+            if neighbour.alive and neighbour.misses >= MISSES:
+                log.warning("%s is gone (%s); its weight returns to this device", name, reason)
+                neighbour.alive = False
+                self.changed.notify_all()

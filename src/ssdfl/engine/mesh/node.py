@@ -1,0 +1,287 @@
+"""One device of a mesh: its own row of the schedule, with its neighbours' parameters pulled while it trains.
+
+    θ_i ← w_ii θ_i + Σ_j w_ij θ_j + displacement of i
+
+A neighbour that is gone, or too slow, gives its weight back to this device's own diagonal: the same rule as
+`ssdfl.schedule.drop_links`. A device that is far behind its neighbours, because it was away or cut off, goes
+on at their step with the parameters that it has.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ssdfl.engine.job import Job
+from ssdfl.engine.mesh.mesh_pb2 import Absent, Parameters, Pull, Request, Response, Status, Wait
+from ssdfl.engine.mesh.neighbours import Neighbours
+from ssdfl.engine.mesh.transport import Transport, UnreachableError, refusal
+from ssdfl.engine.mesh.wire import BadMessageError, pack, unpack
+from ssdfl.engine.reference import ReferenceEngine
+from ssdfl.errors import InputError
+from ssdfl.graph import Network
+
+POLL_S = 1.0
+PULL_DEADLINE_S = 10.0
+RETRY_S = 0.05
+LINGER_S = 60.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceState:
+    """Where a device is between two steps.
+
+    Attributes:
+        step: the next step.
+        first_step: the first step since it last jumped.
+        θ: (d,) its parameters.
+        carry: (d,) or (0,) what its optimizer carries.
+        trained: whether it trained in the last step.
+        sent, received: messages with parameters, so far.
+        busy_s: seconds since the start, over all the processes that the device has been.
+    """
+
+    step: int
+    first_step: int
+    θ: Tensor
+    carry: Tensor
+    trained: bool
+    sent: int = 0
+    received: int = 0
+    busy_s: float = 0.0
+
+
+def initial_device_state(job: Job, index: int) -> DeviceState:
+    """A device at θ⁰."""
+    θ, optimizer = job.task.initial_parameters, job.optimizers[index]
+    carry = torch.zeros_like(θ) if optimizer.rho or optimizer.mu else θ[:0]
+    return DeviceState(0, 0, θ, carry, trained=False)
+
+
+class Outbox:
+    """What neighbours may still ask for: this device's parameters at the start of recent steps."""
+
+    def __init__(self) -> None:
+        self._messages: dict[int, Parameters] = {}
+        self._changed = threading.Condition()
+        self.first_step = 0
+        self.sent = 0
+
+    def publish(self, step: int, message: Parameters | None, needed_from: int) -> None:
+        """The device is at a step, with these parameters if anyone needs them; older ones are dropped."""
+        with self._changed:
+            if message is not None:
+                self._messages[step] = message
+            for old in [known for known in self._messages if known < min(needed_from, step)]:
+                del self._messages[old]
+            self._changed.notify_all()
+
+    def jump(self, step: int) -> None:
+        """The device takes part from this step on."""
+        with self._changed:
+            self.first_step = step
+            self._messages.clear()
+            self._changed.notify_all()
+
+    def answer(self, step: int, current: Callable[[], int]) -> Response:
+        """Parameters at a step; waits a little if the device is not there yet."""
+        deadline = time.monotonic() + POLL_S
+        with self._changed:
+            while step not in self._messages:
+                left = deadline - time.monotonic()
+                if step < self.first_step or step < current():
+                    return Response(absent=Absent())
+                if left <= 0:
+                    return Response(wait=Wait())
+                self._changed.wait(left)
+            self.sent += 1
+            return Response(parameters=self._messages[step])
+
+
+class Node:
+    """One device of a network, and later of a job.
+
+    Args:
+        index: which device of the network it is.
+        names: the names of all devices, by index.
+        patience_s: how long to wait for a neighbour that answers pings but has not come to a step.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        index: int,
+        names: tuple[str, ...],
+        transport: Transport,
+        patience_s: float = 60.0,
+    ) -> None:
+        self.network, self.index, self.names, self.transport = network, index, names, transport
+        self.patience_s = patience_s
+        self.outbox, self.bad_messages = Outbox(), Counter[str]()
+        self.plan_digest = ""
+        self._step, self._done = 0, False
+        self._places = {name: place for place, name in enumerate(names)}
+        adjacency = network.adjacency
+        linked = adjacency.indices[adjacency.indptr[index] : adjacency.indptr[index + 1]]
+        self.neighbours = Neighbours([names[j] for j in sorted(linked)], transport, self.status)
+        self._pulls = ThreadPoolExecutor(max(1, len(linked)), thread_name_prefix="pull")
+        self.answers: dict[str, Callable[[Request], Response]] = {}
+
+    def status(self) -> Status:
+        """What this device tells its neighbours about itself."""
+        first = self.outbox.first_step
+        return Status(step=self._step, first_step=first, done=self._done, plan_digest=self.plan_digest)
+
+    def handle(self, name: str, request: Request) -> Response:
+        """Answer a neighbour."""
+        kind = request.WhichOneof("kind")
+        if kind == "ping":
+            self.neighbours.heard(name, request.ping.status)
+            return Response(status=self.status())
+        if kind == "pull":
+            return self.outbox.answer(request.pull.step, lambda: self._step)
+        if kind in self.answers:
+            return self.answers[kind](request)
+        self.bad_messages[f"{name}: {kind or 'empty request'}"] += 1
+        return refusal(f"unknown request {kind}")
+
+    def run(self, job: Job, state: DeviceState) -> Iterator[tuple[DeviceState, float]]:
+        """Take all steps that are left; yield the state after each, and how far training moved the device."""
+        self.job, self._trainer = job, ReferenceEngine(job)
+        self._check_reach()
+        self._step = state.step
+        self.outbox.jump(state.step)
+        last = self.job.cycles * self.job.steps_per_cycle
+        while state.step < last:
+            state = self._caught_up(state, last)
+            if state.step >= last:
+                break
+            state, moved = self._advance(state)
+            yield state, moved
+        self._step, self._done = last, True
+        self.outbox.publish(last, None, self._needed_from(last))
+
+    def _check_reach(self) -> None:
+        """Refuse a method that mixes devices without a link."""
+        for t in range(self.job.steps_per_cycle):
+            row = self.job.schedule(t).W[[self.index], :].tocoo()
+            strangers = {self.names[j] for j in row.col if j != self.index} - set(self.neighbours.names)
+            if strangers:
+                expected = "a method that mixes linked devices only"
+                raise InputError(
+                    "method mixes with", sorted(strangers)[0], expected, "Choose another method."
+                )
+
+    def linger(self) -> None:
+        """Answer neighbours until they have finished or are gone."""
+        finished = lambda: all(self.neighbours[name].done for name in self.neighbours.alive)  # noqa: E731
+        self.neighbours.wait(finished, LINGER_S)
+
+    def close(self) -> None:
+        """End what was started."""
+        self.neighbours.stop()
+        self._pulls.shutdown(wait=False, cancel_futures=True)
+        self.transport.stop()
+
+    def _caught_up(self, state: DeviceState, last: int) -> DeviceState:
+        """The state, or at the step after the neighbours' if they have long gone on without this device."""
+        ahead = {name: self.neighbours[name].step for name in self.neighbours.alive}
+        furthest = max(
+            (step for name, step in ahead.items() if self._left_behind(name, state.step, step)), default=0
+        )
+        if not furthest:
+            return state
+        step = min(furthest + 1, last)
+        log.warning("at step %d, but neighbours are at %d: going on at %d", state.step, furthest, step)
+        self._step = step
+        self.outbox.jump(step)
+        return replace(state, step=step, first_step=step, trained=False)
+
+    def _left_behind(self, name: str, step: int, theirs: int) -> bool:
+        """Whether a neighbour is more than a cycle ahead, past a step at which it should have waited."""
+        if theirs <= step + self.job.steps_per_cycle:
+            return False
+        j = self._places[name]
+        return any(self.job.schedule(t).W[self.index, j] for t in range(step, theirs))
+
+    def _advance(self, state: DeviceState) -> tuple[DeviceState, float]:
+        t, i, start_s = state.step, self.index, time.monotonic()
+        step = self.job.schedule(t)
+        row = step.W[[i], :].tocoo()
+        weights = {int(j): float(w) for j, w in zip(row.col, row.data, strict=True)}
+        own = weights.pop(i, 0.0)
+        self._step = t
+        message = pack(state.θ, t) if weights else None
+        self.outbox.publish(t, message, self._needed_from(t))
+        pulls = {j: self._pulls.submit(self._pull, self.names[j], t, state.θ) for j in weights}
+        displacement, carry = self._train(state, bool(step.train[i]), t)
+        mixed, received = own * state.θ, 0
+        for j, weight in weights.items():
+            theirs = pulls[j].result()
+            received += theirs is not None
+            mixed = mixed + weight * (state.θ if theirs is None else theirs)
+        θ = mixed if displacement is None else mixed + displacement
+        if not torch.isfinite(θ).all():
+            expected = f"one that converges ({self.names[i]} diverged at step {t})"
+            raise InputError("training.learning_rate", self.job.learning_rate, expected, "Lower it.")
+        after = replace(
+            state,
+            step=t + 1,
+            θ=θ,
+            carry=carry,
+            trained=bool(step.train[i]),
+            sent=self.outbox.sent,
+            received=state.received + received,
+            busy_s=state.busy_s + time.monotonic() - start_s,
+        )
+        return after, float((θ - state.θ).norm()) if displacement is not None else 0.0
+
+    def _train(self, state: DeviceState, train: bool, t: int) -> tuple[Tensor | None, Tensor]:
+        """The displacement of the local steps if there are any, and what the optimizer carries on."""
+        if not train:
+            return None, state.carry
+        optimizer, carry = self.job.optimizers[self.index], state.carry
+        if not state.trained and optimizer.rho:
+            carry = torch.zeros_like(state.θ)
+        if not state.trained and optimizer.mu:
+            carry = state.θ
+        θ, carry = self._trainer.train(state.θ, carry, self.index, t)
+        return θ - state.θ, carry
+
+    def _needed_from(self, step: int) -> int:
+        """The earliest step whose parameters a neighbour may still ask for."""
+        return min((self.neighbours[name].step for name in self.neighbours.alive), default=step)
+
+    def _pull(self, name: str, step: int, like: Tensor) -> Tensor | None:
+        """A neighbour's parameters at the start of a step; None if it is gone, absent, or too slow."""
+        deadline = time.monotonic() + self.patience_s
+        while self.neighbours[name].alive and self.neighbours[name].first_step <= step:
+            if time.monotonic() > deadline:
+                log.warning("%s has not come to step %d in %g s: going on", name, step, self.patience_s)
+                return None
+            try:
+                answer = self.transport.ask(name, Request(pull=Pull(step=step)), PULL_DEADLINE_S)
+                kind = answer.WhichOneof("kind")
+                if kind == "parameters":
+                    return unpack(answer.parameters, like, step)
+                if kind == "absent":
+                    return None
+                if kind != "wait":
+                    raise BadMessageError(f"{kind} in answer to a pull")
+            except UnreachableError:
+                time.sleep(RETRY_S)
+            except BadMessageError as error:
+                self.bad_messages[name] += 1
+                log.warning("%s sent %s: dropped", name, error)
+                return None
+        return None

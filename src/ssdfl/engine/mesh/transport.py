@@ -1,0 +1,259 @@
+"""How a device asks its neighbours and is asked: an interface, and gRPC with mutual TLS behind it.
+
+Any neighbour can be asked, whichever of the two can be dialled: a device that cannot be keeps a call open to
+each neighbour, and answers the questions that come back on it.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as LateError
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Protocol
+
+from ssdfl.engine.mesh.mesh_pb2 import Refusal, Request, Response
+from ssdfl.errors import InputError, require
+
+MOST_BYTES = 64 << 20
+_SERVICE = "ssdfl.mesh.v1.Device"
+_OPTIONS = (
+    ("grpc.max_send_message_length", MOST_BYTES),
+    ("grpc.max_receive_message_length", MOST_BYTES),
+    ("grpc.keepalive_time_ms", 2000),
+    ("grpc.keepalive_timeout_ms", 2000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 1000),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.so_reuseport", 0),
+)
+
+Handler = Callable[[str, Request], Response]
+"""Answers a neighbour, by name."""
+
+
+class UnreachableError(Exception):
+    """A neighbour did not answer in time."""
+
+
+class Transport(Protocol):
+    """What a device needs of a network."""
+
+    def start(self, handler: Handler) -> None:
+        """Begin to answer neighbours."""
+
+    def ask(self, neighbour: str, request: Request, timeout_s: float) -> Response:
+        """A neighbour's answer.
+
+        Raises:
+            UnreachableError: none within the time.
+        """
+
+    def stop(self) -> None:
+        """Stop answering and asking."""
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """A device's key and certificate and the authority's certificate, as PEM."""
+
+    key: bytes
+    certificate: bytes
+    authority: bytes
+
+
+class GrpcTransport:
+    """gRPC with mutual TLS.
+
+    Args:
+        listen: ``host:port`` to be asked at, or empty for a device that cannot be dialled.
+        neighbours: address of each neighbour, or empty for one that cannot be dialled.
+    """
+
+    def __init__(self, listen: str, neighbours: Mapping[str, str], credentials: Credentials) -> None:
+        self._grpc: Any = require("grpc", "mesh")
+        self._listen, self._neighbours, self._credentials = listen, dict(neighbours), credentials
+        self._lines = {name: _Line() for name, address in neighbours.items() if not address}
+        self._channels: dict[str, Any] = {}
+        self._asks: dict[str, Any] = {}
+        self._server: Any = None
+        self._stopping = threading.Event()
+        self.refused: Counter[str] = Counter()
+        self.port = 0
+
+    def start(self, handler: Handler) -> None:
+        """Begin to answer neighbours; raises InputError if the address cannot be listened at."""
+        grpc, credentials = self._grpc, self._credentials
+        client = grpc.ssl_channel_credentials(credentials.authority, credentials.key, credentials.certificate)
+        for name, address in self._neighbours.items():
+            if address:
+                options = (*_OPTIONS, ("grpc.ssl_target_name_override", name))
+                self._channels[name] = grpc.secure_channel(address, client, options=options)
+                self._asks[name] = self._channels[name].unary_unary(
+                    f"/{_SERVICE}/Ask",
+                    request_serializer=Request.SerializeToString,
+                    response_deserializer=Response.FromString,
+                )
+        if self._listen:
+            self._serve(handler)
+        else:
+            for name in self._channels:
+                threading.Thread(target=self._attach, args=(name, handler), daemon=True).start()
+
+    def ask(self, neighbour: str, request: Request, timeout_s: float) -> Response:
+        """A neighbour's answer, by a call of ours or on a call that it keeps open."""
+        if neighbour in self._lines:
+            return self._lines[neighbour].ask(request, timeout_s)
+        try:
+            answer: Response = self._asks[neighbour](request, timeout=timeout_s)
+        except self._grpc.RpcError as error:
+            raise UnreachableError(f"{neighbour}: {error.code().name}") from None
+        except ValueError as error:  # the channel was closed meanwhile
+            raise UnreachableError(f"{neighbour}: {error}") from None
+        return answer
+
+    def stop(self) -> None:
+        """Stop answering and asking."""
+        self._stopping.set()
+        for line in self._lines.values():
+            line.close()
+        if self._server is not None:
+            self._server.stop(grace=0.2).wait()
+        for channel in self._channels.values():
+            channel.close()
+
+    def _serve(self, handler: Handler) -> None:
+        grpc, credentials = self._grpc, self._credentials
+        threads = ThreadPoolExecutor(4 + 6 * len(self._neighbours), thread_name_prefix="mesh")
+        self._server = grpc.server(threads, options=_OPTIONS)
+
+        def ask(request: Request, context: Any) -> Response:
+            name = self._caller(context)
+            answer = handler(name, request)
+            answer.id = request.id
+            return answer
+
+        def attach(answers: Iterator[Response], context: Any) -> Iterator[Request]:
+            name = self._caller(context)
+            if name not in self._lines:
+                context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{name} can be dialled")
+            yield from self._lines[name].attached(answers)
+
+        handlers = {
+            "Ask": grpc.unary_unary_rpc_method_handler(
+                ask, request_deserializer=Request.FromString, response_serializer=Response.SerializeToString
+            ),
+            "Attach": grpc.stream_stream_rpc_method_handler(
+                attach,
+                request_deserializer=Response.FromString,
+                response_serializer=Request.SerializeToString,
+            ),
+        }
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, handlers),))
+        server = grpc.ssl_server_credentials(
+            [(credentials.key, credentials.certificate)], credentials.authority, require_client_auth=True
+        )
+        try:
+            self.port = self._server.add_secure_port(self._listen, server)
+        except RuntimeError:
+            self.port = 0
+        if not self.port:
+            raise InputError(
+                "listen", self._listen, "an address that is free on this host", "Choose another."
+            )
+        self._server.start()
+
+    def _caller(self, context: Any) -> str:
+        """The neighbour whose certificate the caller has shown; others are turned away."""
+        names = context.auth_context().get("x509_common_name", [b""])
+        name = str(names[0].decode("utf-8", "replace"))
+        if name not in self._neighbours:
+            self.refused[name] += 1
+            context.abort(self._grpc.StatusCode.PERMISSION_DENIED, f"{name} is no neighbour")
+        return name
+
+    def _attach(self, name: str, handler: Handler) -> None:
+        """Keep a call open to a neighbour and answer what it asks there; dial again whenever it ends."""
+        call = self._channels[name].stream_stream(
+            f"/{_SERVICE}/Attach",
+            request_serializer=Response.SerializeToString,
+            response_deserializer=Request.FromString,
+        )
+        while not self._stopping.is_set():
+            answers: queue.SimpleQueue[Response | None] = queue.SimpleQueue()
+            with ThreadPoolExecutor(6, thread_name_prefix="mesh") as threads:
+
+                def answer(request: Request, answers: queue.SimpleQueue[Response | None] = answers) -> None:
+                    response = handler(name, request)
+                    response.id = request.id
+                    answers.put(response)
+
+                try:
+                    for request in call(iter(answers.get, None)):
+                        threads.submit(answer, request)
+                except (self._grpc.RpcError, ValueError):
+                    pass
+                answers.put(None)
+            self._stopping.wait(0.2)
+
+
+class _Line:
+    """Questions to a neighbour that cannot be dialled, on the call that it keeps open."""
+
+    def __init__(self) -> None:
+        self._questions: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._waiting: dict[int, Future[Response]] = {}
+        self._ids = count(1)
+        self._attached = threading.Event()
+
+    def ask(self, request: Request, timeout_s: float) -> Response:
+        if not self._attached.is_set():
+            self._attached.wait(timeout_s)
+        if not self._attached.is_set():
+            raise UnreachableError("not attached")
+        number, answer = next(self._ids), Future[Response]()
+        self._waiting[number] = answer
+        request.id = number
+        self._questions.put(request)
+        try:
+            return answer.result(timeout_s)
+        except LateError:
+            raise UnreachableError("no answer") from None
+        finally:
+            self._waiting.pop(number, None)
+
+    def attached(self, answers: Iterator[Response]) -> Iterator[Request]:
+        """Requests for an open call; its answers are read meanwhile."""
+        self._questions = questions = queue.SimpleQueue[Request | None]()
+        self._attached.set()
+        threading.Thread(target=self._read, args=(answers, questions), daemon=True).start()
+        yield from iter(questions.get, None)
+
+    def close(self) -> None:
+        """End the open call."""
+        self._questions.put(None)
+
+    def _read(self, answers: Iterator[Response], questions: queue.SimpleQueue[Request | None]) -> None:
+        try:
+            for answer in answers:
+                waiting = self._waiting.get(answer.id)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(answer)
+        except Exception:  # gRPC raises its own kinds when a call breaks
+            pass
+        finally:
+            if self._questions is questions:
+                self._attached.clear()
+            questions.put(None)
+
+
+def refusal(reason: str) -> Response:
+    """An answer to what cannot be answered."""
+    return Response(refusal=Refusal(reason=reason))

@@ -1,0 +1,249 @@
+"""Run one device of a mesh from its folder, and go on after anything that stopped it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ssdfl.clusters import Plan, form_clusters, read_plan, write_plan
+from ssdfl.engine import Job
+from ssdfl.engine.mesh.device_checkpoint import load_device, save_device
+from ssdfl.engine.mesh.flood import Flood
+from ssdfl.engine.mesh.node import DeviceState, Node, initial_device_state
+from ssdfl.engine.mesh.transport import Credentials, GrpcTransport
+from ssdfl.engine.reference import ReferenceEngine
+from ssdfl.engine.workers import one_thread_each
+from ssdfl.errors import InputError
+from ssdfl.experiments.build import (
+    DESCRIBED_SAMPLES,
+    Instance,
+    draw,
+    given_plan,
+    make_job,
+    measure_device,
+    measuring,
+    settings_of,
+)
+from ssdfl.experiments.config import load_experiment
+from ssdfl.experiments.mesh_folder import read_device
+from ssdfl.files import write_text
+from ssdfl.learning import describe_devices, fork_generators, load_dataset
+
+GATHER_S = 300.0
+SAVE_S = 1.0
+STATUS_S = 0.5
+MEET_S = 3.0
+
+log = logging.getLogger(__name__)
+
+
+class RunningDevice:
+    """One device: it meets its neighbours, agrees on a plan with all, trains, and writes down how it goes."""
+
+    def __init__(self, folder: Path, data: Path | None = None) -> None:
+        self.folder, self.config = folder, read_device(folder)
+        self.experiment = load_experiment(folder / "experiment.toml")
+        dataset = load_dataset(self.experiment.data.name, data)
+        self.network, self.task, self.optimizers = draw(self.experiment, self.config.seed, dataset)
+        transport = GrpcTransport(self.config.listen, self.config.neighbours, _credentials(folder))
+        self.node = Node(
+            self.network, self.config.index, self.config.names, transport, self.config.patience_s
+        )
+        self.transport = transport
+        self._stop = False
+        self._status_s = 0.0
+
+    def stop(self) -> None:
+        """End after the step that is under way."""
+        self._stop = True
+
+    def run(self) -> bool:
+        """Do all that is left; whether it was finished."""
+        self.transport.start(self.node.handle)
+        try:
+            self.node.neighbours.start()
+            plan = self._plan()
+            job = self._job(plan)
+            self.node.plan_digest = _digest(self.folder, plan)
+            self._agree()
+            with one_thread_each(), fork_generators(self.task.inputs.device):
+                state = self._train(job)
+            if not self._stop:
+                self.node.linger()
+            return state.step >= job.cycles * job.steps_per_cycle
+        finally:
+            self.node.close()
+
+    def _plan(self) -> Plan:
+        path = self.folder / "plan.json"
+        if path.exists():
+            return read_plan(path)
+        plan = given_plan(self.experiment, self.network) or self._form()
+        write_plan(plan, path)
+        return plan
+
+    def _form(self) -> Plan:
+        """The plan that every device forms from the same facts."""
+        index, seed = self.config.index, self.config.seed
+        mine = index in measuring(self.network.num_devices)
+        flood = Flood(
+            self.node,
+            describe_devices(self.task, self.optimizers, samples=DESCRIBED_SAMPLES, seed=seed)[index],
+            measure_device(self.experiment, self.task, index, seed) if mine else None,
+        )
+        known = flood.gather(GATHER_S)
+        settings = settings_of(self.experiment, self.task, known.measured, known.data_distance)
+        return form_clusters(self.network, known.devices, settings)
+
+    def _job(self, plan: Plan) -> Job:
+        instance = Instance(self.config.seed, self.network, plan, self.task, self.optimizers)
+        return make_job(self.experiment, instance, self.config.method)
+
+    def _agree(self) -> None:
+        """Wait for neighbours to have a plan, all of them at the start, and refuse one that differs."""
+        neighbours, names = self.node.neighbours, self.node.neighbours.names
+        first = not (self.folder / "checkpoint.safetensors").exists()
+        if first:
+            ready = lambda: all(neighbours[n].alive and neighbours[n].plan_digest for n in names)  # noqa: E731
+            if not neighbours.wait(ready, GATHER_S):
+                missing = next(n for n in names if not neighbours[n].plan_digest)
+                raise InputError("neighbour", missing, f"a plan within {GATHER_S:g} s", "Start it.")
+        else:
+            neighbours.wait(lambda: all(neighbours[n].alive for n in names), MEET_S)
+        for name in neighbours.alive:
+            theirs, ours = neighbours[name].plan_digest, self.node.plan_digest
+            if theirs and theirs != ours:
+                expected = f"{ours[:12]}, as {self.config.name} has"
+                remedy = "Give all devices the same experiment, network and version of ssdfl."
+                raise InputError(f"plan of {name}", theirs[:12], expected, remedy)
+
+    def _train(self, job: Job) -> DeviceState:
+        checkpoint = self.folder / "checkpoint.safetensors"
+        state = (
+            load_device(checkpoint, job)
+            if checkpoint.exists()
+            else initial_device_state(job, self.config.index)
+        )
+        tester = ReferenceEngine(job)
+        started_s, saved_s, squares = time.monotonic(), time.monotonic(), []
+        already_s = state.busy_s
+        save_device(state, checkpoint)
+        accuracy = math.nan
+        for after, moved in self.node.run(job, state):
+            state = replace(after, busy_s=already_s + time.monotonic() - started_s)
+            squares.append((moved / job.learning_rate) ** 2)
+            if state.step % job.steps_per_cycle == 0:
+                cycle = state.step // job.steps_per_cycle
+                due = cycle % job.evaluate_every == 0 or cycle == job.cycles
+                loss, accuracy = (
+                    (float(x) for x in tester.evaluate(state.θ[None])) if due else (math.nan,) * 2
+                )
+                self._record(job, state, cycle, loss, accuracy, squares)
+                squares = []
+            if time.monotonic() - saved_s > SAVE_S:
+                self._save(state, checkpoint)
+                saved_s = time.monotonic()
+            self._tell(state, accuracy)
+            if self._stop:
+                break
+        self._save(state, checkpoint)
+        self._tell(state, accuracy, always=True)
+        return state
+
+    def _save(self, state: DeviceState, path: Path) -> None:
+        """Write a checkpoint; on a full disk training goes on with the one before."""
+        try:
+            save_device(state, path)
+        except OSError as error:
+            log.error("checkpoint not written: %s; training goes on, the one before is kept", error)
+
+    def _record(
+        self, job: Job, state: DeviceState, cycle: int, loss: float, accuracy: float, squares: list[float]
+    ) -> None:
+        trained = [square for square in squares if square > 0]
+        row = {
+            "cycle": cycle,
+            "accuracy": accuracy,
+            "loss": loss,
+            "effective_gradient": math.sqrt(sum(trained) / len(trained)) if trained else 0.0,
+            "sent": state.sent,
+            "received": state.received,
+            "time_s": state.busy_s,
+            "neighbours": len(self.node.neighbours.alive),
+            "bad_messages": sum(self.node.bad_messages.values()),
+        }
+        try:
+            with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(row) + "\n")
+        except OSError as error:
+            log.error("metrics not written: %s", error)
+
+    def _tell(self, state: DeviceState, accuracy: float, always: bool = False) -> None:
+        """Write where the device is, for whoever watches its host."""
+        if not always and time.monotonic() - self._status_s < STATUS_S:
+            return
+        self._status_s = time.monotonic()
+        alive = self.node.neighbours.alive
+        status: dict[str, Any] = {
+            "device": self.config.name,
+            "step": state.step,
+            "accuracy": None if math.isnan(accuracy) else accuracy,
+            "neighbours": f"{len(alive)}/{len(self.node.neighbours.names)}",
+            "sent": state.sent,
+            "received": state.received,
+            "message_bytes": state.θ.numel() * state.θ.element_size(),
+            "time_s": state.busy_s,
+            "refused": sum(self.transport.refused.values()),
+        }
+        try:
+            write_text(self.folder / "status.json", json.dumps(status) + "\n")
+        except OSError as error:
+            log.error("status not written: %s", error)
+
+
+def run_device(folder: Path, data: Path | None = None) -> bool:
+    """Run the device of a folder until it has finished or is asked to stop; whether it has finished.
+
+    Raises:
+        InputError: something in the folder cannot be used, or neighbours have another plan.
+    """
+    handler = logging.FileHandler(folder / "device.log", encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    root = logging.getLogger("ssdfl")
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    try:
+        device = RunningDevice(folder, data)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: device.stop())
+        return device.run()
+    except InputError as error:
+        log.error("%s", error)
+        raise
+    finally:
+        root.removeHandler(handler)
+        handler.close()
+
+
+def _credentials(folder: Path) -> Credentials:
+    try:
+        return Credentials(
+            *((folder / name).read_bytes() for name in ("key.pem", "certificate.pem", "authority.pem"))
+        )
+    except OSError as error:
+        expected = "key.pem, certificate.pem and authority.pem"
+        raise InputError("credentials", str(folder), expected, f"({error.strerror})") from None
+
+
+def _digest(folder: Path, plan: Plan) -> str:
+    """Of everything that must be the same on all devices."""
+    parts = [json.dumps([list(cluster) for cluster in plan.clusters])]
+    parts += [(folder / name).read_text(encoding="utf-8") for name in ("experiment.toml", "network.json")]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

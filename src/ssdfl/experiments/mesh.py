@@ -1,0 +1,201 @@
+"""A mesh on one host: start its devices, watch them, gather what they wrote."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from ssdfl.engine import Record
+from ssdfl.errors import InputError
+from ssdfl.experiments.config import load_experiment
+from ssdfl.experiments.mesh_folder import device_folders, read_device
+from ssdfl.experiments.store import Row, RunFolder
+
+POLL_S = 0.2
+STOP_S = 20.0
+
+
+class MeshProcesses:
+    """The devices of a mesh that are on this host, each a process of its own."""
+
+    def __init__(self, mesh: Path, data: Path | None = None) -> None:
+        self.folders = device_folders(mesh)
+        self._data = data
+        self._processes: dict[Path, subprocess.Popen[bytes]] = {}
+
+    def start(self) -> None:
+        """Start all devices that do not run."""
+        for folder in self.folders:
+            self.start_device(folder)
+
+    def start_device(self, folder: Path) -> None:
+        """Start one device, at the beginning or where its checkpoint is."""
+        command = [sys.executable, "-m", "ssdfl", "device", str(folder)]
+        command += ["--data", str(self._data)] if self._data else []
+        with (folder / "output.txt").open("ab") as output:
+            self._processes[folder] = subprocess.Popen(command, stdout=output, stderr=output)
+
+    def process(self, folder: Path) -> subprocess.Popen[bytes]:
+        """The process of a device."""
+        return self._processes[folder]
+
+    def running(self) -> list[Path]:
+        """Folders of the devices that have not ended."""
+        return [folder for folder, process in self._processes.items() if process.poll() is None]
+
+    def failed(self) -> dict[Path, int]:
+        """Folders and exit codes of the devices that ended with an error."""
+        codes = {folder: process.poll() for folder, process in self._processes.items()}
+        return {folder: code for folder, code in codes.items() if code}
+
+    def stop(self) -> None:
+        """Ask all devices to stop after the step under way, and end those that do not."""
+        for folder in self.running():
+            self._processes[folder].send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + STOP_S
+        while self.running() and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        for folder in self.running():
+            self._processes[folder].kill()
+
+    def statuses(self) -> list[dict[str, Any]]:
+        """What each device last wrote of itself."""
+        found = []
+        for folder in self.folders:
+            try:
+                found.append(json.loads((folder / "status.json").read_text(encoding="utf-8")))
+            except (OSError, ValueError):
+                found.append({"device": folder.name})
+        return found
+
+
+def follow(processes: MeshProcesses) -> Iterator[list[dict[str, Any]]]:
+    """Devices' statuses, again and again until all have ended.
+
+    Raises:
+        InputError: a device ended with an error; it says what the device said.
+    """
+    while processes.running():
+        time.sleep(POLL_S)
+        yield processes.statuses()
+    for folder, code in processes.failed().items():
+        said = (folder / "output.txt").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        raise InputError(folder.name, f"exit code {code}", "a finished device", said[-1] if said else "")
+
+
+def collect(mesh: Path, out: Path) -> RunFolder:
+    """Gather what the devices of a mesh wrote into a run's folder, so that reports work.
+
+    A record averages the devices that wrote one for its cycle. What no device can know alone is not there:
+    the mean model's accuracy, and consensus distances but the last, which the checkpoints tell.
+
+    Raises:
+        InputError: no device has finished a cycle.
+    """
+    folders = device_folders(mesh)
+    config = read_device(folders[0])
+    experiment = load_experiment(folders[0] / "experiment.toml")
+    rows = collected_rows(folders)
+    if not rows:
+        raise InputError("mesh", str(mesh), "at least one finished cycle", "Let it run longer.")
+    run = RunFolder(out)
+    run.check_free()
+    run.write_experiment(experiment, config.seed)
+    for name in ("network.json", "plan.json"):
+        run.write_fact(config.seed, name, (folders[0] / name).read_text(encoding="utf-8"))
+    run.write_rows(config.seed, config.method, rows)
+    run.write_all_rows()
+    return run
+
+
+def collected_rows(folders: list[Path]) -> list[Row]:
+    """One record a cycle, of what devices wrote."""
+    of_devices = [_metrics(folder) for folder in folders]
+    last = max((cycle for rows in of_devices for cycle in rows), default=0)
+    bytes_each = _message_bytes(folders)
+    consensus = _consensus_distance(folders)
+    records = []
+    for cycle in range(1, last + 1):
+        rows = [rows[cycle] for rows in of_devices if cycle in rows]
+        if not rows:
+            continue
+        accuracies = [rows[cycle]["accuracy"] if cycle in rows else math.nan for rows in of_devices]
+        known = [accuracy for accuracy in accuracies if not math.isnan(accuracy)]
+        sent = sum(int(row["sent"]) for row in rows)
+        record = Record(
+            cycle=cycle,
+            accuracy=float(np.mean(known)) if known else math.nan,
+            accuracy_std=float(np.std(known)) if known else math.nan,
+            accuracy_worst=min(known, default=math.nan),
+            average_model_accuracy=math.nan,
+            loss=float(np.mean([row["loss"] for row in rows])),
+            consensus_distance=consensus if cycle == last else math.nan,
+            effective_gradient=math.sqrt(np.mean([row["effective_gradient"] ** 2 for row in rows])),
+            transmissions=sent,
+            sent_bytes=sent * bytes_each,
+            time_s=max(row["time_s"] for row in rows),
+            device_accuracy=tuple(accuracies) if known else (),
+        )
+        records.append(asdict(record))
+    return records
+
+
+def _metrics(folder: Path) -> dict[int, dict[str, float]]:
+    """A device's records by cycle; of a cycle that it did twice, the later."""
+    found: dict[int, dict[str, float]] = {}
+    try:
+        lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        try:
+            row = json.loads(line)
+            found[int(row["cycle"])] = row
+        except (ValueError, KeyError, TypeError):
+            continue  # a line cut short when the device was killed
+    return found
+
+
+def parameters(folders: list[Path]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """(N, d) everyone's parameters, as their checkpoints have them.
+
+    Raises:
+        InputError: a checkpoint is missing or damaged.
+    """
+    rows = []
+    for folder in folders:
+        path = folder / "checkpoint.safetensors"
+        try:
+            with safe_open(path, framework="numpy") as file:
+                rows.append(file.get_tensor("theta").astype(float))
+        except (OSError, SafetensorError) as error:
+            raise InputError("checkpoint", str(path), "a whole file", f"({error})") from None
+    return np.stack(rows)
+
+
+def _consensus_distance(folders: list[Path]) -> float:
+    try:
+        X = parameters(folders)
+    except InputError:
+        return math.nan
+    return float(np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()))
+
+
+def _message_bytes(folders: list[Path]) -> int:
+    for folder in folders:
+        try:
+            return int(json.loads((folder / "status.json").read_text(encoding="utf-8"))["message_bytes"])
+        except (OSError, ValueError, KeyError):
+            continue
+    return 0

@@ -1,0 +1,213 @@
+"""The folders of a mesh: one for each device, to be copied to its host.
+
+ca/authority.key, authority.pem     the authority; its key is needed only to make certificates: keep it safe
+device-00/device.json               name, where it listens, its neighbours' addresses
+device-00/experiment.toml, network.json
+device-00/key.pem, certificate.pem, authority.pem
+device-00/plan.json, checkpoint.safetensors, metrics.jsonl, status.json, device.log    written by the device
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import socket
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ssdfl.clusters import read_plan, write_plan
+from ssdfl.engine.mesh.certificates import Authority, write_secret
+from ssdfl.errors import InputError
+from ssdfl.experiments.config import Experiment, write_experiment
+from ssdfl.files import write_text
+from ssdfl.graph import Network, load_network, to_json
+from ssdfl.schedule import find_method
+
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Host:
+    """Where a device is.
+
+    Attributes:
+        device: its name.
+        address: ``host:port`` where it listens, or empty if nobody can dial it.
+    """
+
+    device: str
+    address: str
+
+
+@dataclass(frozen=True)
+class DeviceConfig:
+    """What ``device.json`` holds.
+
+    Attributes:
+        index: which device of the network it is.
+        names: of all devices, by index.
+        listen: ``host:port``, or empty for a device that cannot be dialled.
+        neighbours: where each neighbour listens, or empty for one that cannot be dialled.
+        patience_s: how long to wait for a neighbour that is there but slow.
+    """
+
+    name: str
+    index: int
+    names: tuple[str, ...]
+    method: str
+    seed: int
+    listen: str
+    neighbours: dict[str, str]
+    patience_s: float = PATIENCE_S
+
+
+def device_names(num_devices: int) -> tuple[str, ...]:
+    """``device-00``, ``device-01``, …: as many digits as needed, two at least."""
+    digits = max(2, len(str(num_devices - 1)))
+    return tuple(f"device-{index:0{digits}d}" for index in range(num_devices))
+
+
+def read_hosts(path: Path, names: Sequence[str]) -> list[Host]:
+    """Hosts from a CSV file ``device,address``; an empty address is a device that cannot be dialled.
+
+    Raises:
+        InputError: a missing, unknown or repeated device, or an address that is none.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as lines:
+            rows = list(csv.DictReader(lines))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError("hosts", str(path), "a CSV file", f"The reader says: {error}.") from None
+    found: dict[str, Host] = {}
+    for line, row in enumerate(rows, start=2):
+        name, address = (row.get("device") or "").strip(), (row.get("address") or "").strip()
+        name = names[int(name)] if name.isdigit() and int(name) < len(names) else name
+        if name not in names or name in found:
+            expected = f"each of {names[0]} … {names[-1]} once"
+            raise InputError(f"{path} line {line}: device", name, expected, "Mend the line.")
+        if address and not address.rpartition(":")[2].isdigit():
+            raise InputError(
+                f"{path} line {line}: address", address, "host:port, or nothing", "Mend the line."
+            )
+        found[name] = Host(name, address)
+    missing = next((name for name in names if name not in found), None)
+    if missing is not None:
+        raise InputError(f"{path}: device", missing, "a line for each device", "Add its line.")
+    return [found[name] for name in names]
+
+
+def loopback_hosts(names: Sequence[str]) -> list[Host]:
+    """Free ports of this machine."""
+    sockets = [socket.socket() for _ in names]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [
+            Host(name, f"127.0.0.1:{one.getsockname()[1]}") for name, one in zip(names, sockets, strict=True)
+        ]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def init_mesh(
+    experiment: Experiment,
+    out: Path,
+    *,
+    method: str,
+    seed: int,
+    hosts: Sequence[Host] | None = None,
+    patience_s: float = PATIENCE_S,
+    certificates: bool = True,
+) -> list[Path]:
+    """Write a folder for each device of a mesh; returns them.
+
+    Args:
+        hosts: where devices are; without them, all on free ports of this machine.
+        certificates: make an authority and certificates; without, put your own into the folders.
+
+    Raises:
+        InputError: the folder holds a mesh already, or two neighbours of which neither can be dialled.
+    """
+    if any(out.glob("device-*")):
+        raise InputError("--out", str(out), "a folder with no mesh in it", "Choose another.")
+    find_method(method)
+    network = load_network(experiment.network.spec, default_seed=seed)
+    names = device_names(network.num_devices)
+    places = list(hosts) if hosts is not None else loopback_hosts(names)
+    _check_links(network, names, places)
+    authority = Authority() if certificates else None
+    if authority is not None:
+        write_secret(out / "ca" / "authority.key", authority.key())
+        write_text(out / "ca" / "authority.pem", authority.certificate.decode())
+    folders = []
+    for index, name in enumerate(names):
+        folder = out / name
+        adjacency = network.adjacency
+        linked = sorted(adjacency.indices[adjacency.indptr[index] : adjacency.indptr[index + 1]].tolist())
+        config = DeviceConfig(
+            name=name,
+            index=index,
+            names=names,
+            method=method,
+            seed=seed,
+            listen=places[index].address,
+            neighbours={names[j]: places[j].address for j in linked},
+            patience_s=patience_s,
+        )
+        local = experiment.model_copy(
+            update={
+                "network": experiment.network.model_copy(update={"spec": "network.json"}),
+                "clusters": experiment.clusters.model_copy(update={"plan": ""}),
+                "engine": experiment.engine.model_copy(update={"name": "mesh"}),
+                "methods": (method,),
+                "seeds": (seed,),
+            }
+        )
+        if experiment.clusters.plan:
+            write_plan(read_plan(Path(experiment.clusters.plan)), folder / "plan.json")
+        write_text(folder / "network.json", to_json(network))
+        write_experiment(local, folder / "experiment.toml")
+        write_text(folder / "device.json", json.dumps(asdict(config), indent=1) + "\n")
+        if authority is not None:
+            key, certificate = authority.issue(name)
+            write_secret(folder / "key.pem", key)
+            write_text(folder / "certificate.pem", certificate.decode())
+            write_text(folder / "authority.pem", authority.certificate.decode())
+        folders.append(folder)
+    return folders
+
+
+def _check_links(network: Network, names: Sequence[str], hosts: Sequence[Host]) -> None:
+    for a, b in network.links.tolist():
+        if not hosts[a].address and not hosts[b].address:
+            pair = f"{names[a]} and {names[b]}"
+            raise InputError("addresses of neighbours", pair, "at least one of two", "Give one an address.")
+
+
+def read_device(folder: Path) -> DeviceConfig:
+    """What ``device.json`` of a folder says.
+
+    Raises:
+        InputError: it is no folder of a device.
+    """
+    try:
+        values: dict[str, Any] = json.loads((folder / "device.json").read_text(encoding="utf-8"))
+        return DeviceConfig(**{**values, "names": tuple(values["names"])})
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        expected = "a folder that ssdfl mesh init made"
+        raise InputError("device folder", str(folder), expected, f"({error})") from None
+
+
+def device_folders(mesh: Path) -> list[Path]:
+    """The devices of a mesh that are on this host.
+
+    Raises:
+        InputError: there are none.
+    """
+    folders = sorted(path.parent for path in mesh.glob("*/device.json"))
+    if not folders:
+        raise InputError("mesh", str(mesh), "a folder that ssdfl mesh init made", "Check the path.")
+    return folders
