@@ -1,0 +1,23 @@
+"""A mesh of real processes computes what the local engine does."""
+
+import json
+
+import numpy as np
+import pytest
+
+from mesh_help import final_parameters, finish, local_parameters, made, running, small
+from ssdfl.schedule import METHODS
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "central"])
+def test_without_faults_a_mesh_equals_the_local_engine(method, tmp_path):
+    experiment = small()
+    mesh = made(experiment, tmp_path / "mesh", method)
+    with running(mesh) as processes:
+        finish(processes)
+    expected, record = local_parameters(experiment, method)
+    assert final_parameters(mesh) == pytest.approx(expected, abs=2e-5)
+    rows = [json.loads(path.read_text().splitlines()[-1]) for path in sorted(mesh.glob("*/metrics.jsonl"))]
+    assert [row["accuracy"] for row in rows] == pytest.approx(record.device_accuracy, abs=1e-6)
+    assert np.mean([row["loss"] for row in rows]) == pytest.approx(record.loss, rel=1e-4)
+    assert sum(row["received"] for row in rows) == record.transmissions

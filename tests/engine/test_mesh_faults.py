@@ -1,0 +1,95 @@
+"""A mesh of real processes when devices die, freeze, come back, or are cut off."""
+
+import json
+import os
+import re
+import signal
+import time
+from datetime import datetime
+
+import numpy as np
+import pytest
+
+from mesh_help import accuracies, command, finish, kill, local_parameters, made, running, small, wait_for_step
+
+LONG = ("cycles=120", "evaluate.every=20")
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    """Accuracy without faults, by the local engine, which a mesh equals."""
+    _, record = local_parameters(small(*LONG), "ssdfl")
+    return record.accuracy
+
+
+@pytest.mark.parametrize("victims", [(3,), (0, 3, 6)], ids=["one", "three"])
+def test_killed_devices_do_not_stop_the_others_and_come_back(victims, undisturbed, tmp_path):
+    mesh = made(small(*LONG), tmp_path / "mesh", patience_s=20)
+    rng = np.random.default_rng(sum(victims))
+    with running(mesh) as processes:
+        for victim in victims:
+            wait_for_step(processes, int(rng.integers(5, 60)))
+            kill(processes, processes.folders[victim])
+        survivors = [k for k in range(8) if k not in victims]
+        before = [processes.statuses()[k]["step"] for k in survivors]
+        time.sleep(6)
+        after = [processes.statuses()[k]["step"] for k in survivors]
+        assert all(late > early for early, late in zip(before, after, strict=True)), (before, after)
+        for victim in victims:
+            processes.start_device(processes.folders[victim])
+        finish(processes)
+    assert accuracies(mesh).mean() == pytest.approx(undisturbed, abs=0.05)
+    assert {status["step"] for status in processes.statuses()} == {360}
+
+
+def test_a_frozen_device_is_noticed_within_five_seconds_and_catches_up(undisturbed, tmp_path):
+    mesh = made(small(*LONG), tmp_path / "mesh", patience_s=20)
+    with running(mesh) as processes:
+        wait_for_step(processes, 20)
+        frozen = processes.process(processes.folders[3])
+        at = time.time()
+        os.kill(frozen.pid, signal.SIGSTOP)
+        time.sleep(8)
+        os.kill(frozen.pid, signal.SIGCONT)
+        finish(processes)
+    neighbours = json.loads((processes.folders[3] / "device.json").read_text())["neighbours"]
+    for name in neighbours:
+        log = (mesh / name / "device.log").read_text()
+        gone = re.search(r"^(\S+ \S+),(\d+) WARNING device-03 is gone", log, flags=re.M)
+        assert gone, log
+        noticed = datetime.strptime(gone[1], "%Y-%m-%d %H:%M:%S").timestamp() + int(gone[2]) / 1000
+        assert noticed - at < 5
+        assert "device-03 is there" in log[gone.end() :]
+    assert accuracies(mesh).mean() == pytest.approx(undisturbed, abs=0.05)
+
+
+def test_devices_with_different_plans_refuse_each_other_by_name(tmp_path):
+    mesh = made(small("network.spec=path:n=2", "clusters.number=1"), tmp_path / "mesh")
+    text = (mesh / "device-01" / "experiment.toml").read_text()
+    (mesh / "device-01" / "experiment.toml").write_text(
+        text.replace("learning_rate = 0.05", "learning_rate = 0.04")
+    )
+    with running(mesh) as processes:
+        deadline = time.monotonic() + 60
+        while processes.running():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert set(processes.failed().values()) == {2}
+    said = (mesh / "device-00" / "output.txt").read_text()
+    assert "plan of device-01" in said
+    assert "as device-00 has" in said
+    assert "Traceback" not in said
+    assert not (mesh / "device-00" / "metrics.jsonl").exists()
+
+
+def test_a_corrupt_checkpoint_is_named(tmp_path):
+    mesh = made(small("network.spec=path:n=2", "clusters.number=1", "cycles=1"), tmp_path / "mesh")
+    with running(mesh) as processes:
+        finish(processes)
+    path = mesh / "device-00" / "checkpoint.safetensors"
+    path.write_bytes(path.read_bytes()[:50])
+    done = command("device", mesh / "device-00")
+    assert done.returncode == 2
+    assert "checkpoint" in done.stderr
+    assert "Delete it" in done.stderr
+    assert "Traceback" not in done.stderr

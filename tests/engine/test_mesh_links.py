@@ -1,0 +1,309 @@
+"""Links of a mesh: strangers, bad messages, devices that cannot be dialled, and cuts that heal."""
+
+import socket
+import threading
+import time
+
+import grpc
+import numpy as np
+import pytest
+import torch
+
+from helpers import tiny_job
+from mesh_help import (
+    accuracies,
+    final_parameters,
+    finish,
+    local_parameters,
+    made,
+    running,
+    small,
+    wait_for_step,
+)
+from ssdfl.clusters import read_plan
+from ssdfl.engine.mesh.certificates import Authority
+from ssdfl.engine.mesh.mesh_pb2 import Parameters, Ping, Pull, Request, Response, Samples, Status
+from ssdfl.engine.mesh.node import Node, initial_device_state
+from ssdfl.engine.mesh.transport import Credentials, GrpcTransport, UnreachableError
+from ssdfl.engine.mesh.wire import BadMessageError, pack, pack_samples, unpack, unpack_samples
+from ssdfl.experiments import prepare
+from ssdfl.experiments.mesh_folder import Host, device_names, loopback_hosts
+from ssdfl.learning import load_dataset
+
+
+def credentials(authority, name):
+    return Credentials(*authority.issue(name), authority.certificate)
+
+
+@pytest.fixture
+def server():
+    """A device called alice whose only neighbour is bob."""
+    authority = Authority()
+    transport = GrpcTransport("127.0.0.1:0", {"bob": "127.0.0.1:1"}, credentials(authority, "alice"))
+    asked = []
+
+    def handle(name, request):
+        asked.append(name)
+        return Response(status=Status(step=7))
+
+    transport.start(handle)
+    yield authority, transport, asked
+    transport.stop()
+
+
+def caller(credentials, port, name="alice"):
+    transport = GrpcTransport("", {name: f"127.0.0.1:{port}"}, credentials)
+    transport.start(lambda *_: Response())
+    return transport
+
+
+def test_a_neighbour_is_answered(server):
+    authority, transport, asked = server
+    bob = caller(credentials(authority, "bob"), transport.port)
+    assert bob.ask("alice", Request(ping=Ping()), 5).status.step == 7
+    assert asked == ["bob"]
+    bob.stop()
+
+
+def test_strangers_are_turned_away(server):
+    authority, transport, asked = server
+    eve = caller(credentials(authority, "eve"), transport.port)  # a valid certificate, but no neighbour
+    with pytest.raises(UnreachableError, match="PERMISSION_DENIED"):
+        eve.ask("alice", Request(ping=Ping()), 5)
+    foreign = caller(credentials(Authority(), "bob"), transport.port)  # another authority's certificate
+    with pytest.raises(UnreachableError, match="UNAVAILABLE"):
+        foreign.ask("alice", Request(ping=Ping()), 5)
+    trusting = Credentials(*Authority().issue("bob"), authority.certificate)  # trusts alice, untrusted by her
+    distrusted = caller(trusting, transport.port)
+    with pytest.raises(UnreachableError):
+        distrusted.ask("alice", Request(ping=Ping()), 5)
+    for channel in (
+        grpc.insecure_channel(f"127.0.0.1:{transport.port}"),
+        grpc.secure_channel(
+            f"127.0.0.1:{transport.port}",
+            grpc.ssl_channel_credentials(authority.certificate),
+            options=[("grpc.ssl_target_name_override", "alice")],
+        ),
+    ):  # plain text, and no certificate at all
+        ask = channel.unary_unary("/ssdfl.mesh.v1.Device/Ask")
+        with pytest.raises(grpc.RpcError):
+            ask(Request(ping=Ping()).SerializeToString(), timeout=5)
+        channel.close()
+    for one in (eve, foreign, distrusted):
+        one.stop()
+    assert asked == []
+    assert transport.refused["eve"] >= 1
+
+
+def test_a_device_that_is_not_who_it_should_be_is_not_asked(server):
+    authority, transport, asked = server
+    bob = caller(credentials(authority, "bob"), transport.port, name="carol")
+    with pytest.raises(UnreachableError):
+        bob.ask("carol", Request(ping=Ping()), 5)
+    bob.stop()
+    assert asked == []
+
+
+def test_messages_beyond_the_limit_are_not_taken(server):
+    authority, transport, asked = server
+    bob = caller(credentials(authority, "bob"), transport.port)
+    huge = Request(ping=Ping(status=Status(plan_digest="x" * (65 << 20))))
+    with pytest.raises(UnreachableError, match="RESOURCE_EXHAUSTED"):
+        bob.ask("alice", huge, 20)
+    bob.stop()
+    assert asked == []
+
+
+GOOD = torch.arange(6.0)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda m: setattr(m, "step", 3), "step 3 instead of 4"),
+        (lambda m: setattr(m, "dtype", "float64"), "dtype 'float64'"),
+        (lambda m: setattr(m, "data", m.data[:-1]), "in 23 bytes"),
+        (lambda m: setattr(m, "data", m.data + b"12345678"), "in 32 bytes"),
+        (lambda m: setattr(m, "count", 7), "7 numbers"),
+        (lambda m: setattr(m, "data", np.full(6, np.nan, "<f4").tobytes()), "not finite"),
+        (lambda m: setattr(m, "data", np.full(6, np.inf, "<f4").tobytes()), "not finite"),
+    ],
+)
+def test_bad_parameters_are_refused_with_a_reason(spoil, reason):
+    message = pack(GOOD, 4)
+    assert torch.equal(unpack(message, GOOD, 4), GOOD)
+    spoil(message)
+    with pytest.raises(BadMessageError, match=reason):
+        unpack(message, GOOD, 4)
+
+
+def test_bad_samples_are_refused():
+    samples = np.ones((3, 2))
+    assert unpack_samples(pack_samples(samples), 2) == pytest.approx(samples)
+    with pytest.raises(BadMessageError, match="instead of 5"):
+        unpack_samples(pack_samples(samples), 5)
+    with pytest.raises(BadMessageError, match="not finite"):
+        unpack_samples(pack_samples(samples * np.nan), 2)
+    with pytest.raises(BadMessageError):
+        unpack_samples(Samples(rows=2**40, columns=2, data=b""), 2)
+
+
+class Liar:
+    """A transport on which the one neighbour answers pulls with what it is told to."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def start(self, handler):
+        pass
+
+    def ask(self, neighbour, request, timeout_s):
+        if request.WhichOneof("kind") == "ping":
+            return Response(status=Status())
+        return self.answer(request)
+
+    def stop(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda request: Response(parameters=Parameters(step=request.pull.step, dtype="float32")),
+        lambda request: Response(parameters=pack(torch.full((68,), torch.nan), request.pull.step)),
+        lambda request: Response(parameters=pack(torch.ones(68), request.pull.step + 1)),
+        lambda request: Response(),
+    ],
+    ids=["truncated", "nan", "replayed", "empty"],
+)
+def test_what_a_lying_neighbour_sends_is_counted_and_not_mixed(answer):
+    job = tiny_job("sdfl", "path:n=2", clusters=1, cycles=1, optimizers="sgd")
+    alone = tiny_job("pdfl", "path:n=2", clusters=1, cycles=1, optimizers="sgd", steps_per_cycle=2)
+    node = Node(job.network, 0, ("a", "b"), Liar(answer))
+    node.neighbours.heard("b", Status())
+    *_, (state, _) = node.run(job, initial_device_state(job, 0))
+    assert node.bad_messages["b"] == 3
+    from ssdfl.engine import run
+
+    *_, (_, expected) = run(alone)
+    assert torch.allclose(state.θ, expected.X[0], atol=1e-6)
+    node.close()
+
+
+def test_unknown_requests_are_refused_and_counted():
+    job = tiny_job("sdfl", "path:n=2", clusters=1)
+    node = Node(job.network, 0, ("a", "b"), Liar(None))
+    assert node.handle("b", Request()).refusal.reason
+    assert sum(node.bad_messages.values()) == 1
+    assert node.handle("b", Request(pull=Pull(step=0))).WhichOneof("kind") == "wait"
+    node.close()
+
+
+def test_devices_that_cannot_be_dialled_take_part(tmp_path):
+    experiment = small("network.spec=star:n=4", "clusters.number=1")
+    names = device_names(4)
+    hosts = [loopback_hosts(names)[0], *(Host(name, "") for name in names[1:])]
+    mesh = made(experiment, tmp_path / "mesh", hosts=hosts)
+    with running(mesh) as processes:
+        finish(processes)
+    expected, _ = local_parameters(experiment, "ssdfl")
+    assert final_parameters(mesh) == pytest.approx(expected, abs=2e-5)
+
+
+def test_every_device_forms_the_plan_that_one_machine_would(tmp_path):
+    experiment = small("clusters.number=0", "cycles=1", "optimizers.kind='mixed'")
+    mesh = made(experiment, tmp_path / "mesh")
+    with running(mesh) as processes:
+        finish(processes)
+    plans = [read_plan(path) for path in sorted(mesh.glob("*/plan.json"))]
+    expected = prepare(experiment, 0, load_dataset(experiment.data.name)).plan
+    assert len(plans) == 8
+    assert {plan.clusters for plan in plans} == {expected.clusters}
+    chosen = expected.chosen
+    assert plans[0].chosen.score == pytest.approx(chosen.score, rel=1e-9)
+    assert plans[0].settings["gradient_bound"] == expected.settings["gradient_bound"]
+
+
+class Cable:
+    """A TCP link between two devices that can be cut and healed."""
+
+    def __init__(self, target):
+        self.target, self.whole, self._open = target, True, []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self):
+        self.whole = False
+        for one in self._open:
+            one.close()
+        self._open = []
+
+    def heal(self):
+        self.whole = True
+
+    def close(self):
+        self.cut()
+        self._listener.close()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            host, port = self.target.rsplit(":", 1)
+            try:
+                far = socket.create_connection((host, int(port)), timeout=2) if self.whole else None
+            except OSError:
+                far = None
+            if far is None:
+                near.close()
+                continue
+            far.settimeout(None)
+            self._open += [near, far]
+            for ends in ((near, far), (far, near)):
+                threading.Thread(target=self._pump, args=ends, daemon=True).start()
+
+    def _pump(self, source, sink):
+        try:
+            while data := source.recv(1 << 16):
+                sink.sendall(data)
+        except OSError:
+            pass
+        for one in (source, sink):
+            one.close()
+
+
+def test_a_network_that_is_cut_trains_on_in_its_parts_and_heals(tmp_path):
+    import json
+
+    experiment = small("cycles=200", "evaluate.every=20")
+    _, undisturbed = local_parameters(experiment, "ssdfl")
+    mesh = made(experiment, tmp_path / "mesh", patience_s=20)
+    bridge, cables = (mesh / "device-03", mesh / "device-04"), []  # the one link between the two cliques
+    for here, there in (bridge, bridge[::-1]):
+        config = json.loads((here / "device.json").read_text())
+        cables.append(Cable(config["neighbours"][there.name]))
+        config["neighbours"][there.name] = cables[-1].address
+        (here / "device.json").write_text(json.dumps(config))
+    with running(mesh) as processes:
+        wait_for_step(processes, 30)
+        for cable in cables:
+            cable.cut()
+        time.sleep(4)
+        before = [status["step"] for status in processes.statuses()]
+        time.sleep(4)
+        after = [status["step"] for status in processes.statuses()]
+        assert all(late > early for early, late in zip(before, after, strict=True)), (before, after)
+        for cable in cables:
+            cable.heal()
+        finish(processes)
+    for cable in cables:
+        cable.close()
+    assert "device-04 is gone" in (bridge[0] / "device.log").read_text()
+    assert (bridge[0] / "device.log").read_text().count("device-04 is there") >= 2
+    assert accuracies(mesh).mean() == pytest.approx(undisturbed.accuracy, abs=0.05)
+    X = final_parameters(mesh)
+    halves = X[:4].mean(axis=0) - X[4:].mean(axis=0)
+    assert np.linalg.norm(halves) < 0.5 * np.linalg.norm(X.mean(axis=0))
