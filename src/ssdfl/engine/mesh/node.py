@@ -23,7 +23,7 @@ from torch import Tensor
 from ssdfl.engine.job import Job
 from ssdfl.engine.mesh.mesh_pb2 import Absent, Parameters, Pull, Request, Response, Status, Wait
 from ssdfl.engine.mesh.neighbours import Neighbours
-from ssdfl.engine.mesh.transport import Transport, UnreachableError, refusal
+from ssdfl.engine.mesh.transport import Answer, Transport, UnreachableError, refusal
 from ssdfl.engine.mesh.wire import BadMessageError, pack, unpack
 from ssdfl.engine.reference import ReferenceEngine
 from ssdfl.errors import InputError
@@ -72,16 +72,17 @@ class Outbox:
     """What neighbours may still ask for: this device's parameters at the start of recent steps."""
 
     def __init__(self) -> None:
-        self._messages: dict[int, Parameters] = {}
+        self._messages: dict[int, bytes] = {}
         self._changed = threading.Condition()
         self.first_step = 0
         self.sent = 0
 
     def publish(self, step: int, message: Parameters | None, needed_from: int) -> None:
         """The device is at a step, with these parameters if anyone needs them; older ones are dropped."""
+        ready = Response(parameters=message).SerializeToString() if message is not None else None
         with self._changed:
-            if message is not None:
-                self._messages[step] = message
+            if ready is not None:
+                self._messages[step] = ready
             for old in [known for known in self._messages if known < min(needed_from, step)]:
                 del self._messages[old]
             self._changed.notify_all()
@@ -93,7 +94,7 @@ class Outbox:
             self._messages.clear()
             self._changed.notify_all()
 
-    def answer(self, step: int, current: Callable[[], int]) -> Response:
+    def answer(self, step: int, current: Callable[[], int]) -> Answer:
         """Parameters at a step; waits a little if the device is not there yet."""
         deadline = time.monotonic() + POLL_S
         with self._changed:
@@ -105,7 +106,7 @@ class Outbox:
                     return Response(wait=Wait())
                 self._changed.wait(left)
             self.sent += 1
-            return Response(parameters=self._messages[step])
+            return self._messages[step]
 
 
 class Node:
@@ -142,7 +143,7 @@ class Node:
         first = self.outbox.first_step
         return Status(step=self._step, first_step=first, done=self._done, plan_digest=self.plan_digest)
 
-    def handle(self, name: str, request: Request) -> Response:
+    def handle(self, name: str, request: Request) -> Answer:
         """Answer a neighbour."""
         kind = request.WhichOneof("kind")
         if kind == "ping":

@@ -35,7 +35,10 @@ _OPTIONS = (
     ("grpc.so_reuseport", 0),
 )
 
-Handler = Callable[[str, Request], Response]
+Answer = Response | bytes
+"""A response, or one made into bytes before, for several neighbours."""
+
+Handler = Callable[[str, Request], Answer]
 """Answers a neighbour, by name."""
 
 
@@ -134,11 +137,8 @@ class GrpcTransport:
         threads = ThreadPoolExecutor(4 + 6 * len(self._neighbours), thread_name_prefix="mesh")
         self._server = grpc.server(threads, options=_OPTIONS)
 
-        def ask(request: Request, context: Any) -> Response:
-            name = self._caller(context)
-            answer = handler(name, request)
-            answer.id = request.id
-            return answer
+        def ask(request: Request, context: Any) -> Answer:
+            return handler(self._caller(context), request)
 
         def attach(answers: Iterator[Response], context: Any) -> Iterator[Request]:
             name = self._caller(context)
@@ -148,7 +148,7 @@ class GrpcTransport:
 
         handlers = {
             "Ask": grpc.unary_unary_rpc_method_handler(
-                ask, request_deserializer=Request.FromString, response_serializer=Response.SerializeToString
+                ask, request_deserializer=Request.FromString, response_serializer=_bytes_of
             ),
             "Attach": grpc.stream_stream_rpc_method_handler(
                 attach,
@@ -191,7 +191,8 @@ class GrpcTransport:
             with ThreadPoolExecutor(6, thread_name_prefix="mesh") as threads:
 
                 def answer(request: Request, answers: queue.SimpleQueue[Response | None] = answers) -> None:
-                    response = handler(name, request)
+                    given = handler(name, request)
+                    response = Response.FromString(given) if isinstance(given, bytes) else given
                     response.id = request.id
                     answers.put(response)
 
@@ -252,6 +253,10 @@ class _Line:
             if self._questions is questions:
                 self._attached.clear()
             questions.put(None)
+
+
+def _bytes_of(answer: Answer) -> bytes:
+    return answer if isinstance(answer, bytes) else answer.SerializeToString()
 
 
 def refusal(reason: str) -> Response:

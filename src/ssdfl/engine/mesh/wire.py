@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -9,6 +12,7 @@ from torch import Tensor
 from ssdfl.arrays import FloatArray
 from ssdfl.engine.mesh.mesh_pb2 import Parameters, Samples
 
+assert sys.byteorder == "little", "numbers cross the wire little-endian, as this machine has to be"
 _DTYPES = {torch.float32: ("float32", "<f4"), torch.float64: ("float64", "<f8")}
 MOST_SAMPLES = 1 << 20
 
@@ -39,14 +43,16 @@ def unpack(message: Parameters, like: Tensor, step: int) -> Tensor:
         raise BadMessageError(f"step {message.step} instead of {step}")
     if message.dtype != name:
         raise BadMessageError(f"dtype {message.dtype!r} instead of {name}")
-    if message.count != like.numel() or len(message.data) != like.numel() * like.element_size():
-        raise BadMessageError(
-            f"{message.count} numbers in {len(message.data)} bytes instead of {like.numel()}"
-        )
-    θ = torch.from_numpy(np.frombuffer(message.data, dtype=code).astype(code[1:]))
-    if not torch.isfinite(θ).all():
+    data = message.data  # once: every look at it copies
+    if message.count != like.numel() or len(data) != like.numel() * like.element_size():
+        raise BadMessageError(f"{message.count} numbers in {len(data)} bytes instead of {like.numel()}")
+    numbers = np.frombuffer(data, dtype=code)
+    # A sum is finite if all are, and much cheaper to look at; only if it is not, each has to be.
+    if not np.isfinite(numbers.sum()) and not np.isfinite(numbers).all():
         raise BadMessageError("numbers that are not finite")
-    return θ.to(like.device)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given buffer is not writable")  # it is only read
+        return torch.frombuffer(data, dtype=like.dtype).to(like.device)
 
 
 def pack_samples(samples: FloatArray) -> Samples:

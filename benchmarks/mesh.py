@@ -1,0 +1,262 @@
+"""How fast devices of a mesh exchange parameters, and how much of that training hides.
+
+    python benchmarks/mesh.py             # all, a few minutes
+    python benchmarks/mesh.py --quick     # the exchange only
+
+The exchange: processes pull the paper's CNN, 2.2 MB, from each other again and again, by the mesh's transport
+and by bare TLS sockets that both check certificates, taking turns. Compare the ratio: machines are noisy.
+"""
+
+import argparse
+import json
+import multiprocessing
+import socket
+import ssl
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ssdfl.engine.mesh.certificates import Authority
+from ssdfl.engine.mesh.mesh_pb2 import Pull, Request, Response
+from ssdfl.engine.mesh.transport import Credentials, GrpcTransport
+from ssdfl.engine.mesh.wire import pack, unpack
+from ssdfl.experiments import load_experiment
+from ssdfl.experiments.mesh import MeshProcesses, follow
+from ssdfl.experiments.mesh_folder import init_mesh
+
+PARAMETERS = 558_474
+AIM = 0.6
+DEVICES = 8
+LINKS = [*((k, (k + 1) % DEVICES) for k in range(DEVICES)), (0, 4), (2, 6)]
+
+
+def context_of(folder: Path, name: str, purpose: ssl.Purpose) -> ssl.SSLContext:
+    """A TLS context that shows a certificate and demands one."""
+    context = ssl.create_default_context(purpose, cafile=str(folder / "authority.pem"))
+    context.load_cert_chain(folder / f"{name}.pem", folder / f"{name}.key")
+    context.verify_mode, context.check_hostname = ssl.CERT_REQUIRED, False
+    return context
+
+
+def credentials_of(folder: Path, name: str) -> Credentials:
+    """A device's credentials."""
+    files = (folder / f"{name}.key", folder / f"{name}.pem", folder / "authority.pem")
+    return Credentials(*(file.read_bytes() for file in files))
+
+
+class BareSockets:
+    """A thread for each neighbour that answers a byte with 2.2 MB, and a socket to each to ask on."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name = folder, name
+        self.data = torch.randn(PARAMETERS).numpy().tobytes()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=16)
+        self.port = self.listener.getsockname()[1]
+        self.ends: dict[str, tuple[ssl.SSLSocket, memoryview]] = {}
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def connect(self, ports: dict[str, int]) -> None:
+        """Dial the neighbours."""
+        context = context_of(self.folder, self.name, ssl.Purpose.SERVER_AUTH)
+        for neighbour, port in ports.items():
+            plain = socket.create_connection(("127.0.0.1", port))
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.ends[neighbour] = context.wrap_socket(plain), memoryview(bytearray(4 * PARAMETERS))
+
+    def pull(self, neighbour: str) -> None:
+        """A neighbour's parameters."""
+        end, buffer = self.ends[neighbour]
+        end.sendall(b"?")
+        got = 0
+        while got < len(buffer):
+            got += end.recv_into(buffer[got:])
+
+    def close(self) -> None:
+        """Listen no more."""
+        self.listener.close()
+
+    def _accept(self) -> None:
+        context = context_of(self.folder, self.name, ssl.Purpose.CLIENT_AUTH)
+        while True:
+            try:
+                plain, _ = self.listener.accept()
+            except OSError:  # closed
+                return
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(
+                target=self._answer, args=(context.wrap_socket(plain, server_side=True),), daemon=True
+            ).start()
+
+    def _answer(self, end: ssl.SSLSocket) -> None:
+        while end.recv(1):
+            end.sendall(self.data)
+
+
+class Mesh:
+    """The same by the mesh's transport, with everything that a device checks."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name, self.θ = folder, name, torch.randn(PARAMETERS)
+        message = Response(parameters=pack(self.θ, 0)).SerializeToString()
+        everyone = {f"d{k}": "127.0.0.1:1" for k in range(DEVICES)}
+        self.server = GrpcTransport("127.0.0.1:0", everyone, credentials_of(folder, name))
+        self.server.start(lambda neighbour, request: message)
+        self.port = self.server.port
+
+    def connect(self, ports: dict[str, int]) -> None:
+        """Dial the neighbours."""
+        addresses = {neighbour: f"127.0.0.1:{port}" for neighbour, port in ports.items()}
+        self.client = GrpcTransport("", addresses, credentials_of(self.folder, self.name))
+        self.client.start(lambda neighbour, request: Response())
+
+    def pull(self, neighbour: str) -> None:
+        """A neighbour's parameters."""
+        answer = self.client.ask(neighbour, Request(pull=Pull(step=0)), 60)
+        unpack(answer.parameters, self.θ, 0)
+
+    def close(self) -> None:
+        """Ask and answer no more."""
+        self.client.stop()
+        self.server.stop()
+
+
+WAYS: dict[str, Callable[[Path, str], BareSockets | Mesh]] = {"sockets": BareSockets, "mesh": Mesh}
+
+
+def member(folder: Path, name: str, neighbours: list[str], pipe: Connection) -> None:
+    """One process: for each order ``(way, rounds)``, pull from all neighbours at once, so many times."""
+    ends = {way: make(folder, name) for way, make in WAYS.items()}
+    pipe.send({way: end.port for way, end in ends.items()})
+    for way, ports in pipe.recv().items():
+        ends[way].connect({neighbour: ports[neighbour] for neighbour in neighbours})
+    pipe.send("ready")
+    with ThreadPoolExecutor(len(neighbours)) as pool:
+        while order := pipe.recv():
+            way, rounds = order
+            for _ in range(rounds):
+                list(pool.map(ends[way].pull, neighbours))
+            pipe.send("done")
+    for end in ends.values():
+        end.close()
+
+
+def exchange(links: list[tuple[int, int]], turns: int, rounds: int) -> dict[str, float]:
+    """The best MB/s of all processes together, both ways taking turns."""
+    spawn = multiprocessing.get_context("spawn")
+    names = [f"d{k}" for k in sorted({k for link in links for k in link})]
+    linked = {
+        name: [f"d{b}" if f"d{a}" == name else f"d{a}" for a, b in links if name in (f"d{a}", f"d{b}")]
+        for name in names
+    }
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, authority = Path(scratch), Authority()
+        (folder / "authority.pem").write_bytes(authority.certificate)
+        pipes, processes = {}, []
+        for name in names:
+            key, certificate = authority.issue(name)
+            (folder / f"{name}.key").write_bytes(key)
+            (folder / f"{name}.pem").write_bytes(certificate)
+            pipes[name], pipe = spawn.Pipe()
+            processes.append(
+                spawn.Process(target=member, args=(folder, name, linked[name], pipe), daemon=True)
+            )
+            processes[-1].start()
+        told = {name: pipe.recv() for name, pipe in pipes.items()}
+        ports = {way: {name: told[name][way] for name in names} for way in WAYS}
+        for pipe in pipes.values():
+            pipe.send(ports)
+        for pipe in pipes.values():
+            pipe.recv()
+        best = dict.fromkeys(WAYS, 0.0)
+        for turn in range(turns + 1):
+            for way in WAYS:
+                start = time.perf_counter()
+                for pipe in pipes.values():
+                    pipe.send((way, rounds))
+                for pipe in pipes.values():
+                    pipe.recv()
+                found = 2 * len(links) * rounds * 4 * PARAMETERS / (time.perf_counter() - start) / 1e6
+                best[way] = max(best[way], found) if turn else 0.0
+        for pipe in pipes.values():
+            pipe.send(None)
+        for process in processes:
+            process.join(10)
+            process.kill()
+    return best
+
+
+def whole_mesh(method: str, cycles: int) -> dict[str, float]:
+    """Eight devices with the paper's CNN on noise-like digits: seconds a step, and memory of a process."""
+    settings = [
+        "network.spec=ring:n=8",
+        "clusters.number=2",
+        "model.name=cnn",
+        "data.labels_per_device=3",
+        f"cycles={cycles}",
+        f"evaluate.every={cycles}",
+        "training.batch_size=32",
+        "training.local_steps=1",
+    ]
+    with tempfile.TemporaryDirectory() as scratch:
+        mesh = Path(scratch) / "mesh"
+        init_mesh(load_experiment(None, settings), mesh, method=method, seed=0)
+        processes = MeshProcesses(mesh)
+        processes.start()
+        peaks: dict[str, float] = {}
+        for _ in follow(processes):
+            for folder in processes.running():
+                status = Path(f"/proc/{processes.process(folder).pid}/status")
+                try:
+                    lines = status.read_text().splitlines()
+                except OSError:
+                    continue
+                peaks[folder.name] = next(
+                    int(line.split()[1]) / 1e3 for line in lines if line.startswith("VmHWM")
+                )
+        statuses = processes.statuses()
+    steps = max(status["step"] for status in statuses)
+    sent = sum(status["sent"] * status["message_bytes"] for status in statuses)
+    seconds = max(status["time_s"] for status in statuses)
+    return {"step_s": seconds / steps, "sent_MB": sent / 1e6, "peak_MB": max(peaks.values())}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Speed of a mesh.")
+    parser.add_argument("--quick", action="store_true", help="the exchange only")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    arguments = parser.parse_args()
+    found = {
+        "8 devices, 10 links, all at once": exchange(LINKS, 4, 6),
+        "2 devices, both at once": exchange([(0, 1)], 4, 20),
+    }
+    result: dict[str, Any] = {
+        "exchange": {name: best | {"ratio": best["mesh"] / best["sockets"]} for name, best in found.items()}
+    }
+    if not arguments.quick:
+        result["whole"] = {method: whole_mesh(method, 4) for method in ("pdfl", "ssdfl", "sdfl")}
+    if arguments.json:
+        print(json.dumps(result, indent=1))
+        return
+    print("| | bare TLS sockets | the mesh's transport | ratio | wanted |")
+    print("|---|---|---|---|---|")
+    for name, best in result["exchange"].items():
+        verdict = f"≥ {AIM}: {'met' if best['ratio'] >= AIM else 'missed'}"
+        rates = f"{best['sockets']:.0f} MB/s | {best['mesh']:.0f} MB/s"
+        print(f"| {name} | {rates} | {best['ratio']:.2f} | {verdict} |")
+    if "whole" in result:
+        print("\n| 8 devices, CNN | seconds a step | MB sent in all | peak MB of a process |")
+        print("|---|---|---|---|")
+        for method, found in result["whole"].items():
+            print(f"| {method} | {found['step_s']:.2f} | {found['sent_MB']:.0f} | {found['peak_MB']:.0f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""``ssdfl mesh`` and ``ssdfl device`` as a deployer uses them."""
+
+import json
+import stat
+
+import pytest
+
+from mesh_help import SMALL, command
+from ssdfl.experiments import RunFolder, load_experiment
+from ssdfl.experiments.mesh_folder import device_names, init_mesh, read_hosts
+
+SETTINGS = [part for setting in (*SMALL, "network.spec=path:n=3", "cycles=2") for part in ("--set", setting)]
+
+
+@pytest.fixture(autouse=True)
+def _modules_of_tests(monkeypatch, request):
+    monkeypatch.setenv("PYTHONPATH", str(request.path.parent.parent))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+def test_init_up_collect_and_a_report(tmp_path):
+    mesh = tmp_path / "mesh"
+    made = command("mesh", "init", "--out", mesh, *SETTINGS)
+    assert made.returncode == 0, made.stderr
+    assert "3 devices" in made.stdout
+    for name in device_names(3):
+        folder = mesh / name
+        assert stat.S_IMODE((folder / "key.pem").stat().st_mode) == 0o600
+        assert not list(folder.glob("authority.key"))
+        assert str(tmp_path) not in (folder / "experiment.toml").read_text()
+    up = command("mesh", "up", mesh)
+    assert up.returncode == 0, up.stderr
+    again = command("device", mesh / "device-01")  # finished: nothing is left to do
+    assert again.returncode == 0, again.stderr
+    collected = command("mesh", "collect", mesh)
+    assert collected.returncode == 0, collected.stderr
+    run = RunFolder(mesh / "run")
+    rows = run.read_rows(0, "ssdfl")
+    assert [row["cycle"] for row in rows] == [1, 2]
+    assert rows[-1]["accuracy"] > 0.2
+    assert rows[-1]["consensus_distance"] > 0
+    assert len(rows[-1]["device_accuracy"]) == 3
+    assert (mesh / "run" / "report.html").exists()
+    assert load_experiment(run.experiment_file).engine.name == "mesh"
+
+
+def test_a_run_on_the_mesh_engine(tmp_path):
+    out = tmp_path / "run"
+    done = command(
+        "run", "--engine", "mesh", "--methods", "ssdfl,pdfl", "--seeds", 1, "--out", out, *SETTINGS
+    )
+    assert done.returncode == 0, done.stderr
+    rows = RunFolder(out).all_rows()
+    assert [(row["method"], row["cycle"]) for row in rows] == [
+        ("ssdfl", 1), ("ssdfl", 2), ("pdfl", 1), ("pdfl", 2)
+    ]  # fmt: skip
+    assert all(row["transmissions"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("device,address\ndevice-00,a:1\n", "device = device-01: expected a line for each"),
+        ("device,address\ndevice-00,a:1\ndevice-00,a:2\n", "line 3: device = device-00"),
+        ("device,address\ndevice-00,nowhere\n", "address = nowhere: expected host:port"),
+        ("device,address\neve,a:1\n", "device = eve"),
+    ],
+)
+def test_bad_hosts_are_named(text, message, tmp_path):
+    hosts = tmp_path / "hosts.csv"
+    hosts.write_text(text)
+    done = command("mesh", "init", "--out", tmp_path / "mesh", "--hosts", hosts, *SETTINGS)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "mesh").exists()
+
+
+def test_hosts_by_name_or_number_with_some_that_cannot_be_dialled(tmp_path):
+    path = tmp_path / "hosts.csv"
+    path.write_text("device,address\n1,10.0.0.2:7000\ndevice-00,\n2,10.0.0.3:7000\n")
+    hosts = read_hosts(path, device_names(3))
+    assert [(host.device, host.address) for host in hosts] == [
+        ("device-00", ""), ("device-01", "10.0.0.2:7000"), ("device-02", "10.0.0.3:7000")
+    ]  # fmt: skip
+    folders = init_mesh(
+        load_experiment(None, ["network.spec=path:n=3"]), tmp_path / "m", method="ssdfl", seed=0, hosts=hosts
+    )
+    config = json.loads((folders[1] / "device.json").read_text())
+    assert config["neighbours"] == {"device-00": "", "device-02": "10.0.0.3:7000"}
+
+
+def test_two_neighbours_that_cannot_be_dialled_are_refused(tmp_path):
+    path = tmp_path / "hosts.csv"
+    path.write_text("device,address\n0,\n1,\n2,a:1\n")
+    done = command("mesh", "init", "--out", tmp_path / "mesh", "--hosts", path, *SETTINGS)
+    assert done.returncode == 2
+    assert "addresses of neighbours = device-00 and device-01" in done.stderr
+
+
+def test_folders_that_are_none(tmp_path):
+    for arguments in (("device", tmp_path), ("mesh", "up", tmp_path), ("mesh", "collect", tmp_path)):
+        done = command(*arguments)
+        assert done.returncode == 2
+        assert "ssdfl mesh init made" in done.stderr
+        assert "Traceback" not in done.stderr
