@@ -42,6 +42,7 @@ bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/formation.py
 	$(BIN)/python benchmarks/gaps.py
+	$(BIN)/python benchmarks/mesh.py
 
 docs: .venv/.docs  ## build the documentation into build/site
 	$(BIN)/mkdocs build --strict
