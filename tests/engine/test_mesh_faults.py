@@ -63,6 +63,34 @@ def test_a_frozen_device_is_noticed_within_five_seconds_and_catches_up(undisturb
     assert accuracies(mesh).mean() == pytest.approx(undisturbed, abs=0.05)
 
 
+def test_stopped_while_it_waits_for_its_neighbours_a_device_ends_at_once(tmp_path):
+    mesh = made(small("network.spec=path:n=2", "clusters.number=1"), tmp_path / "mesh")
+    with running(mesh) as processes:
+        kill(processes, processes.folders[1])
+        alone = processes.process(processes.folders[0])
+        log = processes.folders[0] / "device.log"
+        deadline = time.monotonic() + 60
+        while not (log.exists() and "is not there" in log.read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        alone.terminate()
+        assert alone.wait(timeout=10) == 130
+
+
+def test_a_stopped_mesh_goes_on_where_it_was(undisturbed, tmp_path):
+    mesh = made(small(*LONG), tmp_path / "mesh")
+    with running(mesh) as processes:
+        wait_for_step(processes, 30)
+        processes.stop()
+        steps = [status["step"] for status in processes.statuses()]
+        assert max(steps) < 360
+        processes.start()
+        finish(processes)
+    assert accuracies(mesh).mean() == pytest.approx(undisturbed, abs=0.05)
+    logs = "".join(path.read_text() for path in mesh.glob("*/device.log"))
+    assert "going on at" not in logs  # nobody ran away and nobody had to jump
+
+
 def test_devices_with_different_plans_refuse_each_other_by_name(tmp_path):
     mesh = made(small("network.spec=path:n=2", "clusters.number=1"), tmp_path / "mesh")
     text = (mesh / "device-01" / "experiment.toml").read_text()

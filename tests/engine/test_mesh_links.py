@@ -1,7 +1,6 @@
 """Links of a mesh: strangers, bad messages, devices that cannot be dialled, and cuts that heal."""
 
 import dataclasses
-import errno
 import re
 import socket
 import threading
@@ -12,6 +11,7 @@ import grpc
 import numpy as np
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from helpers import tiny_job
 from mesh_help import (
@@ -143,6 +143,7 @@ GOOD = torch.arange(6.0)
         (lambda m: setattr(m, "count", 7), "7 numbers"),
         (lambda m: setattr(m, "data", np.full(6, np.nan, "<f4").tobytes()), "not finite"),
         (lambda m: setattr(m, "data", np.full(6, np.inf, "<f4").tobytes()), "not finite"),
+        (lambda m: setattr(m, "data", np.full(6, -1e30, "<f4").tobytes()), "beyond 1e\\+12"),
     ],
 )
 def test_bad_parameters_are_refused_with_a_reason(spoil, reason):
@@ -173,7 +174,7 @@ class Liar:
     def start(self, handler):
         pass
 
-    def ask(self, neighbour, request, timeout_s):
+    def ask(self, neighbour, request, timeout_s, wanted=None):
         if request.WhichOneof("kind") == "ping":
             return Response(status=Status())
         return self.answer(request)
@@ -227,6 +228,47 @@ def test_a_device_left_far_behind_goes_on_at_its_neighbours_step():
     node.close()
 
 
+def test_a_step_beyond_the_last_is_ignored():
+    job = tiny_job("sdfl", "path:n=2", clusters=1, cycles=10)
+    node = Node(job.network, 0, ("a", "b"), Liar(lambda request: Response(absent=Absent())))
+    node.neighbours.heard("b", Status())
+    steps = []
+    for state, _ in node.run(job, initial_device_state(job, 0)):
+        steps.append(state.step)
+        node.neighbours.heard("b", Status(step=2**63))
+    assert steps == list(range(1, 31))
+    node.close()
+
+
+def test_a_device_that_comes_back_when_all_is_done_is_done():
+    job = tiny_job("sdfl", "path:n=2", clusters=1, cycles=10)
+    node = Node(job.network, 0, ("a", "b"), Liar(None))
+    node.neighbours.heard("b", Status(step=30, done=True))
+    assert [state.step for state, _ in node.run(job, initial_device_state(job, 0))] == [30]
+    assert node.status().done
+    node.close()
+
+
+def test_being_asked_does_not_prove_that_one_can_ask():
+    job = tiny_job("sdfl", "path:n=2", clusters=1)
+    node = Node(job.network, 0, ("a", "b"), Liar(None))
+    node.handle("b", Request(ping=Ping(status=Status(step=4))))
+    assert node.neighbours["b"].step == 4
+    assert node.neighbours.alive == ()
+    node.close()
+
+
+def test_the_outbox_is_bounded_and_messages_sent_are_counted_on():
+    job = tiny_job("sdfl", "path:n=2", clusters=1, cycles=10)
+    node = Node(job.network, 0, ("a", "b"), Liar(lambda request: Response(absent=Absent())))
+    node.neighbours.heard("b", Status())  # stays at step 0 for ever
+    start = dataclasses.replace(initial_device_state(job, 0), sent=55)
+    kept = [(state.sent, len(node.outbox._messages)) for state, _ in node.run(job, start)]
+    assert {sent for sent, _ in kept} == {55}
+    assert max(messages for _, messages in kept) <= 2 * 3 + 2
+    node.close()
+
+
 def test_a_lead_that_the_schedule_allows_is_none():
     """Two devices that do not mix for long may be far apart in steps; nobody jumps."""
     job = tiny_job("pdfl", "path:n=2", clusters=1, cycles=2)
@@ -240,14 +282,16 @@ def test_a_lead_that_the_schedule_allows_is_none():
 def test_a_full_disk_does_not_stop_training(tmp_path, monkeypatch, caplog):
     mesh = made(small("network.spec=path:n=2", "clusters.number=1"), tmp_path / "mesh")
 
-    def full(state, path):
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def full(*arguments, **options):
+        raise SafetensorError("I/O error: No space left on device")
 
-    monkeypatch.setattr(device, "save_device", full)
+    monkeypatch.setattr("ssdfl.engine.checkpoint.save_file", full)
     one = device.RunningDevice(mesh / "device-00")
     with caplog.at_level("ERROR"):
-        one._save(None, mesh / "checkpoint")
-    assert "No space left on device; training goes on" in caplog.text
+        one._save(initial_device_state(tiny_job(), 0), mesh / "checkpoint")
+    assert "No space left on device" in caplog.text
+    assert "training goes on" in caplog.text
+    assert not (mesh / "checkpoint").exists()
     one.node.close()
 
 

@@ -112,6 +112,7 @@ def device(
 
     if not run_device(folder, data):
         typer.echo(f"Stopped; go on with: ssdfl device {folder}", err=True)
+        raise typer.Exit(130)
 
 
 def _table(statuses: list[dict[str, Any]], before: list[dict[str, Any]]) -> Table:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from torch import Tensor
 
 from ssdfl.engine.job import Job, State, no_carry
 from ssdfl.errors import InputError
@@ -30,11 +32,16 @@ def save_state(state: State, job: Job, path: Path) -> None:
         tensors["carry"] = state.carry
     progress = {"cycle": state.cycle, "transmissions": state.transmissions, "layout": _layout(job)}
     with atomic_path(path) as temporary:
-        save_file(
-            {name: tensor.cpu().contiguous() for name, tensor in tensors.items()},
-            temporary,
-            metadata={"ssdfl": json.dumps(progress)},  # one key: several would be stored in random order
-        )
+        there = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+        write_tensors(there, temporary, json.dumps(progress))
+
+
+def write_tensors(tensors: dict[str, Tensor], path: Path, facts: str) -> None:
+    """Write tensors with a text as their metadata ``ssdfl``; a full disk raises OSError."""
+    try:
+        save_file(tensors, path, metadata={"ssdfl": facts})  # one key: several are stored in random order
+    except SafetensorError as error:
+        raise OSError(errno.EIO, str(error), str(path)) from error
 
 
 def load_state(path: Path, job: Job) -> State:

@@ -169,7 +169,7 @@ def _plan(
     if given is not None:
         return given
     if formed is not None:
-        return _fitting(formed, network)
+        return fitting_plan(formed, network)
     devices = describe_devices(task, optimizers, samples=DESCRIBED_SAMPLES, seed=seed)
     return form_clusters(network, devices, formation_settings(experiment, task, seed))
 
@@ -177,13 +177,13 @@ def _plan(
 def given_plan(experiment: Experiment, network: Network) -> Plan | None:
     """The plan that the experiment names or its number of clusters makes; None if one is to be formed."""
     if experiment.clusters.plan:
-        return _fitting(read_plan(Path(experiment.clusters.plan)), network)
+        return fitting_plan(read_plan(Path(experiment.clusters.plan)), network)
     if experiment.clusters.number or network.num_devices < 2:
         return plan_clusters(network, experiment.clusters.number or 1, MIXINGS[experiment.network.mixing])
     return None
 
 
-def _fitting(plan: Plan, network: Network) -> Plan:
+def fitting_plan(plan: Plan, network: Network) -> Plan:
     """The plan, if it is one for this network."""
     if plan.num_devices != network.num_devices:
         expected = f"{network.num_devices}, as the network has"

@@ -16,7 +16,7 @@ from ssdfl.clusters import Plan, form_clusters, read_plan, write_plan
 from ssdfl.engine import Job
 from ssdfl.engine.mesh.device_checkpoint import load_device, save_device
 from ssdfl.engine.mesh.flood import Flood
-from ssdfl.engine.mesh.node import DeviceState, Node, initial_device_state
+from ssdfl.engine.mesh.node import DeviceState, Node, StoppedError, initial_device_state
 from ssdfl.engine.mesh.transport import Credentials, GrpcTransport
 from ssdfl.engine.reference import ReferenceEngine
 from ssdfl.engine.workers import one_thread_each
@@ -25,6 +25,7 @@ from ssdfl.experiments.build import (
     DESCRIBED_SAMPLES,
     Instance,
     draw,
+    fitting_plan,
     given_plan,
     make_job,
     measure_device,
@@ -36,10 +37,12 @@ from ssdfl.experiments.mesh_folder import read_device
 from ssdfl.files import write_text
 from ssdfl.learning import describe_devices, fork_generators, load_dataset
 
+CHECKPOINT = "checkpoint.safetensors"
 GATHER_S = 300.0
 SAVE_S = 1.0
 STATUS_S = 0.5
-MEET_S = 3.0
+MEET_S = 20.0
+TELL_S = 3.0
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +64,9 @@ class RunningDevice:
         self._status_s = 0.0
 
     def stop(self) -> None:
-        """End after the step that is under way."""
+        """End after the step that is under way, and wait for nobody."""
         self._stop = True
+        self.node.stop()
 
     def run(self) -> bool:
         """Do all that is left; whether it was finished."""
@@ -71,20 +75,24 @@ class RunningDevice:
             self.node.neighbours.start()
             plan = self._plan()
             job = self._job(plan)
+            state = self._state(job)
+            self.node.announce(state.step)
             self.node.plan_digest = _digest(self.folder, plan)
-            self._agree()
+            self._agree(job, state)
             with one_thread_each(), fork_generators(self.task.inputs.device):
-                state = self._train(job)
+                state = self._train(job, state)
             if not self._stop:
                 self.node.linger()
             return state.step >= job.cycles * job.steps_per_cycle
+        except StoppedError:
+            return False
         finally:
             self.node.close()
 
     def _plan(self) -> Plan:
         path = self.folder / "plan.json"
         if path.exists():
-            return read_plan(path)
+            return fitting_plan(read_plan(path), self.network)
         plan = given_plan(self.experiment, self.network) or self._form()
         write_plan(plan, path)
         return plan
@@ -106,35 +114,50 @@ class RunningDevice:
         instance = Instance(self.config.seed, self.network, plan, self.task, self.optimizers)
         return make_job(self.experiment, instance, self.config.method)
 
-    def _agree(self) -> None:
-        """Wait for neighbours to have a plan, all of them at the start, and refuse one that differs."""
+    def _state(self, job: Job) -> DeviceState:
+        """Where the device stopped, or the start."""
+        checkpoint = self.folder / CHECKPOINT
+        return (
+            load_device(checkpoint, job)
+            if checkpoint.exists()
+            else initial_device_state(job, self.config.index)
+        )
+
+    def _agree(self, job: Job, state: DeviceState) -> None:
+        """Wait for neighbours to have a plan, all of them at the start, and refuse one that differs.
+
+        A device that comes back waits for those that may be coming back, too, unless others are training.
+        """
         neighbours, names = self.node.neighbours, self.node.neighbours.names
-        first = not (self.folder / "checkpoint.safetensors").exists()
-        if first:
-            ready = lambda: all(neighbours[n].alive and neighbours[n].plan_digest for n in names)  # noqa: E731
-            if not neighbours.wait(ready, GATHER_S):
-                missing = next(n for n in names if not neighbours[n].plan_digest)
-                raise InputError("neighbour", missing, f"a plan within {GATHER_S:g} s", "Start it.")
-        else:
-            neighbours.wait(lambda: all(neighbours[n].alive for n in names), MEET_S)
+        far = state.step + job.steps_per_cycle
+
+        def training() -> bool:
+            return any(neighbours[name].alive and neighbours[name].step > far for name in names)
+
+        def ready() -> bool:
+            return all(neighbours[name].alive and neighbours[name].plan_digest for name in names)
+
+        limit_s = GATHER_S if state.step == 0 else min(MEET_S, self.config.patience_s)
+        met = neighbours.wait(lambda: ready() or training(), limit_s)
+        if state.step == 0 and not met and not self._stop:
+            missing = next(n for n in names if not (neighbours[n].alive and neighbours[n].plan_digest))
+            raise InputError("neighbour", missing, f"a plan within {GATHER_S:g} s", "Start it.")
+        if self._stop:
+            raise StoppedError
         for name in neighbours.alive:
             theirs, ours = neighbours[name].plan_digest, self.node.plan_digest
             if theirs and theirs != ours:
                 expected = f"{ours[:12]}, as {self.config.name} has"
                 remedy = "Give all devices the same experiment, network and version of ssdfl."
+                time.sleep(TELL_S)  # so that the other learns of it, too
                 raise InputError(f"plan of {name}", theirs[:12], expected, remedy)
 
-    def _train(self, job: Job) -> DeviceState:
-        checkpoint = self.folder / "checkpoint.safetensors"
-        state = (
-            load_device(checkpoint, job)
-            if checkpoint.exists()
-            else initial_device_state(job, self.config.index)
-        )
+    def _train(self, job: Job, state: DeviceState) -> DeviceState:
+        checkpoint = self.folder / CHECKPOINT
         tester = ReferenceEngine(job)
         started_s, saved_s, squares = time.monotonic(), time.monotonic(), []
         already_s = state.busy_s
-        save_device(state, checkpoint)
+        self._save(state, checkpoint)
         accuracy = math.nan
         for after, moved in self.node.run(job, state):
             state = replace(after, busy_s=already_s + time.monotonic() - started_s)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 
 from ssdfl.engine import Record
+from ssdfl.engine.mesh.device_checkpoint import load_parameters
 from ssdfl.errors import InputError
 from ssdfl.experiments.config import load_experiment
 from ssdfl.experiments.mesh_folder import device_folders, read_device
@@ -173,15 +173,7 @@ def parameters(folders: list[Path]) -> np.ndarray[tuple[int, int], np.dtype[np.f
     Raises:
         InputError: a checkpoint is missing or damaged.
     """
-    rows = []
-    for folder in folders:
-        path = folder / "checkpoint.safetensors"
-        try:
-            with safe_open(path, framework="numpy") as file:
-                rows.append(file.get_tensor("theta").astype(float))
-        except (OSError, SafetensorError) as error:
-            raise InputError("checkpoint", str(path), "a whole file", f"({error})") from None
-    return np.stack(rows)
+    return np.stack([load_parameters(folder / "checkpoint.safetensors") for folder in folders])
 
 
 def _consensus_distance(folders: list[Path]) -> float:

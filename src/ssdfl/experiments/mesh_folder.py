@@ -19,7 +19,8 @@ from typing import Any
 
 from ssdfl.clusters import read_plan, write_plan
 from ssdfl.engine.mesh.certificates import Authority, write_secret
-from ssdfl.errors import InputError
+from ssdfl.errors import InputError, check_range
+from ssdfl.experiments.build import fitting_plan
 from ssdfl.experiments.config import Experiment, write_experiment
 from ssdfl.files import write_text
 from ssdfl.graph import Network, load_network, to_json
@@ -83,11 +84,12 @@ def read_hosts(path: Path, names: Sequence[str]) -> list[Host]:
     found: dict[str, Host] = {}
     for line, row in enumerate(rows, start=2):
         name, address = (row.get("device") or "").strip(), (row.get("address") or "").strip()
-        name = names[int(name)] if name.isdigit() and int(name) < len(names) else name
+        name = names[int(name)] if name.isdecimal() and int(name) < len(names) else name
         if name not in names or name in found:
             expected = f"each of {names[0]} … {names[-1]} once"
             raise InputError(f"{path} line {line}: device", name, expected, "Mend the line.")
-        if address and not address.rpartition(":")[2].isdigit():
+        host, _, port = address.rpartition(":")
+        if address and not (host and port.isdecimal() and int(port) < 1 << 16):
             raise InputError(
                 f"{path} line {line}: address", address, "host:port, or nothing", "Mend the line."
             )
@@ -134,6 +136,9 @@ def init_mesh(
     if any(out.glob("device-*")):
         raise InputError("--out", str(out), "a folder with no mesh in it", "Choose another.")
     find_method(method)
+    check_range("--patience", patience_s, 0)
+    if experiment.engine.device != "cpu":
+        raise InputError("engine.device", experiment.engine.device, "cpu on a mesh", "Leave it at cpu.")
     network = load_network(experiment.network.spec, default_seed=seed)
     names = device_names(network.num_devices)
     places = list(hosts) if hosts is not None else loopback_hosts(names)
@@ -167,7 +172,7 @@ def init_mesh(
             }
         )
         if experiment.clusters.plan:
-            write_plan(read_plan(Path(experiment.clusters.plan)), folder / "plan.json")
+            write_plan(fitting_plan(read_plan(Path(experiment.clusters.plan)), network), folder / "plan.json")
         write_text(folder / "network.json", to_json(network))
         write_experiment(local, folder / "experiment.toml")
         write_text(folder / "device.json", json.dumps(asdict(config), indent=1) + "\n")

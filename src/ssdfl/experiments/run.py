@@ -54,7 +54,8 @@ def iterate_experiment(
 
     Args:
         out: the run's folder.
-        resume: go on with what the folder holds; the result is bit for bit that of an unbroken run.
+        resume: go on with what the folder holds; the result is bit for bit that of an unbroken run, but for
+            the mesh, whose devices stop at different steps.
         data: the folder to look for data sets in first.
         progress: is told of a download's progress.
 

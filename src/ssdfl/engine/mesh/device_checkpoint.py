@@ -7,8 +7,9 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
+from ssdfl.arrays import FloatArray
+from ssdfl.engine.checkpoint import write_tensors
 from ssdfl.engine.job import Job
 from ssdfl.engine.mesh.node import DeviceState
 from ssdfl.errors import InputError
@@ -20,12 +21,23 @@ _NUMBERS = ("step", "first_step", "trained", "sent", "received", "busy_s")
 def save_device(state: DeviceState, path: Path) -> None:
     """Write a device's state; the file before stays if that fails."""
     numbers = {name: getattr(state, name) for name in _NUMBERS}
+    tensors = {"theta": state.θ.cpu().contiguous(), "carry": state.carry.cpu().contiguous()}
     with atomic_path(path) as temporary:
-        save_file(
-            {"theta": state.θ.cpu().contiguous(), "carry": state.carry.cpu().contiguous()},
-            temporary,
-            metadata={"ssdfl": json.dumps(numbers)},
-        )
+        write_tensors(tensors, temporary, json.dumps(numbers))
+
+
+def load_parameters(path: Path) -> FloatArray:
+    """(d,) the parameters in a checkpoint.
+
+    Raises:
+        InputError: it is missing or damaged.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            parameters: FloatArray = file.get_tensor("theta").astype(float)
+            return parameters
+    except (OSError, SafetensorError) as error:
+        raise InputError("checkpoint", str(path), "a whole file", f"({error})") from None
 
 
 def load_device(path: Path, job: Job) -> DeviceState:
@@ -42,7 +54,9 @@ def load_device(path: Path, job: Job) -> DeviceState:
         state = DeviceState(θ=θ, carry=carry, **{name: numbers[name] for name in _NUMBERS})
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise InputError("checkpoint", str(path), "a whole file", f"({error}) {remedy}") from error
-    if θ.shape != job.task.initial_parameters.shape or not torch.isfinite(θ).all():
-        expected = f"{job.task.num_parameters} finite numbers"
-        raise InputError(f"parameters in {path}", tuple(θ.shape), expected, remedy)
+    like = job.task.initial_parameters
+    for name, tensor, shapes in (("theta", θ, {like.shape}), ("carry", carry, {like.shape, like[:0].shape})):
+        if tensor.shape not in shapes or tensor.dtype != like.dtype or not torch.isfinite(tensor).all():
+            expected = f"{len(like)} finite numbers of {like.dtype}"
+            raise InputError(f"{name} in {path}", tuple(tensor.shape), expected, remedy)
     return state

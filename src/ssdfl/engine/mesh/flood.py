@@ -17,7 +17,7 @@ import numpy as np
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import Device, energy_distance, label_divergence
 from ssdfl.engine.mesh.mesh_pb2 import Descriptor, Facts, Gossip, LinkFact, Request, Response, SampleRequest
-from ssdfl.engine.mesh.node import Node
+from ssdfl.engine.mesh.node import Node, StoppedError
 from ssdfl.engine.mesh.transport import UnreachableError
 from ssdfl.engine.mesh.wire import BadMessageError, pack_samples, unpack_samples
 from ssdfl.errors import InputError
@@ -85,6 +85,8 @@ class Flood:
         """
         deadline = time.monotonic() + timeout_s
         while not self._complete():
+            if self.node.stopped:
+                raise StoppedError
             for neighbour in self.node.neighbours.alive:
                 self._learn(neighbour)
             self._compare_data()
@@ -111,8 +113,8 @@ class Flood:
                 _device(descriptor, self.own.labels.shape[0], self.node.names)
                 self.descriptors.setdefault(descriptor.device, descriptor)
             for fact in answer.facts.links:
-                if (fact.a, fact.b) not in self._links or not math.isfinite(fact.distance):
-                    raise BadMessageError(f"a fact of no link, {fact.a} – {fact.b}")
+                if (fact.a, fact.b) not in self._links or not 0 <= fact.distance < math.inf:
+                    raise BadMessageError(f"distance {fact.distance:g} of {fact.a} – {fact.b}")
                 self.links.setdefault((fact.a, fact.b), fact.distance)
         except (BadMessageError, InputError) as error:
             self.node.bad_messages[neighbour] += 1
@@ -136,7 +138,7 @@ class Flood:
                 continue
             other = _device(self.descriptors[b], self.own.labels.shape[0], self.node.names)
             energy = energy_distance(self.own.samples, theirs) / theirs.shape[1]
-            self.links[a, b] = label_divergence(self.own, other) + energy
+            self.links[a, b] = label_divergence(self.own, other) + max(energy, 0.0)
 
     def _tell(self, request: Request) -> Response:
         known = set(request.gossip.known)
@@ -174,4 +176,7 @@ def _device(descriptor: Descriptor, classes: int, names: Sequence[str]) -> Devic
         raise BadMessageError(f"a fact of no device, {descriptor.device!r}")
     if len(descriptor.labels) != classes:
         raise BadMessageError(f"{len(descriptor.labels)} labels of {descriptor.device} instead of {classes}")
+    measured = (descriptor.gradient_bound, descriptor.initial_loss, descriptor.smoothness)
+    if not all(math.isfinite(value) and value >= 0 for value in measured):
+        raise BadMessageError(f"constants {measured} of {descriptor.device}")
     return Device(np.array(descriptor.labels), descriptor.rho, descriptor.mu)

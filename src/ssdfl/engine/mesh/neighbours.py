@@ -50,6 +50,7 @@ class Neighbours:
         self._transport, self._status = transport, status
         self._stopping = threading.Event()
         self.changed = threading.Condition()
+        self.last_step = 1 << 62
 
     def start(self) -> None:
         """Begin to ping."""
@@ -73,13 +74,20 @@ class Neighbours:
         """Those that answer."""
         return tuple(name for name, neighbour in self._known.items() if neighbour.alive)
 
-    def heard(self, name: str, status: Status) -> None:
-        """A neighbour has told where it is."""
+    def heard(self, name: str, status: Status, answered: bool = True) -> None:
+        """A neighbour has told where it is: in answer to us, or only in a question, which proves nothing.
+
+        A step beyond the last one is none: it would make this device leave out all the others.
+        """
+        if max(status.step, status.first_step) > self.last_step:
+            log.warning("%s says it is at step %d of %d: ignored", name, status.step, self.last_step)
+            return
         with self.changed:
             neighbour = self._known[name]
-            if not neighbour.alive:
-                log.info("%s is there, at step %d", name, status.step)
-            neighbour.alive, neighbour.misses = True, 0
+            if answered:
+                if not neighbour.alive:
+                    log.info("%s is there, at step %d", name, status.step)
+                neighbour.alive, neighbour.misses = True, 0
             neighbour.step, neighbour.first_step = status.step, status.first_step
             neighbour.done, neighbour.plan_digest = status.done, status.plan_digest
             self.changed.notify_all()
@@ -91,6 +99,8 @@ class Neighbours:
             while not condition():
                 left = deadline - time.monotonic()
                 if left <= 0:
+                    return False
+                if self._stopping.is_set():
                     return False
                 self.changed.wait(min(left, PING_EVERY_S))
         return True
@@ -104,12 +114,16 @@ class Neighbours:
             else:
                 if answer.WhichOneof("kind") == "status":
                     self.heard(name, answer.status)
+                else:
+                    self._missed(name, "it answers a ping with something else")
             self._stopping.wait(PING_EVERY_S)
 
     def _missed(self, name: str, reason: str) -> None:
         with self.changed:
             neighbour = self._known[name]
             neighbour.misses += 1
+            if not neighbour.alive and neighbour.misses == MISSES:
+                log.info("%s is not there (%s)", name, reason)
             if neighbour.alive and neighbour.misses >= MISSES:
                 log.warning("%s is gone (%s); its weight returns to this device", name, reason)
                 neighbour.alive = False

@@ -23,7 +23,7 @@ from torch import Tensor
 from ssdfl.engine.job import Job
 from ssdfl.engine.mesh.mesh_pb2 import Absent, Parameters, Pull, Request, Response, Status, Wait
 from ssdfl.engine.mesh.neighbours import Neighbours
-from ssdfl.engine.mesh.transport import Answer, Transport, UnreachableError, refusal
+from ssdfl.engine.mesh.transport import MOST_BYTES, Answer, Transport, UnreachableError, refusal
 from ssdfl.engine.mesh.wire import BadMessageError, pack, unpack
 from ssdfl.engine.reference import ReferenceEngine
 from ssdfl.errors import InputError
@@ -68,6 +68,10 @@ def initial_device_state(job: Job, index: int) -> DeviceState:
     return DeviceState(0, 0, θ, carry, trained=False)
 
 
+class StoppedError(Exception):
+    """The device was asked to stop."""
+
+
 class Outbox:
     """What neighbours may still ask for: this device's parameters at the start of recent steps."""
 
@@ -76,6 +80,7 @@ class Outbox:
         self._changed = threading.Condition()
         self.first_step = 0
         self.sent = 0
+        self.most = 64
 
     def publish(self, step: int, message: Parameters | None, needed_from: int) -> None:
         """The device is at a step, with these parameters if anyone needs them; older ones are dropped."""
@@ -83,8 +88,10 @@ class Outbox:
         with self._changed:
             if ready is not None:
                 self._messages[step] = ready
-            for old in [known for known in self._messages if known < min(needed_from, step)]:
-                del self._messages[old]
+            known = sorted(self._messages)
+            for place, old in enumerate(known):
+                if old < min(needed_from, step) or place < len(known) - self.most:
+                    del self._messages[old]
             self._changed.notify_all()
 
     def jump(self, step: int) -> None:
@@ -131,6 +138,7 @@ class Node:
         self.outbox, self.bad_messages = Outbox(), Counter[str]()
         self.plan_digest = ""
         self._step, self._done = 0, False
+        self._stopping = threading.Event()
         self._places = {name: place for place, name in enumerate(names)}
         adjacency = network.adjacency
         linked = adjacency.indices[adjacency.indptr[index] : adjacency.indptr[index + 1]]
@@ -143,11 +151,16 @@ class Node:
         first = self.outbox.first_step
         return Status(step=self._step, first_step=first, done=self._done, plan_digest=self.plan_digest)
 
+    def announce(self, step: int) -> None:
+        """This device takes part from this step on."""
+        self._step = step
+        self.outbox.jump(step)
+
     def handle(self, name: str, request: Request) -> Answer:
         """Answer a neighbour."""
         kind = request.WhichOneof("kind")
         if kind == "ping":
-            self.neighbours.heard(name, request.ping.status)
+            self.neighbours.heard(name, request.ping.status, answered=False)
             return Response(status=self.status())
         if kind == "pull":
             return self.outbox.answer(request.pull.step, lambda: self._step)
@@ -160,20 +173,28 @@ class Node:
         """Take all steps that are left; yield the state after each, and how far training moved the device."""
         self.job, self._trainer = job, ReferenceEngine(job)
         self._check_reach()
-        self._step = state.step
-        self.outbox.jump(state.step)
-        last = self.job.cycles * self.job.steps_per_cycle
+        last = job.cycles * job.steps_per_cycle
+        self.neighbours.last_step = last
+        self.outbox.sent, self.outbox.most = state.sent, 2 * job.steps_per_cycle + 2
+        self.announce(state.step)
         while state.step < last:
-            state = self._caught_up(state, last)
-            if state.step >= last:
-                break
-            state, moved = self._advance(state)
+            state, moved = self._caught_up(state, last), 0.0
+            if state.step < last:
+                state, moved = self._advance(state)
+            if self.stopped:  # neighbours were not waited for: the step is to be done again
+                return
             yield state, moved
         self._step, self._done = last, True
         self.outbox.publish(last, None, self._needed_from(last))
 
     def _check_reach(self) -> None:
-        """Refuse a method that mixes devices without a link."""
+        """Refuse a method that mixes devices without a link, and a model too large for a message."""
+        theta = self.job.task.initial_parameters
+        size = theta.numel() * theta.element_size()
+        if size > MOST_BYTES - 1024:
+            raise InputError(
+                "bytes of the model", size, f"at most {MOST_BYTES - 1024}", "Take a smaller model."
+            )
         for t in range(self.job.steps_per_cycle):
             row = self.job.schedule(t).W[[self.index], :].tocoo()
             strangers = {self.names[j] for j in row.col if j != self.index} - set(self.neighbours.names)
@@ -188,9 +209,19 @@ class Node:
         finished = lambda: all(self.neighbours[name].done for name in self.neighbours.alive)  # noqa: E731
         self.neighbours.wait(finished, LINGER_S)
 
+    def stop(self) -> None:
+        """Wait for nobody any more."""
+        self._stopping.set()
+        self.neighbours.stop()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was asked to stop."""
+        return self._stopping.is_set()
+
     def close(self) -> None:
         """End what was started."""
-        self.neighbours.stop()
+        self.stop()
         self._pulls.shutdown(wait=False, cancel_futures=True)
         self.transport.stop()
 
@@ -204,8 +235,7 @@ class Node:
             return state
         step = min(furthest + 1, last)
         log.warning("at step %d, but neighbours are at %d: going on at %d", state.step, furthest, step)
-        self._step = step
-        self.outbox.jump(step)
+        self.announce(step)
         return replace(state, step=step, first_step=step, trained=False)
 
     def _left_behind(self, name: str, step: int, theirs: int) -> bool:
@@ -213,10 +243,11 @@ class Node:
         if theirs <= step + self.job.steps_per_cycle:
             return False
         j = self._places[name]
-        return any(self.job.schedule(t).W[self.index, j] for t in range(step, theirs))
+        soon = range(step, min(theirs, step + 2 * self.job.steps_per_cycle))
+        return any(self.job.schedule(t).W[self.index, j] for t in soon)
 
     def _advance(self, state: DeviceState) -> tuple[DeviceState, float]:
-        t, i, start_s = state.step, self.index, time.monotonic()
+        t, i = state.step, self.index
         step = self.job.schedule(t)
         row = step.W[[i], :].tocoo()
         weights = {int(j): float(w) for j, w in zip(row.col, row.data, strict=True)}
@@ -243,7 +274,6 @@ class Node:
             trained=bool(step.train[i]),
             sent=self.outbox.sent,
             received=state.received + received,
-            busy_s=state.busy_s + time.monotonic() - start_s,
         )
         return after, float((θ - state.θ).norm()) if displacement is not None else 0.0
 
@@ -266,12 +296,17 @@ class Node:
     def _pull(self, name: str, step: int, like: Tensor) -> Tensor | None:
         """A neighbour's parameters at the start of a step; None if it is gone, absent, or too slow."""
         deadline = time.monotonic() + self.patience_s
-        while self.neighbours[name].alive and self.neighbours[name].first_step <= step:
+
+        def there() -> bool:
+            return self.neighbours[name].alive and not self.stopped
+
+        while there() and self.neighbours[name].first_step <= step:
             if time.monotonic() > deadline:
                 log.warning("%s has not come to step %d in %g s: going on", name, step, self.patience_s)
                 return None
             try:
-                answer = self.transport.ask(name, Request(pull=Pull(step=step)), PULL_DEADLINE_S)
+                left = max(PULL_DEADLINE_S, deadline - time.monotonic())
+                answer = self.transport.ask(name, Request(pull=Pull(step=step)), left, there)
                 kind = answer.WhichOneof("kind")
                 if kind == "parameters":
                     return unpack(answer.parameters, like, step)

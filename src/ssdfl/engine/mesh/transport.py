@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,6 +22,7 @@ from ssdfl.errors import InputError, require
 
 MOST_BYTES = 64 << 20
 _SERVICE = "ssdfl.mesh.v1.Device"
+_LOOK_S = 0.2
 _OPTIONS = (
     ("grpc.max_send_message_length", MOST_BYTES),
     ("grpc.max_receive_message_length", MOST_BYTES),
@@ -32,8 +34,18 @@ _OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.min_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.http2.max_ping_strikes", 0),
     ("grpc.so_reuseport", 0),
 )
+
+Wanted = Callable[[], bool]
+"""Whether an answer is still wanted."""
+
+
+def always() -> bool:
+    """It is."""
+    return True
+
 
 Answer = Response | bytes
 """A response, or one made into bytes before, for several neighbours."""
@@ -52,11 +64,11 @@ class Transport(Protocol):
     def start(self, handler: Handler) -> None:
         """Begin to answer neighbours."""
 
-    def ask(self, neighbour: str, request: Request, timeout_s: float) -> Response:
-        """A neighbour's answer.
+    def ask(self, neighbour: str, request: Request, timeout_s: float, wanted: Wanted = always) -> Response:
+        """A neighbour's answer, as long as it is wanted.
 
         Raises:
-            UnreachableError: none within the time.
+            UnreachableError: none within the time, or no longer wanted.
         """
 
     def stop(self) -> None:
@@ -110,17 +122,25 @@ class GrpcTransport:
             for name in self._channels:
                 threading.Thread(target=self._attach, args=(name, handler), daemon=True).start()
 
-    def ask(self, neighbour: str, request: Request, timeout_s: float) -> Response:
+    def ask(self, neighbour: str, request: Request, timeout_s: float, wanted: Wanted = always) -> Response:
         """A neighbour's answer, by a call of ours or on a call that it keeps open."""
         if neighbour in self._lines:
-            return self._lines[neighbour].ask(request, timeout_s)
+            return self._lines[neighbour].ask(request, timeout_s, wanted)
         try:
-            answer: Response = self._asks[neighbour](request, timeout=timeout_s)
+            call = self._asks[neighbour].future(request, timeout=timeout_s)
+            while wanted():
+                try:
+                    answer: Response = call.result(timeout=_LOOK_S)
+                    return answer
+                except self._grpc.FutureTimeoutError:
+                    continue
+            call.cancel()
+            raise UnreachableError(f"{neighbour}: no longer wanted")
         except self._grpc.RpcError as error:
-            raise UnreachableError(f"{neighbour}: {error.code().name}") from None
-        except ValueError as error:  # the channel was closed meanwhile
+            details = (error.details() or "").splitlines()
+            raise UnreachableError(f"{neighbour}: {error.code().name} {' '.join(details[:1])}") from None
+        except (ValueError, self._grpc.FutureCancelledError) as error:  # the channel was closed meanwhile
             raise UnreachableError(f"{neighbour}: {error}") from None
-        return answer
 
     def stop(self) -> None:
         """Stop answering and asking."""
@@ -212,28 +232,35 @@ class _Line:
         self._questions: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._waiting: dict[int, Future[Response]] = {}
         self._ids = count(1)
-        self._attached = threading.Event()
+        self._attached = False
+        self._lock = threading.Lock()
 
-    def ask(self, request: Request, timeout_s: float) -> Response:
-        if not self._attached.is_set():
-            self._attached.wait(timeout_s)
-        if not self._attached.is_set():
-            raise UnreachableError("not attached")
+    def ask(self, request: Request, timeout_s: float, wanted: Wanted) -> Response:
+        """The answer on the open call, if there is one."""
         number, answer = next(self._ids), Future[Response]()
-        self._waiting[number] = answer
         request.id = number
-        self._questions.put(request)
+        with self._lock:
+            if not self._attached:
+                raise UnreachableError("not attached")
+            self._waiting[number] = answer
+            self._questions.put(request)
+        deadline = time.monotonic() + timeout_s
         try:
-            return answer.result(timeout_s)
-        except LateError:
-            raise UnreachableError("no answer") from None
+            while wanted() and time.monotonic() < deadline:
+                try:
+                    return answer.result(min(_LOOK_S, timeout_s))
+                except LateError:
+                    continue
+            raise UnreachableError("no answer")
         finally:
             self._waiting.pop(number, None)
 
     def attached(self, answers: Iterator[Response]) -> Iterator[Request]:
         """Requests for an open call; its answers are read meanwhile."""
-        self._questions = questions = queue.SimpleQueue[Request | None]()
-        self._attached.set()
+        with self._lock:
+            self._questions.put(None)  # a call that was open before ends
+            self._questions = questions = queue.SimpleQueue[Request | None]()
+            self._attached = True
         threading.Thread(target=self._read, args=(answers, questions), daemon=True).start()
         yield from iter(questions.get, None)
 
@@ -250,8 +277,12 @@ class _Line:
         except Exception:  # gRPC raises its own kinds when a call breaks
             pass
         finally:
-            if self._questions is questions:
-                self._attached.clear()
+            with self._lock:
+                if self._questions is questions:
+                    self._attached = False
+                    for waiting in list(self._waiting.values()):
+                        if not waiting.done():
+                            waiting.set_exception(UnreachableError("the call broke"))
             questions.put(None)
 
 

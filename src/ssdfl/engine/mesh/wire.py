@@ -15,6 +15,7 @@ from ssdfl.engine.mesh.mesh_pb2 import Parameters, Samples
 assert sys.byteorder == "little", "numbers cross the wire little-endian, as this machine has to be"
 _DTYPES = {torch.float32: ("float32", "<f4"), torch.float64: ("float64", "<f8")}
 MOST_SAMPLES = 1 << 20
+LARGEST = 1e12
 
 
 class BadMessageError(Exception):
@@ -47,9 +48,8 @@ def unpack(message: Parameters, like: Tensor, step: int) -> Tensor:
     if message.count != like.numel() or len(data) != like.numel() * like.element_size():
         raise BadMessageError(f"{message.count} numbers in {len(data)} bytes instead of {like.numel()}")
     numbers = np.frombuffer(data, dtype=code)
-    # A sum is finite if all are, and much cheaper to look at; only if it is not, each has to be.
-    if not np.isfinite(numbers.sum()) and not np.isfinite(numbers).all():
-        raise BadMessageError("numbers that are not finite")
+    if not max(-numbers.min(), numbers.max()) <= LARGEST:  # NaN is not
+        raise BadMessageError(f"numbers that are not finite, or beyond {LARGEST:g}")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given buffer is not writable")  # it is only read
         return torch.frombuffer(data, dtype=like.dtype).to(like.device)
@@ -71,6 +71,6 @@ def unpack_samples(message: Samples, columns: int) -> FloatArray:
     if message.columns != columns or not 0 < count <= MOST_SAMPLES or len(message.data) != 8 * count:
         raise BadMessageError(f"{message.rows} samples of {message.columns} features instead of {columns}")
     samples: FloatArray = np.frombuffer(message.data, dtype="<f8").reshape(message.rows, message.columns)
-    if not np.isfinite(samples).all():
-        raise BadMessageError("samples that are not finite")
+    if not np.abs(samples).max() <= LARGEST:
+        raise BadMessageError(f"samples that are not finite, or beyond {LARGEST:g}")
     return samples
