@@ -110,6 +110,19 @@ def test_devices_with_different_plans_refuse_each_other_by_name(tmp_path):
     assert not (mesh / "device-00" / "metrics.jsonl").exists()
 
 
+def test_a_device_that_lost_its_plan_gets_the_facts_again(tmp_path):
+    mesh = made(small("network.spec=path:n=3", "clusters.number=0", "cycles=1"), tmp_path / "mesh")
+    with running(mesh) as processes:
+        finish(processes)
+        plan = (mesh / "device-00" / "plan.json").read_text()
+        for name in ("plan.json", "facts.binpb", "checkpoint.safetensors"):
+            (mesh / "device-00" / name).unlink()
+        for folder in processes.folders:  # its neighbours do not form a plan again
+            processes.start_device(folder)
+        finish(processes)
+    assert (mesh / "device-00" / "plan.json").read_text() == plan
+
+
 def test_a_corrupt_checkpoint_is_named(tmp_path):
     mesh = made(small("network.spec=path:n=2", "clusters.number=1", "cycles=1"), tmp_path / "mesh")
     with running(mesh) as processes:

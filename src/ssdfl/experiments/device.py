@@ -9,13 +9,17 @@ import math
 import signal
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from google.protobuf.message import DecodeError
 
 from ssdfl.clusters import Plan, form_clusters, read_plan, write_plan
 from ssdfl.engine import Job
 from ssdfl.engine.mesh.device_checkpoint import load_device, save_device
-from ssdfl.engine.mesh.flood import Flood
+from ssdfl.engine.mesh.flood import Flood, lacking
+from ssdfl.engine.mesh.mesh_pb2 import Facts
 from ssdfl.engine.mesh.node import DeviceState, Node, StoppedError, initial_device_state
 from ssdfl.engine.mesh.transport import Credentials, GrpcTransport
 from ssdfl.engine.reference import ReferenceEngine
@@ -34,10 +38,11 @@ from ssdfl.experiments.build import (
 )
 from ssdfl.experiments.config import load_experiment
 from ssdfl.experiments.mesh_folder import read_device
-from ssdfl.files import write_text
+from ssdfl.files import atomic_path, write_text
 from ssdfl.learning import describe_devices, fork_generators, load_dataset
 
 CHECKPOINT = "checkpoint.safetensors"
+FACTS = "facts.binpb"
 GATHER_S = 300.0
 SAVE_S = 1.0
 STATUS_S = 0.5
@@ -62,6 +67,7 @@ class RunningDevice:
         self.transport = transport
         self._stop = False
         self._status_s = 0.0
+        self._goes_on = (folder / "metrics.jsonl").exists()  # its last line may have been cut short
 
     def stop(self) -> None:
         """End after the step that is under way, and wait for nobody."""
@@ -92,6 +98,7 @@ class RunningDevice:
     def _plan(self) -> Plan:
         path = self.folder / "plan.json"
         if path.exists():
+            self._tell_facts()
             return fitting_plan(read_plan(path), self.network)
         plan = given_plan(self.experiment, self.network) or self._form()
         write_plan(plan, path)
@@ -107,8 +114,21 @@ class RunningDevice:
             measure_device(self.experiment, self.task, index, seed) if mine else None,
         )
         known = flood.gather(GATHER_S)
+        with atomic_path(self.folder / FACTS) as temporary:
+            temporary.write_bytes(flood.facts().SerializeToString())
         settings = settings_of(self.experiment, self.task, known.measured, known.data_distance)
         return form_clusters(self.network, known.devices, settings)
+
+    def _tell_facts(self) -> None:
+        """Go on telling the facts that the plan was formed from, to neighbours that still gather them."""
+        path = self.folder / FACTS
+        if path.exists():
+            try:
+                facts = Facts.FromString(path.read_bytes())
+            except DecodeError:
+                log.error("%s is damaged: neighbours that still gather facts are not told them", path)
+            else:
+                self.node.answers["gossip"] = partial(lacking, facts)
 
     def _job(self, plan: Plan) -> Job:
         instance = Instance(self.config.seed, self.network, plan, self.task, self.optimizers)
@@ -204,7 +224,8 @@ class RunningDevice:
         }
         try:
             with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(row) + "\n")
+                lines.write("\n" * self._goes_on + json.dumps(row) + "\n")
+            self._goes_on = False
         except OSError as error:
             log.error("metrics not written: %s", error)
 

@@ -35,7 +35,7 @@ class MeshProcesses:
         self._processes: dict[Path, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
-        """Start all devices that do not run."""
+        """Start all devices."""
         for folder in self.folders:
             self.start_device(folder)
 
@@ -86,10 +86,12 @@ def follow(processes: MeshProcesses) -> Iterator[list[dict[str, Any]]]:
     Raises:
         InputError: a device ended with an error; it says what the device said.
     """
+    first: dict[Path, int] = {}
     while processes.running():
         time.sleep(POLL_S)
+        first = first or processes.failed()
         yield processes.statuses()
-    for folder, code in processes.failed().items():
+    for folder, code in (first or processes.failed()).items():
         said = (folder / "output.txt").read_text(encoding="utf-8", errors="replace").strip().splitlines()
         raise InputError(folder.name, f"exit code {code}", "a finished device", said[-1] if said else "")
 

@@ -4,7 +4,8 @@ ca/authority.key, authority.pem     the authority; its key is needed only to mak
 device-00/device.json               name, where it listens, its neighbours' addresses
 device-00/experiment.toml, network.json
 device-00/key.pem, certificate.pem, authority.pem
-device-00/plan.json, checkpoint.safetensors, metrics.jsonl, status.json, device.log    written by the device
+device-00/plan.json, facts.binpb, checkpoint.safetensors    written by the device, as the next
+device-00/metrics.jsonl, status.json, device.log
 """
 
 from __future__ import annotations

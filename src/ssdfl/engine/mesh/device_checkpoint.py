@@ -15,7 +15,7 @@ from ssdfl.engine.mesh.node import DeviceState
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
 
-_NUMBERS = ("step", "first_step", "trained", "sent", "received", "busy_s")
+_NUMBERS = ("step", "trained", "sent", "received", "busy_s")
 
 
 def save_device(state: DeviceState, path: Path) -> None:

@@ -140,17 +140,13 @@ class Flood:
             energy = energy_distance(self.own.samples, theirs) / theirs.shape[1]
             self.links[a, b] = label_divergence(self.own, other) + max(energy, 0.0)
 
+    def facts(self) -> Facts:
+        """All that is known so far."""
+        links = [LinkFact(a=a, b=b, distance=distance) for (a, b), distance in list(self.links.items())]
+        return Facts(descriptors=list(self.descriptors.values()), links=links)
+
     def _tell(self, request: Request) -> Response:
-        known = set(request.gossip.known)
-        facts = Facts(
-            descriptors=[d for name, d in list(self.descriptors.items()) if name not in known],
-            links=[
-                LinkFact(a=a, b=b, distance=distance)
-                for (a, b), distance in list(self.links.items())
-                if f"{a}|{b}" not in known
-            ],
-        )
-        return Response(facts=facts)
+        return lacking(self.facts(), request)
 
     def _show(self, request: Request) -> Response:
         assert self.own.samples is not None
@@ -168,6 +164,17 @@ class Flood:
                 if d.measured
             },
         )
+
+
+def lacking(facts: Facts, request: Request) -> Response:
+    """The facts that a neighbour does not have yet."""
+    known = set(request.gossip.known)
+    return Response(
+        facts=Facts(
+            descriptors=[told for told in facts.descriptors if told.device not in known],
+            links=[told for told in facts.links if f"{told.a}|{told.b}" not in known],
+        )
+    )
 
 
 def _device(descriptor: Descriptor, classes: int, names: Sequence[str]) -> Device:

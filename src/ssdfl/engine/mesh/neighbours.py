@@ -88,6 +88,8 @@ class Neighbours:
                 if not neighbour.alive:
                     log.info("%s is there, at step %d", name, status.step)
                 neighbour.alive, neighbour.misses = True, 0
+            if status.plan_digest != neighbour.plan_digest and neighbour.plan_digest:
+                log.warning("%s has another plan now", name)
             neighbour.step, neighbour.first_step = status.step, status.first_step
             neighbour.done, neighbour.plan_digest = status.done, status.plan_digest
             self.changed.notify_all()

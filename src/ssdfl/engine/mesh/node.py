@@ -43,7 +43,6 @@ class DeviceState:
 
     Attributes:
         step: the next step.
-        first_step: the first step since it last jumped.
         θ: (d,) its parameters.
         carry: (d,) or (0,) what its optimizer carries.
         trained: whether it trained in the last step.
@@ -52,7 +51,6 @@ class DeviceState:
     """
 
     step: int
-    first_step: int
     θ: Tensor
     carry: Tensor
     trained: bool
@@ -65,7 +63,7 @@ def initial_device_state(job: Job, index: int) -> DeviceState:
     """A device at θ⁰."""
     θ, optimizer = job.task.initial_parameters, job.optimizers[index]
     carry = torch.zeros_like(θ) if optimizer.rho or optimizer.mu else θ[:0]
-    return DeviceState(0, 0, θ, carry, trained=False)
+    return DeviceState(0, θ, carry, trained=False)
 
 
 class StoppedError(Exception):
@@ -205,9 +203,16 @@ class Node:
                 )
 
     def linger(self) -> None:
-        """Answer neighbours until they have finished or are gone."""
-        finished = lambda: all(self.neighbours[name].done for name in self.neighbours.alive)  # noqa: E731
-        self.neighbours.wait(finished, LINGER_S)
+        """Answer neighbours until they have finished, are gone, or stand still."""
+
+        def steps() -> list[int]:
+            left = [self.neighbours[name] for name in self.neighbours.alive]
+            return [neighbour.step for neighbour in left if not neighbour.done]
+
+        before: list[int] = []
+        while not self.stopped and steps() and steps() != before:
+            before = steps()
+            self.neighbours.wait(lambda: not steps(), LINGER_S)
 
     def stop(self) -> None:
         """Wait for nobody any more."""
@@ -236,7 +241,7 @@ class Node:
         step = min(furthest + 1, last)
         log.warning("at step %d, but neighbours are at %d: going on at %d", state.step, furthest, step)
         self.announce(step)
-        return replace(state, step=step, first_step=step, trained=False)
+        return replace(state, step=step, trained=False)
 
     def _left_behind(self, name: str, step: int, theirs: int) -> bool:
         """Whether a neighbour is more than a cycle ahead, past a step at which it should have waited."""
@@ -298,7 +303,9 @@ class Node:
         deadline = time.monotonic() + self.patience_s
 
         def there() -> bool:
-            return self.neighbours[name].alive and not self.stopped
+            neighbour = self.neighbours[name]
+            same_plan = neighbour.plan_digest in ("", self.plan_digest)
+            return neighbour.alive and same_plan and not self.stopped
 
         while there() and self.neighbours[name].first_step <= step:
             if time.monotonic() > deadline:
