@@ -66,21 +66,21 @@ class Evaluation:
 def agreeing(X: Tensor, tolerance: float = AGREEMENT) -> IntArray:
     """(n,) for each row the first of those that it equals within a tolerance of the largest entry.
 
-    Rows that agree have nearly equal sums with any signs, so that only neighbours in the order of one such
-    sum are compared.
+    Rows that agree have nearly equal means with any weights, so that only neighbours in the order of one such
+    mean are compared.
 
     Examples:
         >>> agreeing(torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])).tolist()
         [0, 1, 0]
     """
     generator = torch.Generator().manual_seed(0)
-    signs = torch.randint(0, 2, (X.shape[1],), generator=generator).to(X.device, X.dtype).mul_(2).sub_(1)
-    sums = (X @ signs / max(1, X.shape[1])).cpu().double().numpy()
+    weights = torch.randn(X.shape[1], generator=generator).to(X.device, X.dtype)
+    means = (X @ weights / weights.abs().sum()).cpu().double().numpy()
     least, most = X.aminmax()
     allowed = tolerance * max(-float(least), float(most))
-    order = np.argsort(sums, kind="stable")
+    order = np.argsort(means, kind="stable")
     first = np.arange(len(X))
-    for place in np.flatnonzero(np.diff(sums[order]) <= allowed):
+    for place in np.flatnonzero(np.diff(means[order]) <= allowed):
         leader, here = first[order[place]], order[place + 1]
         if float((X[here] - X[leader]).abs_().max()) <= allowed:
             first[here] = leader
