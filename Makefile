@@ -27,7 +27,7 @@ demo: .venv/.base  ## compare six methods on a small network (a minute)
 	$(BIN)/ssdfl run
 
 test: .venv/.dev  ## run the test suite
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 check: .venv/.dev  ## format, lint, types, doctests, examples
 	$(BIN)/ruff format --check .

@@ -9,6 +9,8 @@ from mesh_help import SMALL, command
 from ssdfl.experiments import RunFolder, load_experiment
 from ssdfl.experiments.mesh_folder import device_names, init_mesh, read_hosts
 
+pytestmark = pytest.mark.xdist_group("mesh")  # so many processes at a time, and no more
+
 SETTINGS = [part for setting in (*SMALL, "network.spec=path:n=3", "cycles=2") for part in ("--set", setting)]
 
 

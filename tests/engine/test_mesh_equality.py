@@ -8,6 +8,8 @@ import pytest
 from mesh_help import final_parameters, finish, local_parameters, made, running, small
 from ssdfl.schedule import METHODS
 
+pytestmark = pytest.mark.xdist_group("mesh")  # so many processes at a time, and no more
+
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "central"])
 def test_without_faults_a_mesh_equals_the_local_engine(method, tmp_path):

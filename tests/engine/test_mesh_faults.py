@@ -12,6 +12,8 @@ import pytest
 
 from mesh_help import accuracies, command, finish, kill, local_parameters, made, running, small, wait_for_step
 
+pytestmark = pytest.mark.xdist_group("mesh")  # so many processes at a time, and no more
+
 LONG = ("cycles=120", "evaluate.every=20")
 
 

@@ -33,6 +33,7 @@ POLL_S = 1.0
 PULL_DEADLINE_S = 10.0
 RETRY_S = 0.05
 LINGER_S = 60.0
+MOST_KEPT = 64
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,6 @@ class Outbox:
         self._changed = threading.Condition()
         self.first_step = 0
         self.sent = 0
-        self.most = 64
 
     def publish(self, step: int, message: Parameters | None, needed_from: int) -> None:
         """The device is at a step, with these parameters if anyone needs them; older ones are dropped."""
@@ -88,7 +88,7 @@ class Outbox:
                 self._messages[step] = ready
             known = sorted(self._messages)
             for place, old in enumerate(known):
-                if old < min(needed_from, step) or place < len(known) - self.most:
+                if old < min(needed_from, step) or place < len(known) - MOST_KEPT:
                     del self._messages[old]
             self._changed.notify_all()
 
@@ -173,7 +173,7 @@ class Node:
         self._check_reach()
         last = job.cycles * job.steps_per_cycle
         self.neighbours.last_step = last
-        self.outbox.sent, self.outbox.most = state.sent, 2 * job.steps_per_cycle + 2
+        self.outbox.sent = state.sent
         self.announce(state.step)
         while state.step < last:
             state, moved = self._caught_up(state, last), 0.0
