@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
@@ -27,6 +28,8 @@ SMALL = (
     "evaluate.every=1",
 )
 
+ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parent), "OMP_NUM_THREADS": "1"}
+
 
 def small(*changes):
     return load_experiment(None, [*SMALL, *changes])
@@ -36,15 +39,14 @@ def small(*changes):
 def running(mesh):
     """The devices of a mesh as processes; whatever is left of them is killed."""
     processes = MeshProcesses(mesh)
-    os.environ["PYTHONPATH"] = str(Path(__file__).parent)
-    os.environ["OMP_NUM_THREADS"] = "1"
-    processes.start()
-    try:
-        yield processes
-    finally:
-        for folder in processes.running():
-            processes.process(folder).send_signal(signal.SIGCONT)
-            kill(processes, folder)
+    with patch.dict(os.environ, ENVIRONMENT):
+        processes.start()
+        try:
+            yield processes
+        finally:
+            for folder in processes.running():
+                processes.process(folder).send_signal(signal.SIGCONT)
+                kill(processes, folder)
 
 
 def kill(processes, folder):
@@ -106,5 +108,9 @@ def made(experiment, folder, method="ssdfl", **options):
 
 def command(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "ssdfl", *map(str, arguments)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "ssdfl", *map(str, arguments)],
+        env={**os.environ, **ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        check=False,
     )

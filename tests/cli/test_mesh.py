@@ -1,11 +1,14 @@
 """``ssdfl mesh`` and ``ssdfl device`` as a deployer uses them."""
 
+import importlib
 import json
 import stat
+import sys
 
 import pytest
 
 from mesh_help import SMALL, command
+from ssdfl.errors import InputError
 from ssdfl.experiments import RunFolder, load_experiment
 from ssdfl.experiments.mesh_folder import device_names, init_mesh, read_hosts
 
@@ -106,3 +109,12 @@ def test_folders_that_are_none(tmp_path):
         assert done.returncode == 2
         assert "ssdfl mesh init made" in done.stderr
         assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_the_extra_it_is_named(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("ssdfl.engine.mesh")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    with pytest.raises(InputError, match=r"pip install 'ssdfl\[mesh\]'"):
+        importlib.import_module("ssdfl.engine.mesh.transport")

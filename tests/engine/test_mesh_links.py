@@ -200,7 +200,7 @@ def test_what_a_lying_neighbour_sends_is_counted_and_not_mixed(answer):
     alone = tiny_job("pdfl", "path:n=2", clusters=1, cycles=1, optimizers="sgd", steps_per_cycle=2)
     node = Node(job.network, 0, ("a", "b"), Liar(answer))
     node.neighbours.heard("b", Status())
-    *_, (state, _) = node.run(job, initial_device_state(job, 0))
+    *_, (state, _) = node.run(job, initial_device_state(job))
     assert node.bad_messages["b"] == 3
     from ssdfl.engine import run
 
@@ -214,7 +214,7 @@ def test_a_slow_neighbour_is_waited_for_up_to_a_limit():
     node = Node(job.network, 0, ("a", "b"), Liar(lambda request: Response(wait=Wait())), patience_s=0.4)
     node.neighbours.heard("b", Status())
     start = time.monotonic()
-    list(node.run(job, initial_device_state(job, 0)))
+    list(node.run(job, initial_device_state(job)))
     assert 0.3 < time.monotonic() - start < 5
     assert not node.bad_messages
     node.close()
@@ -224,7 +224,7 @@ def test_a_device_left_far_behind_goes_on_at_its_neighbours_step():
     job = tiny_job("sdfl", "path:n=2", clusters=1, cycles=10)
     node = Node(job.network, 0, ("a", "b"), Liar(lambda request: Response(absent=Absent())))
     node.neighbours.heard("b", Status(step=20))
-    steps = [state.step for state, _ in node.run(job, initial_device_state(job, 0))]
+    steps = [state.step for state, _ in node.run(job, initial_device_state(job))]
     assert steps == list(range(22, 31))
     assert node.outbox.answer(5, lambda: 31).WhichOneof("kind") == "absent"
     node.close()
@@ -235,7 +235,7 @@ def test_a_step_beyond_the_last_is_ignored():
     node = Node(job.network, 0, ("a", "b"), Liar(lambda request: Response(absent=Absent())))
     node.neighbours.heard("b", Status())
     steps = []
-    for state, _ in node.run(job, initial_device_state(job, 0)):
+    for state, _ in node.run(job, initial_device_state(job)):
         steps.append(state.step)
         node.neighbours.heard("b", Status(step=2**63))
     assert steps == list(range(1, 31))
@@ -246,7 +246,7 @@ def test_a_device_that_comes_back_when_all_is_done_is_done():
     job = tiny_job("sdfl", "path:n=2", clusters=1, cycles=10)
     node = Node(job.network, 0, ("a", "b"), Liar(None))
     node.neighbours.heard("b", Status(step=30, done=True))
-    assert [state.step for state, _ in node.run(job, initial_device_state(job, 0))] == [30]
+    assert [state.step for state, _ in node.run(job, initial_device_state(job))] == [30]
     assert node.status().done
     node.close()
 
@@ -264,7 +264,7 @@ def test_the_outbox_is_bounded_and_messages_sent_are_counted_on():
     job = tiny_job("sdfl", "path:n=2", clusters=1, cycles=30)
     node = Node(job.network, 0, ("a", "b"), Liar(lambda request: Response(absent=Absent())))
     node.neighbours.heard("b", Status())  # stays at step 0 for ever
-    start = dataclasses.replace(initial_device_state(job, 0), sent=55)
+    start = dataclasses.replace(initial_device_state(job), sent=55)
     kept = [(state.sent, len(node.outbox._messages)) for state, _ in node.run(job, start)]
     assert {sent for sent, _ in kept} == {55}
     assert max(messages for _, messages in kept) == MOST_KEPT < 90
@@ -277,7 +277,7 @@ def test_a_lead_that_the_schedule_allows_is_none():
     never = dataclasses.replace(job, schedule=lambda t: job.schedule(0))
     node = Node(job.network, 0, ("a", "b"), Liar(None))
     node.neighbours.heard("b", Status(step=6))
-    assert len(list(node.run(never, initial_device_state(never, 0)))) == 6
+    assert len(list(node.run(never, initial_device_state(never)))) == 6
     node.close()
 
 
@@ -290,7 +290,7 @@ def test_a_full_disk_does_not_stop_training(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("ssdfl.engine.checkpoint.save_file", full)
     one = device.RunningDevice(mesh / "device-00")
     with caplog.at_level("ERROR"):
-        one._save(initial_device_state(tiny_job(), 0), mesh / "checkpoint")
+        one._save(initial_device_state(tiny_job()), mesh / "checkpoint")
     assert "No space left on device" in caplog.text
     assert "training goes on" in caplog.text
     assert not (mesh / "checkpoint").exists()

@@ -19,7 +19,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
-    help="Serverless semi-decentralized federated learning: compare methods, look at networks, plan them.",
+    help="Serverless semi-decentralized federated learning: compare methods, plan networks, run devices.",
     epilog="Start with `ssdfl run`: it compares six methods on a small network in under a minute.",
 )
 app.command("run")(run.run)

@@ -74,8 +74,8 @@ def up(mesh: Annotated[Path, typer.Argument(help="The mesh's folder.")], data: D
 
     console = Console(stderr=True)
     processes = MeshProcesses(mesh, data)
-    processes.start()
     try:
+        processes.start()
         with Live(console=console, refresh_per_second=2) as live:
             before: list[dict[str, Any]] = []
             for statuses in follow(processes):

@@ -40,7 +40,9 @@ def run(
         ),
     ] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N−1.")] = None,
-    engine: Annotated[str | None, typer.Option(help="local (fast) or reference (plain loops).")] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="local (fast), reference or mesh (real processes).")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="Where tensors live: cpu, cuda, cuda:1.")] = None,
     plan: Annotated[Path | None, typer.Option(help="Take the clusters from this plan.json.")] = None,
     out: Annotated[

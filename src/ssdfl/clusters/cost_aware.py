@@ -122,12 +122,11 @@ def improve(situation: Situation, clusters: Clusters, score: Score, sweeps: int 
     """
     labels = labels_of(clusters, situation.network.num_devices)
     best = evaluate(score, situation, clusters)
-    adjacency = situation.network.adjacency
     for _ in range(sweeps):
         before = best
         for device in range(len(labels)):
             home = int(labels[device])
-            near = adjacency.indices[adjacency.indptr[device] : adjacency.indptr[device + 1]]
+            near = situation.network.neighbours(device)
             rivals = sorted(set(labels[near].tolist()) - {home})
             if not rivals or not _can_leave(situation, labels, device):
                 continue

@@ -56,14 +56,11 @@ def stacked(job: Job, task: Task) -> Gradients:
     return gradients
 
 
-GRADIENTS: dict[str, Callable[[Job, Task], Gradients]] = {"looped": looped, "stacked": stacked}
-
-
 def choose_gradients(job: Job, tasks: Sequence[Task]) -> list[Gradients]:
     """Gradients for each of several threads, given a twin of the task for each.
 
     Stacked where the model allows it and has no convolutions, looped elsewhere: by the model and not by a
-    stopwatch, so that a run and its resumption compute the same bits; ``benchmarks/engine.py`` measures both.
+    stopwatch, so that a run and its resumption compute the same bits.
     """
     if job.task.stackable:
         return [stacked(job, job.task)] * len(tasks)

@@ -60,6 +60,12 @@ class Job:
         ):
             check_range(what, value, least)
 
+    @property
+    def message_bytes(self) -> int:
+        """The bytes of one model on the wire."""
+        theta = self.task.initial_parameters
+        return theta.numel() * theta.element_size()
+
     def samples(self, devices: range, t: int) -> Tensor:
         """(len(devices), E, M) the samples that a range of devices uses at step t."""
         shape = (self.local_steps, self.batch_size)

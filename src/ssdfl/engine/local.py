@@ -65,7 +65,8 @@ class LocalEngine:
         """``X ← W X`` plus the displacement of those that train."""
         X, mixing = self._matrix_beside(state.X), self._mixing(step.W)
         moved = torch.zeros(len(X), dtype=X.dtype, device=X.device)
-        by_group = self.job.task.stackable and mixing.kind == "sparse" and bool(step.train.all())
+        everyone = bool(step.train.all())
+        by_group = everyone and self.job.task.stackable and mixing.kind == "sparse"
         if not by_group:
             mixing.into(X, state.X, self.workers)
         if not step.train.any():
@@ -88,7 +89,6 @@ class LocalEngine:
             if isinstance(group.rows, Tensor):
                 carry[group.rows] = carried
 
-        everyone = bool(step.train.all())
         self.workers.each(train, self._everyone if everyone else self._groups(np.flatnonzero(step.train)))
         return X, carry, moved
 
@@ -109,11 +109,10 @@ class LocalEngine:
 
     def _groups(self, devices: IntArray) -> list[Group]:
         """Devices in groups that fit a core's cache: the same groups on any machine."""
-        size = 1
-        if self.job.task.stackable:
-            size = int(np.clip(_NUMBERS_IN_CACHE // self.job.task.num_parameters, _FEWEST, _MOST))
-        if self.job.task.stackable and self.job.task.inputs.device.type != "cpu":
-            size = len(devices)
+        task, size = self.job.task, 1
+        if task.stackable:
+            in_cache = int(np.clip(_NUMBERS_IN_CACHE // task.num_parameters, _FEWEST, _MOST))
+            size = in_cache if task.inputs.device.type == "cpu" else len(devices)
         return [self._group(devices[k : k + size]) for k in range(0, len(devices), size)]
 
     def _group(self, devices: IntArray) -> Group:

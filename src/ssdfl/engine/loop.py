@@ -38,7 +38,7 @@ def run(
     """
     if engine not in ENGINES:
         raise InputError("engine.name", engine, f"one of {', '.join(ENGINES)}", "Choose one of them.")
-    clock = Clock(job.network, message_bytes(job))
+    clock = Clock(job.network, job.message_bytes)
     state = state or initial_state(job)
     gaps = GapRecorder(job)
     with closing(ENGINES[engine](job)) as worker:
@@ -48,12 +48,6 @@ def run(
                 state, effective_gradient = _run_cycle(job, worker, clock, state, gaps)
                 record = _record(job, worker, state, effective_gradient, gaps)
             yield record, state if in_place else state.clone()
-
-
-def message_bytes(job: Job) -> int:
-    """The bytes of one model on the wire."""
-    theta = job.task.initial_parameters
-    return theta.numel() * theta.element_size()
 
 
 def _run_cycle(
@@ -116,7 +110,7 @@ def _record(job: Job, worker: Engine, state: State, effective_gradient: float, g
         consensus_distance=_consensus_distance(state.X, mean),
         effective_gradient=effective_gradient,
         transmissions=state.transmissions,
-        sent_bytes=state.transmissions * message_bytes(job),
+        sent_bytes=state.transmissions * job.message_bytes,
         time_s=float(state.ready_s.max()),
         device_accuracy=tuple(accuracy.tolist()),
         **gaps.record(),  # type: ignore[arg-type]

@@ -33,15 +33,17 @@ class ReferenceEngine:
                     mixed += float(W[i, j]) * state.X[j]
             displacement = torch.zeros_like(mixed)
             if step.train[i]:
-                if not state.trained[i] and self.job.optimizers[i].rho:
-                    carry[i] = 0
-                if not state.trained[i] and self.job.optimizers[i].mu:
-                    carry[i] = state.X[i]
-                θ, carry[i] = self.train(state.X[i], carry[i], i, t)
+                carried = carry[i] if state.trained[i] else self.start_regime(state.X[i], carry[i], i)
+                θ, carry[i] = self.train(state.X[i], carried, i, t)
                 displacement = θ - state.X[i]
             X[i] = mixed + displacement
             moved[i] = (X[i] - state.X[i]).norm() if step.train[i] else 0
         return X, carry, moved
+
+    def start_regime(self, θ: Tensor, carried: Tensor, i: int) -> Tensor:
+        """What device i carries if it did not train last: no momentum, or an anchor where it is."""
+        optimizer = self.job.optimizers[i]
+        return θ if optimizer.mu else torch.zeros_like(θ) if optimizer.rho else carried
 
     def train(self, θ: Tensor, carried: Tensor, i: int, t: int) -> tuple[Tensor, Tensor]:
         """E local steps of device i: its parameters, and the momentum or anchor that it carries on."""

@@ -37,7 +37,7 @@ from ssdfl.experiments.build import (
     settings_of,
 )
 from ssdfl.experiments.config import load_experiment
-from ssdfl.experiments.mesh_folder import read_device
+from ssdfl.experiments.mesh_folder import check_reach, read_device
 from ssdfl.files import atomic_path, write_text
 from ssdfl.learning import describe_devices, fork_generators, load_dataset
 
@@ -65,13 +65,11 @@ class RunningDevice:
             self.network, self.config.index, self.config.names, transport, self.config.patience_s
         )
         self.transport = transport
-        self._stop = False
         self._status_s = 0.0
         self._goes_on = (folder / "metrics.jsonl").exists()  # its last line may have been cut short
 
     def stop(self) -> None:
-        """End after the step that is under way, and wait for nobody."""
-        self._stop = True
+        """End at once; a step under way is done again when the device goes on."""
         self.node.stop()
 
     def run(self) -> bool:
@@ -87,8 +85,7 @@ class RunningDevice:
             self._agree(job, state)
             with one_thread_each(), fork_generators(self.task.inputs.device):
                 state = self._train(job, state)
-            if not self._stop:
-                self.node.linger()
+            self.node.linger()
             return state.step >= job.cycles * job.steps_per_cycle
         except StoppedError:
             return False
@@ -132,16 +129,14 @@ class RunningDevice:
 
     def _job(self, plan: Plan) -> Job:
         instance = Instance(self.config.seed, self.network, plan, self.task, self.optimizers)
-        return make_job(self.experiment, instance, self.config.method)
+        job = make_job(self.experiment, instance, self.config.method)
+        check_reach(self.config.method, job)
+        return job
 
     def _state(self, job: Job) -> DeviceState:
         """Where the device stopped, or the start."""
         checkpoint = self.folder / CHECKPOINT
-        return (
-            load_device(checkpoint, job)
-            if checkpoint.exists()
-            else initial_device_state(job, self.config.index)
-        )
+        return load_device(checkpoint, job) if checkpoint.exists() else initial_device_state(job)
 
     def _agree(self, job: Job, state: DeviceState) -> None:
         """Wait for neighbours to have a plan, all of them at the start, and refuse one that differs.
@@ -159,10 +154,10 @@ class RunningDevice:
 
         limit_s = GATHER_S if state.step == 0 else min(MEET_S, self.config.patience_s)
         met = neighbours.wait(lambda: ready() or training(), limit_s)
-        if state.step == 0 and not met and not self._stop:
+        if state.step == 0 and not met and not self.node.stopped:
             missing = next(n for n in names if not (neighbours[n].alive and neighbours[n].plan_digest))
             raise InputError("neighbour", missing, f"a plan within {GATHER_S:g} s", "Start it.")
-        if self._stop:
+        if self.node.stopped:
             raise StoppedError
         for name in neighbours.alive:
             theirs, ours = neighbours[name].plan_digest, self.node.plan_digest
@@ -193,11 +188,9 @@ class RunningDevice:
             if time.monotonic() - saved_s > SAVE_S:
                 self._save(state, checkpoint)
                 saved_s = time.monotonic()
-            self._tell(state, accuracy)
-            if self._stop:
-                break
+            self._tell(state, accuracy, job.message_bytes)
         self._save(state, checkpoint)
-        self._tell(state, accuracy, always=True)
+        self._tell(state, accuracy, job.message_bytes, always=True)
         return state
 
     def _save(self, state: DeviceState, path: Path) -> None:
@@ -229,7 +222,7 @@ class RunningDevice:
         except OSError as error:
             log.error("metrics not written: %s", error)
 
-    def _tell(self, state: DeviceState, accuracy: float, always: bool = False) -> None:
+    def _tell(self, state: DeviceState, accuracy: float, message_bytes: int, always: bool = False) -> None:
         """Write where the device is, for whoever watches its host."""
         if not always and time.monotonic() - self._status_s < STATUS_S:
             return
@@ -242,7 +235,7 @@ class RunningDevice:
             "neighbours": f"{len(alive)}/{len(self.node.neighbours.names)}",
             "sent": state.sent,
             "received": state.received,
-            "message_bytes": state.θ.numel() * state.θ.element_size(),
+            "message_bytes": message_bytes,
             "time_s": state.busy_s,
             "refused": sum(self.transport.refused.values()),
         }
@@ -258,6 +251,7 @@ def run_device(folder: Path, data: Path | None = None) -> bool:
     Raises:
         InputError: something in the folder cannot be used, or neighbours have another plan.
     """
+    read_device(folder)  # before anything is written into a folder that may be another
     handler = logging.FileHandler(folder / "device.log", encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     root = logging.getLogger("ssdfl")

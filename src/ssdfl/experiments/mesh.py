@@ -60,7 +60,7 @@ class MeshProcesses:
         return {folder: code for folder, code in codes.items() if code}
 
     def stop(self) -> None:
-        """Ask all devices to stop after the step under way, and end those that do not."""
+        """Ask all devices to stop, and end those that do not."""
         for folder in self.running():
             self._processes[folder].send_signal(signal.SIGTERM)
         deadline = time.monotonic() + STOP_S

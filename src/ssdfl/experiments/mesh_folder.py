@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from ssdfl.clusters import read_plan, write_plan
+from ssdfl.engine import Job
 from ssdfl.engine.mesh.certificates import Authority, write_secret
+from ssdfl.engine.mesh.transport import MOST_BYTES
 from ssdfl.errors import InputError, check_range
 from ssdfl.experiments.build import fitting_plan
 from ssdfl.experiments.config import Experiment, write_experiment
 from ssdfl.files import write_text
-from ssdfl.graph import Network, load_network, to_json
+from ssdfl.graph import Network, check_mixing, load_network, to_json
 from ssdfl.schedule import find_method
 
 PATIENCE_S = 60.0
@@ -141,49 +143,74 @@ def init_mesh(
     if experiment.engine.device != "cpu":
         raise InputError("engine.device", experiment.engine.device, "cpu on a mesh", "Leave it at cpu.")
     network = load_network(experiment.network.spec, default_seed=seed)
+    given = experiment.clusters.plan
+    plan = fitting_plan(read_plan(Path(given)), network) if given else None
     names = device_names(network.num_devices)
     places = list(hosts) if hosts is not None else loopback_hosts(names)
     _check_links(network, names, places)
-    authority = Authority() if certificates else None
-    if authority is not None:
-        write_secret(out / "ca" / "authority.key", authority.key())
-        write_text(out / "ca" / "authority.pem", authority.certificate.decode())
-    folders = []
-    for index, name in enumerate(names):
-        folder = out / name
-        adjacency = network.adjacency
-        linked = sorted(adjacency.indices[adjacency.indptr[index] : adjacency.indptr[index + 1]].tolist())
+    of_device = _experiment_of_device(experiment, method, seed)
+    folders = [out / name for name in names]
+    for index, folder in enumerate(folders):
         config = DeviceConfig(
-            name=name,
+            name=names[index],
             index=index,
             names=names,
             method=method,
             seed=seed,
             listen=places[index].address,
-            neighbours={names[j]: places[j].address for j in linked},
+            neighbours={names[j]: places[j].address for j in network.neighbours(index)},
             patience_s=patience_s,
         )
-        local = experiment.model_copy(
-            update={
-                "network": experiment.network.model_copy(update={"spec": "network.json"}),
-                "clusters": experiment.clusters.model_copy(update={"plan": ""}),
-                "engine": experiment.engine.model_copy(update={"name": "mesh"}),
-                "methods": (method,),
-                "seeds": (seed,),
-            }
-        )
-        if experiment.clusters.plan:
-            write_plan(fitting_plan(read_plan(Path(experiment.clusters.plan)), network), folder / "plan.json")
-        write_text(folder / "network.json", to_json(network))
-        write_experiment(local, folder / "experiment.toml")
         write_text(folder / "device.json", json.dumps(asdict(config), indent=1) + "\n")
-        if authority is not None:
-            key, certificate = authority.issue(name)
-            write_secret(folder / "key.pem", key)
-            write_text(folder / "certificate.pem", certificate.decode())
-            write_text(folder / "authority.pem", authority.certificate.decode())
-        folders.append(folder)
+        write_text(folder / "network.json", to_json(network))
+        write_experiment(of_device, folder / "experiment.toml")
+        if plan is not None:
+            write_plan(plan, folder / "plan.json")
+    if certificates:
+        _write_certificates(out, folders)
     return folders
+
+
+def _experiment_of_device(experiment: Experiment, method: str, seed: int) -> Experiment:
+    """The experiment as every device gets it: one method and seed, and the network beside it."""
+    return experiment.model_copy(
+        update={
+            "network": experiment.network.model_copy(update={"spec": "network.json"}),
+            "clusters": experiment.clusters.model_copy(update={"plan": ""}),
+            "engine": experiment.engine.model_copy(update={"name": "mesh"}),
+            "methods": (method,),
+            "seeds": (seed,),
+        }
+    )
+
+
+def _write_certificates(out: Path, folders: Sequence[Path]) -> None:
+    """An authority into a folder of its own, and into each device's folder its key and certificate."""
+    authority = Authority()
+    write_secret(out / "ca" / "authority.key", authority.key())
+    for folder in (out / "ca", *folders):
+        write_text(folder / "authority.pem", authority.certificate.decode())
+    for folder in folders:
+        key, certificate = authority.issue(folder.name)
+        write_secret(folder / "key.pem", key)
+        write_text(folder / "certificate.pem", certificate.decode())
+
+
+def check_reach(method: str, job: Job) -> None:
+    """Refuse what real devices cannot run: they hear their neighbours only, and messages have a limit.
+
+    Raises:
+        InputError: the method mixes devices without a link, or the model is too large.
+    """
+    most = MOST_BYTES - 1024
+    if job.message_bytes > most:
+        raise InputError("bytes of the model", job.message_bytes, f"at most {most}", "Take a smaller one.")
+    for t in range(job.steps_per_cycle):
+        try:
+            check_mixing(job.schedule(t).W, job.network.adjacency)
+        except InputError as error:
+            expected = f"one that mixes linked devices only, as a mesh has to ({error.what} {error.got})"
+            raise InputError("method", method, expected, "Leave it out, or choose another engine.") from None
 
 
 def _check_links(network: Network, names: Sequence[str], hosts: Sequence[Host]) -> None:

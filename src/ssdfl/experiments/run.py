@@ -80,7 +80,9 @@ def iterate_experiment(
             if method not in METHODS:
                 _check_schedule(method, job)
             if experiment.engine.name == "mesh":
-                _check_reach(method, job)
+                from ssdfl.experiments.mesh_folder import check_reach
+
+                check_reach(method, job)
     write_experiment(experiment, folder.experiment_file)
     for instance, of_methods in jobs:
         _describe(folder, instance)
@@ -114,17 +116,6 @@ def _describe(folder: RunFolder, instance: Instance) -> None:
     folder.write_fact(instance.seed, "network.json", to_json(instance.network))
     folder.write_fact(instance.seed, "plan.json", json.dumps(instance.plan.to_json(), indent=1) + "\n")
     folder.write_fact(instance.seed, "devices.json", json.dumps(devices, indent=1) + "\n")
-
-
-def _check_reach(method: str, job: Job) -> None:
-    """Refuse a method that real devices cannot run: they hear their neighbours only."""
-    for t in range(job.steps_per_cycle):
-        W = job.schedule(t).W
-        beyond = W - W.multiply(job.network.adjacency != 0)
-        beyond.setdiag(0)
-        if beyond.count_nonzero():
-            expected = "one that mixes linked devices only, as a mesh has to"
-            raise InputError("method", method, expected, "Leave it out, or choose another engine.")
 
 
 def _run_mesh(

@@ -74,6 +74,12 @@ class Network:
         entries = (np.concatenate([values, values]), (rows, columns))
         return csr_array(entries, shape=(self.num_devices, self.num_devices))
 
+    def neighbours(self, device: int) -> IntArray:
+        """The devices that a device has a link to, in order."""
+        of = self.adjacency
+        linked: IntArray = np.sort(of.indices[of.indptr[device] : of.indptr[device + 1]])
+        return linked
+
     def message_time_s(self, message_bytes: int) -> FloatArray:
         """(L,) seconds that a message of that size takes over each link."""
         return self.latency_s + message_bytes / self.bandwidth_Bps

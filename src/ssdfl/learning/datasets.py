@@ -99,7 +99,7 @@ def load_dataset(name: str, folder: Path | None = None, progress: Progress | Non
     return data
 
 
-def make_dataset(train: tuple[Images, Labels], test: tuple[Images, Labels]) -> Dataset:
+def make_dataset(train: Split, test: Split) -> Dataset:
     """Normalise images per channel by the training set's mean and deviation."""
     (train_images, train_labels), (test_images, test_labels) = train, test
     mean = train_images.mean(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
@@ -112,6 +112,18 @@ def make_dataset(train: tuple[Images, Labels], test: tuple[Images, Labels]) -> D
 
     classes = int(train_labels.max()) + 1
     return Dataset(normalise(train_images), train_labels, normalise(test_images), test_labels, classes)
+
+
+def halved(data: Dataset) -> Dataset:
+    """Images of half the height and width, averaged over 2 × 2 pixels: about five times quicker to train."""
+
+    def half(images: NDArray[np.float32]) -> NDArray[np.float32]:
+        n, channels, height, width = images.shape
+        blocks = images[:, :, : height // 2 * 2, : width // 2 * 2]
+        return blocks.reshape(n, channels, height // 2, 2, width // 2, 2).mean(axis=(3, 5))
+
+    train, test = (half(data.train_images), data.train_labels), (half(data.test_images), data.test_labels)
+    return make_dataset(train, test)
 
 
 def _digits(_: Path) -> Dataset:
@@ -185,7 +197,7 @@ def _cifar10(folder: Path) -> Dataset:
     return make_dataset(*splits)
 
 
-DATASETS: dict[str, DatasetInfo] = {
+_FULL: dict[str, DatasetInfo] = {
     "digits": DatasetInfo("1,797 digits, 1 × 8 × 8, 10 classes; comes with scikit-learn", _digits, None),
     "fmnist": DatasetInfo(
         "Fashion-MNIST: 70,000 pieces of clothing, 1 × 28 × 28, 10 classes; 30 MB",
@@ -211,4 +223,14 @@ DATASETS: dict[str, DatasetInfo] = {
             ),
         ),
     ),
+}
+
+DATASETS: dict[str, DatasetInfo] = _FULL | {
+    f"{name}-half": DatasetInfo(
+        f"{name} with images of half the height and width",
+        lambda folder, load=info.load: halved(load(folder)),  # type: ignore[misc]
+        info.source,
+    )
+    for name, info in _FULL.items()
+    if info.source is not None
 }

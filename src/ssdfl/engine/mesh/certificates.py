@@ -10,7 +10,6 @@ import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ssdfl.errors import require
 from ssdfl.files import atomic_path
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ class Authority:
     """Makes certificates that only this mesh trusts."""
 
     def __init__(self, name: str = "ssdfl mesh") -> None:
-        require("cryptography", "mesh")
         from cryptography.hazmat.primitives.asymmetric import ec
 
         self._name = name

@@ -23,7 +23,7 @@ from torch import Tensor
 from ssdfl.engine.job import Job
 from ssdfl.engine.mesh.mesh_pb2 import Absent, Parameters, Pull, Request, Response, Status, Wait
 from ssdfl.engine.mesh.neighbours import Neighbours
-from ssdfl.engine.mesh.transport import MOST_BYTES, Answer, Transport, UnreachableError, refusal
+from ssdfl.engine.mesh.transport import Answer, Transport, UnreachableError, refusal
 from ssdfl.engine.mesh.wire import BadMessageError, pack, unpack
 from ssdfl.engine.reference import ReferenceEngine
 from ssdfl.errors import InputError
@@ -60,11 +60,10 @@ class DeviceState:
     busy_s: float = 0.0
 
 
-def initial_device_state(job: Job, index: int) -> DeviceState:
+def initial_device_state(job: Job) -> DeviceState:
     """A device at θ⁰."""
-    θ, optimizer = job.task.initial_parameters, job.optimizers[index]
-    carry = torch.zeros_like(θ) if optimizer.rho or optimizer.mu else θ[:0]
-    return DeviceState(0, θ, carry, trained=False)
+    θ = job.task.initial_parameters
+    return DeviceState(0, θ, θ[:0], trained=False)
 
 
 class StoppedError(Exception):
@@ -138,9 +137,8 @@ class Node:
         self._step, self._done = 0, False
         self._stopping = threading.Event()
         self._places = {name: place for place, name in enumerate(names)}
-        adjacency = network.adjacency
-        linked = adjacency.indices[adjacency.indptr[index] : adjacency.indptr[index + 1]]
-        self.neighbours = Neighbours([names[j] for j in sorted(linked)], transport, self.status)
+        linked = [names[j] for j in network.neighbours(index)]
+        self.neighbours = Neighbours(linked, transport, self.status)
         self._pulls = ThreadPoolExecutor(max(1, len(linked)), thread_name_prefix="pull")
         self.answers: dict[str, Callable[[Request], Response]] = {}
 
@@ -170,7 +168,6 @@ class Node:
     def run(self, job: Job, state: DeviceState) -> Iterator[tuple[DeviceState, float]]:
         """Take all steps that are left; yield the state after each, and how far training moved the device."""
         self.job, self._trainer = job, ReferenceEngine(job)
-        self._check_reach()
         last = job.cycles * job.steps_per_cycle
         self.neighbours.last_step = last
         self.outbox.sent = state.sent
@@ -184,23 +181,6 @@ class Node:
             yield state, moved
         self._step, self._done = last, True
         self.outbox.publish(last, None, self._needed_from(last))
-
-    def _check_reach(self) -> None:
-        """Refuse a method that mixes devices without a link, and a model too large for a message."""
-        theta = self.job.task.initial_parameters
-        size = theta.numel() * theta.element_size()
-        if size > MOST_BYTES - 1024:
-            raise InputError(
-                "bytes of the model", size, f"at most {MOST_BYTES - 1024}", "Take a smaller model."
-            )
-        for t in range(self.job.steps_per_cycle):
-            row = self.job.schedule(t).W[[self.index], :].tocoo()
-            strangers = {self.names[j] for j in row.col if j != self.index} - set(self.neighbours.names)
-            if strangers:
-                expected = "a method that mixes linked devices only"
-                raise InputError(
-                    "method mixes with", sorted(strangers)[0], expected, "Choose another method."
-                )
 
     def linger(self) -> None:
         """Answer neighbours until they have finished, are gone, or stand still."""
@@ -286,12 +266,10 @@ class Node:
         """The displacement of the local steps if there are any, and what the optimizer carries on."""
         if not train:
             return None, state.carry
-        optimizer, carry = self.job.optimizers[self.index], state.carry
-        if not state.trained and optimizer.rho:
-            carry = torch.zeros_like(state.θ)
-        if not state.trained and optimizer.mu:
-            carry = state.θ
-        θ, carry = self._trainer.train(state.θ, carry, self.index, t)
+        carried = state.carry
+        if not state.trained:
+            carried = self._trainer.start_regime(state.θ, carried, self.index)
+        θ, carry = self._trainer.train(state.θ, carried, self.index, t)
         return θ - state.θ, carry
 
     def _needed_from(self, step: int) -> int:
