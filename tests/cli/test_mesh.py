@@ -1,5 +1,6 @@
 """``ssdfl mesh`` and ``ssdfl device`` as a deployer uses them."""
 
+import fcntl
 import importlib
 import json
 import stat
@@ -8,9 +9,11 @@ import sys
 import pytest
 
 from mesh_help import SMALL, command
+from ssdfl.engine.mesh.certificates import Authority
 from ssdfl.errors import InputError
-from ssdfl.experiments import RunFolder, load_experiment
-from ssdfl.experiments.mesh_folder import device_names, init_mesh, read_hosts
+from ssdfl.experiments import RunFolder, load_experiment, mesh_folder
+from ssdfl.experiments.device import RunningDevice, run_device
+from ssdfl.experiments.mesh_folder import device_names, init_mesh, move_to_free_ports, read_device, read_hosts
 
 pytestmark = pytest.mark.xdist_group("mesh")  # so many processes at a time, and no more
 
@@ -110,6 +113,63 @@ def test_folders_that_are_none(tmp_path):
         assert "ssdfl mesh init made" in done.stderr
         assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def two_devices(folder):
+    experiment = load_experiment(None, [*SMALL, "network.spec=path:n=2", "clusters.number=1"])
+    return init_mesh(experiment, folder, method="ssdfl", seed=0)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda a, b: (a / "key.pem").write_bytes((b / "key.pem").read_bytes()), "key.pem = another key"),
+        (lambda a, b: (a / "key.pem").write_text("no key"), "expected PEM files"),
+        (
+            lambda a, b: (a / "certificate.pem").write_bytes((b / "certificate.pem").read_bytes()),
+            "certificate.pem = device-01: expected one of device-00",
+        ),
+        (
+            lambda a, b: (a / "authority.pem").write_bytes(Authority().certificate),
+            "expected one that authority.pem signed",
+        ),
+        (
+            lambda a, b: (a / "device.json").write_text(
+                (a / "device.json").read_text().replace('"device-01": "127', '"device-00": "127')
+            ),
+            "expected device-01, as in network.json",
+        ),
+    ],
+    ids=["key", "no key", "certificate", "authority", "neighbours"],
+)
+def test_files_of_another_device_are_named(spoil, reason, tmp_path):
+    spoil(*two_devices(tmp_path))
+    with pytest.raises(InputError, match=reason):
+        RunningDevice(tmp_path / "device-00")
+
+
+def test_a_folder_has_one_process(tmp_path):
+    folder, _ = two_devices(tmp_path)
+    with (folder / "device.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(InputError, match="one that does not run yet"):
+            run_device(folder)
+
+
+def test_what_was_written_of_a_mesh_is_removed_when_the_rest_cannot_be(tmp_path, monkeypatch):
+    monkeypatch.setattr(mesh_folder, "write_secret", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        two_devices(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_loopback_mesh_moves_to_free_ports(tmp_path):
+    folders = two_devices(tmp_path)
+    before = [read_device(folder).listen for folder in folders]
+    move_to_free_ports(tmp_path)
+    after = [read_device(folder).listen for folder in folders]
+    assert set(before).isdisjoint(after)
+    assert read_device(folders[0]).neighbours == {"device-01": after[1]}
 
 
 def test_without_the_extra_it_is_named(monkeypatch):

@@ -10,18 +10,36 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from mesh_help import accuracies, command, finish, kill, local_parameters, made, running, small, wait_for_step
+from mesh_help import (
+    accuracies,
+    command,
+    final_parameters,
+    finish,
+    kill,
+    local_parameters,
+    made,
+    running,
+    small,
+    wait_for_step,
+)
 
 pytestmark = pytest.mark.xdist_group("mesh")  # so many processes at a time, and no more
 
-LONG = ("cycles=120", "evaluate.every=20")
+LONG = ("cycles=800", "evaluate.every=100")
 
 
 @pytest.fixture(scope="module")
 def undisturbed():
-    """Accuracy without faults, by the local engine, which a mesh equals."""
-    _, record = local_parameters(small(*LONG), "ssdfl")
-    return record.accuracy
+    """The last record without faults, by the local engine, which a mesh equals."""
+    return local_parameters(small(*LONG), "ssdfl")[1]
+
+
+def check_as_good(mesh, undisturbed):
+    """Faults have cost neither accuracy nor agreement: who was away has come back in time to mix again."""
+    assert accuracies(mesh).mean() == pytest.approx(undisturbed.accuracy, abs=0.05)
+    X = final_parameters(mesh)
+    spread = np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean())
+    assert spread < 2 * undisturbed.consensus_distance
 
 
 @pytest.mark.parametrize("victims", [(3,), (0, 3, 6)], ids=["one", "three"])
@@ -40,8 +58,8 @@ def test_killed_devices_do_not_stop_the_others_and_come_back(victims, undisturbe
         for victim in victims:
             processes.start_device(processes.folders[victim])
         finish(processes)
-    assert accuracies(mesh).mean() == pytest.approx(undisturbed, abs=0.05)
-    assert {status["step"] for status in processes.statuses()} == {360}
+    check_as_good(mesh, undisturbed)
+    assert {status["step"] for status in processes.statuses()} == {2400}
 
 
 def test_a_frozen_device_is_noticed_within_five_seconds_and_catches_up(undisturbed, tmp_path):
@@ -62,7 +80,7 @@ def test_a_frozen_device_is_noticed_within_five_seconds_and_catches_up(undisturb
         noticed = datetime.strptime(gone[1], "%Y-%m-%d %H:%M:%S").timestamp() + int(gone[2]) / 1000
         assert noticed - at < 5
         assert "device-03 is there" in log[gone.end() :]
-    assert accuracies(mesh).mean() == pytest.approx(undisturbed, abs=0.05)
+    check_as_good(mesh, undisturbed)
 
 
 def test_stopped_while_it_waits_for_its_neighbours_a_device_ends_at_once(tmp_path):
@@ -85,10 +103,10 @@ def test_a_stopped_mesh_goes_on_where_it_was(undisturbed, tmp_path):
         wait_for_step(processes, 30)
         processes.stop()
         steps = [status["step"] for status in processes.statuses()]
-        assert max(steps) < 360
+        assert max(steps) < 2400
         processes.start()
         finish(processes)
-    assert accuracies(mesh).mean() == pytest.approx(undisturbed, abs=0.05)
+    check_as_good(mesh, undisturbed)
     logs = "".join(path.read_text() for path in mesh.glob("*/device.log"))
     assert "going on at" not in logs  # nobody ran away and nobody had to jump
 

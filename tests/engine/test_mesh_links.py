@@ -5,6 +5,7 @@ import re
 import socket
 import threading
 import time
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import grpc
@@ -29,6 +30,7 @@ from ssdfl.engine.mesh import mesh_pb2
 from ssdfl.engine.mesh.certificates import Authority
 from ssdfl.engine.mesh.mesh_pb2 import (
     Absent,
+    Gossip,
     Parameters,
     Ping,
     Pull,
@@ -38,6 +40,7 @@ from ssdfl.engine.mesh.mesh_pb2 import (
     Status,
     Wait,
 )
+from ssdfl.engine.mesh.neighbours import PING_DEADLINE_S
 from ssdfl.engine.mesh.node import MOST_KEPT, Node, initial_device_state
 from ssdfl.engine.mesh.transport import Credentials, GrpcTransport, UnreachableError
 from ssdfl.engine.mesh.wire import BadMessageError, pack, pack_samples, unpack, unpack_samples
@@ -348,10 +351,11 @@ def test_every_device_forms_the_plan_that_one_machine_would(tmp_path):
 
 
 class Cable:
-    """A TCP link between two devices that can be cut and healed."""
+    """A TCP link between two devices that can be cut and healed, and may be slow."""
 
-    def __init__(self, target):
+    def __init__(self, target, bytes_per_s=float("inf")):
         self.target, self.whole, self._open = target, True, []
+        self._bytes_per_s, self._turn = bytes_per_s, threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -390,12 +394,56 @@ class Cable:
 
     def _pump(self, source, sink):
         try:
-            while data := source.recv(1 << 16):
+            while data := source.recv(1 << 13):
+                with self._turn:
+                    time.sleep(len(data) / self._bytes_per_s)
                 sink.sendall(data)
         except OSError:
             pass
         for one in (source, sink):
             one.close()
+
+
+def test_a_link_that_is_busy_is_not_dead(server):
+    authority, transport, _ = server
+    cable = Cable(f"127.0.0.1:{transport.port}", bytes_per_s=200e3)
+    bob = caller(credentials(authority, "bob"), cable.address.rsplit(":")[1])
+    bob.ask("alice", Request(ping=Ping()), 5)
+    bob.ask("alice", Request(pull=Pull()), 5)
+    large = Request(gossip=Gossip(known=["x" * 1_000_000]))
+    sending = threading.Thread(target=bob.ask, args=("alice", large, 30))
+    sending.start()
+    answered = 0
+    while sending.is_alive():
+        bob.ask("alice", Request(ping=Ping()), PING_DEADLINE_S)  # raises if there is none in time
+        answered += sending.is_alive()
+        time.sleep(0.2)
+    assert answered >= 5
+    bob.stop()
+    cable.close()
+
+
+def test_one_neighbour_cannot_take_all_threads():
+    authority, leave = Authority(), threading.Event()
+    neighbours = {"bob": "127.0.0.1:1", "carol": "127.0.0.1:1"}
+    transport = GrpcTransport("127.0.0.1:0", neighbours, credentials(authority, "alice"))
+
+    def handle(name, request):
+        if name == "bob":
+            leave.wait(20)
+        return Response(status=Status(step=7))
+
+    transport.start(handle)
+    bob, carol = (caller(credentials(authority, name), transport.port) for name in ("bob", "carol"))
+    with ThreadPoolExecutor(12) as pool:
+        greedy = [pool.submit(bob.ask, "alice", Request(pull=Pull()), 20) for _ in range(12)]
+        refused, _ = wait(greedy, timeout=15, return_when=FIRST_EXCEPTION)
+        assert carol.ask("alice", Request(ping=Ping()), 5).status.step == 7
+        assert "RESOURCE_EXHAUSTED" in str(refused.pop().exception())
+        leave.set()
+    assert sum(one.exception() is None for one in greedy) == 8
+    for one in (bob, carol, transport):
+        one.stop()
 
 
 def test_a_network_that_is_cut_trains_on_in_its_parts_and_heals(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -47,7 +48,11 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; a user's mistake ends with one line and exit code 2."""
+    """Run the command; a user's mistake ends with one line and exit code 2.
+
+    Being told to end is the same as Ctrl-C: what is done is kept, and processes of ours are ended, too.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.path.append(str(Path.cwd()))  # last: a user's file must not stand in for a library
     try:
         app()

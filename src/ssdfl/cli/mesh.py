@@ -129,7 +129,7 @@ def _table(statuses: list[dict[str, Any]], before: list[dict[str, Any]]) -> Tabl
             status["device"],
             str(status.get("step", "–")),
             f"{100 * accuracy:.1f}" if accuracy is not None else "–",
-            status.get("neighbours", "–"),
+            f"failed ({status['failed']})" if "failed" in status else status.get("neighbours", "–"),
             f"{sent / seconds / 1000:,.0f}" if seconds > 0 and last else "–",
             str(status.get("refused", "–")),
         )

@@ -55,6 +55,11 @@ def workers_for(job: Job) -> Workers:
     return Workers(1 if alone else torch.get_num_threads())
 
 
+def use_one_core() -> None:
+    """For a process that shares the machine with others: all its engines use one thread from now on."""
+    torch.set_num_threads(1)
+
+
 @contextmanager
 def one_thread_each() -> Iterator[None]:
     """Torch computes with one thread in every thread, and afterwards with as many as before."""

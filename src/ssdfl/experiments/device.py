@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import logging
 import math
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +20,7 @@ from google.protobuf.message import DecodeError
 
 from ssdfl.clusters import Plan, form_clusters, read_plan, write_plan
 from ssdfl.engine import Job
+from ssdfl.engine.mesh.certificates import check_certificate
 from ssdfl.engine.mesh.device_checkpoint import load_device, save_device
 from ssdfl.engine.mesh.flood import Flood, lacking
 from ssdfl.engine.mesh.mesh_pb2 import Facts
@@ -37,8 +41,9 @@ from ssdfl.experiments.build import (
     settings_of,
 )
 from ssdfl.experiments.config import load_experiment
-from ssdfl.experiments.mesh_folder import check_reach, read_device
+from ssdfl.experiments.mesh_folder import DeviceConfig, check_reach, read_device
 from ssdfl.files import atomic_path, write_text
+from ssdfl.graph import Network
 from ssdfl.learning import describe_devices, fork_generators, load_dataset
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -60,7 +65,9 @@ class RunningDevice:
         self.experiment = load_experiment(folder / "experiment.toml")
         dataset = load_dataset(self.experiment.data.name, data)
         self.network, self.task, self.optimizers = draw(self.experiment, self.config.seed, dataset)
-        transport = GrpcTransport(self.config.listen, self.config.neighbours, _credentials(folder))
+        _check_neighbours(self.config, self.network)
+        credentials = _credentials(folder, self.config.name)
+        transport = GrpcTransport(self.config.listen, self.config.neighbours, credentials)
         self.node = Node(
             self.network, self.config.index, self.config.names, transport, self.config.patience_s
         )
@@ -258,10 +265,11 @@ def run_device(folder: Path, data: Path | None = None) -> bool:
     root.addHandler(handler)
     root.setLevel(logging.INFO)
     try:
-        device = RunningDevice(folder, data)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: device.stop())
-        return device.run()
+        with _alone(folder):
+            device = RunningDevice(folder, data)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: device.stop())
+            return device.run()
     except InputError as error:
         log.error("%s", error)
         raise
@@ -270,14 +278,33 @@ def run_device(folder: Path, data: Path | None = None) -> bool:
         handler.close()
 
 
-def _credentials(folder: Path) -> Credentials:
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Refuse a folder that another process runs; the lock ends with its process, however that ends."""
+    with (folder / "device.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError("device", str(folder), "one that does not run yet", "End its process.") from None
+        yield
+
+
+def _check_neighbours(config: DeviceConfig, network: Network) -> None:
+    linked = [config.names[j] for j in network.neighbours(config.index)]
+    if sorted(linked) != sorted(config.neighbours):
+        expected = f"{', '.join(linked)}, as in network.json"
+        remedy = "Write the folders again: ssdfl mesh init."
+        raise InputError("neighbours in device.json", ", ".join(config.neighbours), expected, remedy)
+
+
+def _credentials(folder: Path, name: str) -> Credentials:
     try:
-        return Credentials(
-            *((folder / name).read_bytes() for name in ("key.pem", "certificate.pem", "authority.pem"))
-        )
+        files = [(folder / pem).read_bytes() for pem in ("key.pem", "certificate.pem", "authority.pem")]
     except OSError as error:
         expected = "key.pem, certificate.pem and authority.pem"
         raise InputError("credentials", str(folder), expected, f"({error.strerror})") from None
+    check_certificate(name, *files)
+    return Credentials(*files)
 
 
 def _digest(folder: Path, plan: Plan) -> str:

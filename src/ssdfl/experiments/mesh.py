@@ -70,13 +70,14 @@ class MeshProcesses:
             self._processes[folder].kill()
 
     def statuses(self) -> list[dict[str, Any]]:
-        """What each device last wrote of itself."""
-        found = []
+        """What each device last wrote of itself, and its exit code if it ended with an error."""
+        found, failed = [], self.failed()
         for folder in self.folders:
             try:
-                found.append(json.loads((folder / "status.json").read_text(encoding="utf-8")))
+                status = json.loads((folder / "status.json").read_text(encoding="utf-8"))
             except (OSError, ValueError):
-                found.append({"device": folder.name})
+                status = {"device": folder.name}
+            found.append(status | ({"failed": failed[folder]} if folder in failed else {}))
         return found
 
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import socket
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -150,8 +151,8 @@ def init_mesh(
     _check_links(network, names, places)
     of_device = _experiment_of_device(experiment, method, seed)
     folders = [out / name for name in names]
-    for index, folder in enumerate(folders):
-        config = DeviceConfig(
+    configs = [
+        DeviceConfig(
             name=names[index],
             index=index,
             names=names,
@@ -161,14 +162,36 @@ def init_mesh(
             neighbours={names[j]: places[j].address for j in network.neighbours(index)},
             patience_s=patience_s,
         )
-        write_text(folder / "device.json", json.dumps(asdict(config), indent=1) + "\n")
-        write_text(folder / "network.json", to_json(network))
-        write_experiment(of_device, folder / "experiment.toml")
-        if plan is not None:
-            write_plan(plan, folder / "plan.json")
-    if certificates:
-        _write_certificates(out, folders)
+        for index in range(len(names))
+    ]
+    try:
+        for folder, config in zip(folders, configs, strict=True):
+            _write_config(folder, config)
+            write_text(folder / "network.json", to_json(network))
+            write_experiment(of_device, folder / "experiment.toml")
+            if plan is not None:
+                write_plan(plan, folder / "plan.json")
+        if certificates:
+            _write_certificates(out, folders)
+    except BaseException:
+        for folder in (*folders, out / "ca"):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     return folders
+
+
+def move_to_free_ports(mesh: Path) -> None:
+    """Give all devices of a mesh on loopback new ports: those of before may be taken by now."""
+    folders = device_folders(mesh)
+    configs = [read_device(folder) for folder in folders]
+    address = {host.device: host.address for host in loopback_hosts([config.name for config in configs])}
+    for folder, config in zip(folders, configs, strict=True):
+        neighbours = {name: address[name] for name in config.neighbours}
+        _write_config(folder, replace(config, listen=address[config.name], neighbours=neighbours))
+
+
+def _write_config(folder: Path, config: DeviceConfig) -> None:
+    write_text(folder / "device.json", json.dumps(asdict(config), indent=1) + "\n")
 
 
 def _experiment_of_device(experiment: Experiment, method: str, seed: int) -> Experiment:

@@ -16,7 +16,7 @@ from ssdfl.experiments.build import Instance, make_job, prepare
 from ssdfl.experiments.config import Experiment, write_experiment
 from ssdfl.experiments.store import RunFolder
 from ssdfl.graph import check_mixing, to_json
-from ssdfl.learning import load_dataset
+from ssdfl.learning import Dataset, load_dataset
 from ssdfl.learning.sources import Progress
 from ssdfl.schedule import METHODS, Step, find_method
 
@@ -34,7 +34,7 @@ class Advance:
 
 
 def run_experiment(
-    experiment: Experiment, out: Path | str, *, resume: bool = False, data: Path | None = None
+    experiment: Experiment, out: Path | str, *, resume: bool = False, data: Path | Dataset | None = None
 ) -> RunFolder:
     """Run all methods and seeds of an experiment into a folder; see `iterate_experiment`."""
     for _ in iterate_experiment(experiment, Path(out), resume=resume, data=data):
@@ -47,7 +47,7 @@ def iterate_experiment(
     out: Path,
     *,
     resume: bool = False,
-    data: Path | None = None,
+    data: Path | Dataset | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Advance]:
     """Run all methods and seeds of an experiment into a folder, yielding after every cycle.
@@ -56,7 +56,7 @@ def iterate_experiment(
         out: the run's folder.
         resume: go on with what the folder holds; the result is bit for bit that of an unbroken run, but for
             the mesh, whose devices stop at different steps.
-        data: the folder to look for data sets in first.
+        data: the folder to look for data sets in first, or the data set itself.
         progress: is told of a download's progress.
 
     Raises:
@@ -69,7 +69,8 @@ def iterate_experiment(
         folder.check_free()
     for method in experiment.methods:
         find_method(method)
-    dataset = load_dataset(experiment.data.name, data, progress)
+    place = None if isinstance(data, Dataset) else data
+    dataset = data if isinstance(data, Dataset) else load_dataset(experiment.data.name, place, progress)
     instances = [prepare(experiment, seed, dataset, formed=folder.plan(seed)) for seed in experiment.seeds]
     jobs = [
         (instance, {method: make_job(experiment, instance, method) for method in experiment.methods})
@@ -88,7 +89,7 @@ def iterate_experiment(
         _describe(folder, instance)
         for method, job in of_methods.items():
             run_method = _run_mesh if experiment.engine.name == "mesh" else _run_method
-            yield from run_method(experiment, folder, job, method, data)
+            yield from run_method(experiment, folder, job, method, place)
     folder.write_all_rows()
 
 
@@ -123,13 +124,15 @@ def _run_mesh(
 ) -> Iterator[Advance]:
     """A method as processes on loopback, one per device; their folders stay beside its metrics."""
     from ssdfl.experiments.mesh import MeshProcesses, collected_rows, follow
-    from ssdfl.experiments.mesh_folder import device_folders, init_mesh
+    from ssdfl.experiments.mesh_folder import device_folders, init_mesh, move_to_free_ports
 
     rows = folder.read_rows(job.seed, method)
     mesh = folder.method_folder(job.seed, method) / "mesh"
     done = 0
     if len(rows) < job.cycles:
-        if not any(mesh.glob("device-*")):
+        if any(mesh.glob("device-*")):
+            move_to_free_ports(mesh)
+        else:
             init_mesh(experiment, mesh, method=method, seed=job.seed)
         processes = MeshProcesses(mesh, data)
         processes.start()

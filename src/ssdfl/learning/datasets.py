@@ -99,14 +99,16 @@ def load_dataset(name: str, folder: Path | None = None, progress: Progress | Non
     return data
 
 
-def make_dataset(train: Split, test: Split) -> Dataset:
+def make_dataset(
+    train: tuple[Images | NDArray[np.float32], Labels], test: tuple[Images | NDArray[np.float32], Labels]
+) -> Dataset:
     """Normalise images per channel by the training set's mean and deviation."""
     (train_images, train_labels), (test_images, test_labels) = train, test
     mean = train_images.mean(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
     std = train_images.std(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
     std[std == 0] = 1.0
 
-    def normalise(images: Images) -> NDArray[np.float32]:
+    def normalise(images: Images | NDArray[np.float32]) -> NDArray[np.float32]:
         scaled: NDArray[np.float32] = (images - mean.astype(np.float32)) / std.astype(np.float32)
         return scaled
 
@@ -120,7 +122,8 @@ def halved(data: Dataset) -> Dataset:
     def half(images: NDArray[np.float32]) -> NDArray[np.float32]:
         n, channels, height, width = images.shape
         blocks = images[:, :, : height // 2 * 2, : width // 2 * 2]
-        return blocks.reshape(n, channels, height // 2, 2, width // 2, 2).mean(axis=(3, 5))
+        means: NDArray[np.float32] = blocks.reshape(n, channels, height // 2, 2, width // 2, 2).mean((3, 5))
+        return means
 
     train, test = (half(data.train_images), data.train_labels), (half(data.test_images), data.test_labels)
     return make_dataset(train, test)

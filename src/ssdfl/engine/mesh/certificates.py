@@ -10,6 +10,7 @@ import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
 
 if TYPE_CHECKING:
@@ -45,6 +46,45 @@ class Authority:
 
         key = ec.generate_private_key(ec.SECP256R1())
         return _key_pem(key), _pem(_certificate(key, device, self._key, self._name, authority=False))
+
+
+def check_certificate(device: str, key: bytes, certificate: bytes, authority: bytes) -> None:
+    """Refuse PEM files that do not belong together, before neighbours do it with less to say.
+
+    Raises:
+        InputError: a file that is none, another device's, of another key or authority, or out of date.
+    """
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+    def refuse(name: str, got: str, expected: str) -> InputError:
+        return InputError(
+            name, got, expected, f"Put {device}'s own key.pem, certificate.pem and authority.pem."
+        )
+
+    try:
+        shown = x509.load_pem_x509_certificate(certificate)
+        signer = x509.load_pem_x509_certificate(authority)
+        of_key = load_pem_private_key(key, password=None).public_key()
+    except (ValueError, TypeError) as error:
+        raise refuse(
+            "credentials", str(error).split("\n", 1)[0][:80], "PEM files, the key unencrypted"
+        ) from None
+    names = [str(part.value) for part in shown.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
+    if names != [device]:
+        raise refuse("certificate.pem", ", ".join(names), f"one of {device}")
+    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    if of_key.public_bytes(*form) != shown.public_key().public_bytes(*form):
+        raise refuse("key.pem", "another key", "the key of certificate.pem")
+    try:
+        shown.verify_directly_issued_by(signer)
+    except (InvalidSignature, ValueError, TypeError):
+        raise refuse("certificate.pem", "of another authority", "one that authority.pem signed") from None
+    now = datetime.datetime.now(datetime.UTC)
+    if not shown.not_valid_before_utc <= now <= shown.not_valid_after_utc:
+        until = f"{shown.not_valid_before_utc:%Y-%m-%d} to {shown.not_valid_after_utc:%Y-%m-%d}"
+        raise refuse("certificate.pem", f"valid {until}", f"one valid today, {now:%Y-%m-%d}")
 
 
 def write_secret(path: Path, secret: bytes) -> None:

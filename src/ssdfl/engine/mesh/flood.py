@@ -108,17 +108,22 @@ class Flood:
             answer = self.node.transport.ask(neighbour, Request(gossip=Gossip(known=known)), ASK_S)
         except UnreachableError:
             return
-        try:
-            for descriptor in answer.facts.descriptors:
-                _device(descriptor, self.own.labels.shape[0], self.node.names)
-                self.descriptors.setdefault(descriptor.device, descriptor)
-            for fact in answer.facts.links:
-                if (fact.a, fact.b) not in self._links or not 0 <= fact.distance < math.inf:
-                    raise BadMessageError(f"distance {fact.distance:g} of {fact.a} – {fact.b}")
-                self.links.setdefault((fact.a, fact.b), fact.distance)
-        except (BadMessageError, InputError) as error:
-            self.node.bad_messages[neighbour] += 1
-            log.warning("%s told %s: dropped", neighbour, error)
+        for fact in (*answer.facts.descriptors, *answer.facts.links):
+            try:
+                self._keep(fact)
+            except (BadMessageError, InputError) as error:
+                self.node.bad_messages[neighbour] += 1
+                log.warning("%s told %s: dropped", neighbour, error)
+
+    def _keep(self, fact: Descriptor | LinkFact) -> None:
+        """Remember a fact, the first that is told of a device or link."""
+        if isinstance(fact, Descriptor):
+            _device(fact, self.own.labels.shape[0], self.node.names)
+            self.descriptors.setdefault(fact.device, fact)
+            return
+        if (fact.a, fact.b) not in self._links or not 0 <= fact.distance < math.inf:
+            raise BadMessageError(f"distance {fact.distance:g} of {fact.a} – {fact.b}")
+        self.links.setdefault((fact.a, fact.b), fact.distance)
 
     def _compare_data(self) -> None:
         """The numbers of this device's links, each computed by the end that comes first."""

@@ -12,7 +12,7 @@ from ssdfl.engine.mesh.mesh_pb2 import Ping, Request, Status
 from ssdfl.engine.mesh.transport import Transport, UnreachableError
 
 PING_EVERY_S = 0.5
-PING_DEADLINE_S = 1.0
+PING_DEADLINE_S = 1.5
 MISSES = 2
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -237,6 +237,7 @@ class Node:
         row = step.W[[i], :].tocoo()
         weights = {int(j): float(w) for j, w in zip(row.col, row.data, strict=True)}
         own = weights.pop(i, 0.0)
+        self._check_linked(weights, t)
         self._step = t
         message = pack(state.θ, t) if weights else None
         self.outbox.publish(t, message, self._needed_from(t))
@@ -261,6 +262,12 @@ class Node:
             received=state.received + received,
         )
         return after, float((θ - state.θ).norm()) if displacement is not None else 0.0
+
+    def _check_linked(self, weights: Mapping[int, float], t: int) -> None:
+        strangers = sorted({self.names[j] for j in weights} - set(self.neighbours.names))
+        if strangers:
+            expected = f"neighbours of {self.names[self.index]} only"
+            raise InputError(f"device mixed at step {t}", strangers[0], expected, "Mend the method.")
 
     def _train(self, state: DeviceState, train: bool, t: int) -> tuple[Tensor | None, Tensor]:
         """The displacement of the local steps if there are any, and what the optimizer carries on."""

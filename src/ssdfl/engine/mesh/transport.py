@@ -1,7 +1,8 @@
 """How a device asks its neighbours and is asked: an interface, and gRPC with mutual TLS behind it.
 
 Any neighbour can be asked, whichever of the two can be dialled: a device that cannot be keeps a call open to
-each neighbour, and answers the questions that come back on it.
+each neighbour, and answers the questions that come back on it. Pings have connections of their own, so that
+a neighbour whose slow link is busy with parameters does not look dead.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as LateError
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, product
 from typing import Any, Protocol
 
 from ssdfl.engine.mesh.mesh_pb2 import Refusal, Request, Response
@@ -23,6 +24,9 @@ from ssdfl.errors import InputError, require
 MOST_BYTES = 64 << 20
 _SERVICE = "ssdfl.mesh.v1.Device"
 _LOOK_S = 0.2
+_PURPOSES = ("talk", "ping")
+_PURPOSE_KEY = "ssdfl-purpose"
+_MOST_AT_ONCE = 8  # requests of one neighbour, so that one cannot take all threads from the others
 _OPTIONS = (
     ("grpc.max_send_message_length", MOST_BYTES),
     ("grpc.max_receive_message_length", MOST_BYTES),
@@ -36,7 +40,11 @@ _OPTIONS = (
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.so_reuseport", 0),
+    ("grpc.use_local_subchannel_pool", 1),
 )
+
+Connection = tuple[str, str]
+"""A neighbour's name and a purpose."""
 
 Wanted = Callable[[], bool]
 """Whether an answer is still wanted."""
@@ -95,9 +103,16 @@ class GrpcTransport:
     def __init__(self, listen: str, neighbours: Mapping[str, str], credentials: Credentials) -> None:
         self._grpc: Any = require("grpc", "mesh")
         self._listen, self._neighbours, self._credentials = listen, dict(neighbours), credentials
-        self._lines = {name: _Line() for name, address in neighbours.items() if not address}
-        self._channels: dict[str, Any] = {}
-        self._asks: dict[str, Any] = {}
+        self._lines: dict[Connection, _Line] = {
+            (name, purpose): _Line()
+            for name, address in neighbours.items()
+            for purpose in _PURPOSES
+            if not address
+        }
+        self._channels: dict[Connection, Any] = {}
+        self._asks: dict[Connection, Any] = {}
+        self._answering: Counter[str] = Counter()
+        self._lock = threading.Lock()
         self._server: Any = None
         self._stopping = threading.Event()
         self.refused: Counter[str] = Counter()
@@ -107,27 +122,29 @@ class GrpcTransport:
         """Begin to answer neighbours; raises InputError if the address cannot be listened at."""
         grpc, credentials = self._grpc, self._credentials
         client = grpc.ssl_channel_credentials(credentials.authority, credentials.key, credentials.certificate)
-        for name, address in self._neighbours.items():
-            if address:
-                options = (*_OPTIONS, ("grpc.ssl_target_name_override", name))
-                self._channels[name] = grpc.secure_channel(address, client, options=options)
-                self._asks[name] = self._channels[name].unary_unary(
-                    f"/{_SERVICE}/Ask",
-                    request_serializer=Request.SerializeToString,
-                    response_deserializer=Response.FromString,
-                )
+        dialled = {name: address for name, address in self._neighbours.items() if address}
+        for name, purpose in product(dialled, _PURPOSES):
+            options = (*_OPTIONS, ("grpc.ssl_target_name_override", name))
+            channel = grpc.secure_channel(dialled[name], client, options=options)
+            self._channels[name, purpose] = channel
+            self._asks[name, purpose] = channel.unary_unary(
+                f"/{_SERVICE}/Ask",
+                request_serializer=Request.SerializeToString,
+                response_deserializer=Response.FromString,
+            )
         if self._listen:
             self._serve(handler)
         else:
-            for name in self._channels:
-                threading.Thread(target=self._attach, args=(name, handler), daemon=True).start()
+            for connection in self._channels:
+                threading.Thread(target=self._attach, args=(connection, handler), daemon=True).start()
 
     def ask(self, neighbour: str, request: Request, timeout_s: float, wanted: Wanted = always) -> Response:
         """A neighbour's answer, by a call of ours or on a call that it keeps open."""
-        if neighbour in self._lines:
-            return self._lines[neighbour].ask(request, timeout_s, wanted)
+        connection = (neighbour, "ping" if request.HasField("ping") else "talk")
+        if connection in self._lines:
+            return self._lines[connection].ask(request, timeout_s, wanted)
         try:
-            call = self._asks[neighbour].future(request, timeout=timeout_s)
+            call = self._asks[connection].future(request, timeout=timeout_s)
             while wanted():
                 try:
                     answer: Response = call.result(timeout=_LOOK_S)
@@ -154,17 +171,29 @@ class GrpcTransport:
 
     def _serve(self, handler: Handler) -> None:
         grpc, credentials = self._grpc, self._credentials
-        threads = ThreadPoolExecutor(4 + 6 * len(self._neighbours), thread_name_prefix="mesh")
+        number = 4 + (_MOST_AT_ONCE + len(_PURPOSES)) * len(self._neighbours)
+        threads = ThreadPoolExecutor(number, thread_name_prefix="mesh")
         self._server = grpc.server(threads, options=_OPTIONS)
 
         def ask(request: Request, context: Any) -> Answer:
-            return handler(self._caller(context), request)
+            name = self._caller(context)
+            with self._lock:
+                busy = self._answering[name] >= _MOST_AT_ONCE
+                self._answering[name] += not busy
+            if busy:
+                context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{_MOST_AT_ONCE} requests are under way")
+            try:
+                return handler(name, request)
+            finally:
+                with self._lock:
+                    self._answering[name] -= 1
 
         def attach(answers: Iterator[Response], context: Any) -> Iterator[Request]:
             name = self._caller(context)
-            if name not in self._lines:
+            purpose = str(dict(context.invocation_metadata()).get(_PURPOSE_KEY, "talk"))
+            if (name, purpose) not in self._lines:
                 context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{name} can be dialled")
-            yield from self._lines[name].attached(answers)
+            yield from self._lines[name, purpose].attached(answers)
 
         handlers = {
             "Ask": grpc.unary_unary_rpc_method_handler(
@@ -199,9 +228,10 @@ class GrpcTransport:
             context.abort(self._grpc.StatusCode.PERMISSION_DENIED, f"{name} is no neighbour")
         return name
 
-    def _attach(self, name: str, handler: Handler) -> None:
+    def _attach(self, connection: Connection, handler: Handler) -> None:
         """Keep a call open to a neighbour and answer what it asks there; dial again whenever it ends."""
-        call = self._channels[name].stream_stream(
+        name, purpose = connection
+        call = self._channels[connection].stream_stream(
             f"/{_SERVICE}/Attach",
             request_serializer=Response.SerializeToString,
             response_deserializer=Request.FromString,
@@ -217,7 +247,7 @@ class GrpcTransport:
                     answers.put(response)
 
                 try:
-                    for request in call(iter(answers.get, None)):
+                    for request in call(iter(answers.get, None), metadata=((_PURPOSE_KEY, purpose),)):
                         threads.submit(answer, request)
                 except (self._grpc.RpcError, ValueError):
                     pass

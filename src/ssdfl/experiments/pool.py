@@ -1,0 +1,156 @@
+"""Many runs side by side: each is one method and one seed, in a folder named by what determines its result.
+
+Whoever asks for the same run again finds it there, so tables and figures share runs, and a pool that was
+stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ssdfl import __version__
+from ssdfl.engine.workers import use_one_core
+from ssdfl.errors import InputError
+from ssdfl.experiments.config import ClustersSection, Experiment, make_experiment
+from ssdfl.experiments.run import run_experiment
+from ssdfl.experiments.store import RunFolder
+from ssdfl.learning import Dataset, load_dataset
+
+CACHE = Path("runs") / "cache"
+PLANLESS = ("sdfl", "pdfl", "stc", "cstc", "central")
+RETRIES = 2
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that has ended: where it is, how long it took here (0 if it was there), or why it failed."""
+
+    experiment: Experiment
+    folder: RunFolder
+    seconds: float
+    error: str = ""
+
+
+def single_runs(experiment: Experiment) -> list[Experiment]:
+    """An experiment's runs of one method and one seed.
+
+    A method that knows no clusters is given one, so that none are formed and all such runs are shared.
+    """
+    runs = []
+    for seed in experiment.seeds:
+        for method in experiment.methods:
+            update: dict[str, object] = {"methods": (method,), "seeds": (seed,), "name": method}
+            if method in PLANLESS:
+                update["clusters"] = ClustersSection(number=1)
+            runs.append(experiment.model_copy(update=update))
+    return runs
+
+
+def run_key(experiment: Experiment) -> str:
+    """What determines a run, as a name: the experiment but for its title and target, and the version."""
+    values = experiment.model_dump(mode="json", exclude={"name": True, "evaluate": {"target_accuracy"}})
+    text = json.dumps([__version__, values], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def run_folder(experiment: Experiment, root: Path) -> RunFolder:
+    """Where a run is, or will be."""
+    return RunFolder(root / run_key(experiment))
+
+
+def is_finished(experiment: Experiment, root: Path) -> bool:
+    """Whether a run of one method and seed is there, whole."""
+    folder = run_folder(experiment, root)
+    return len(folder.read_rows(experiment.seeds[0], experiment.methods[0])) >= experiment.cycles
+
+
+def run_pool(
+    experiments: Iterable[Experiment], root: Path, *, workers: int = 0, data: Path | None = None
+) -> Iterator[Finished]:
+    """Do the runs that are not there yet, each in one process and on one core; yield each as it ends.
+
+    Args:
+        experiments: of one method and one seed each, as `single_runs` makes them.
+        workers: processes at a time; 0 takes one per core.
+
+    A run that fails, say because it diverges, is yielded with its error and does not stop the others. One
+    whose process is killed is tried again, from its checkpoint.
+    """
+    todo = {run_key(one): one for one in experiments}
+    for key, one in list(todo.items()):
+        if is_finished(one, root):
+            yield Finished(todo.pop(key), run_folder(one, root), 0.0)
+    number = workers or len(os.sched_getaffinity(0))
+    for attempt in range(RETRIES + 1):
+        try:
+            for done in _in_processes(list(todo.values()), root, number, data):
+                del todo[run_key(done.experiment)]
+                yield done
+            return
+        except BrokenProcessPool:
+            if attempt == RETRIES:
+                expected = f"processes that live; they were killed {RETRIES + 1} times"
+                remedy = "Is there enough memory? Lower --workers."
+                raise InputError("workers", number, expected, remedy) from None
+
+
+def _in_processes(
+    experiments: Sequence[Experiment], root: Path, workers: int, data: Path | None
+) -> Iterator[Finished]:
+    if not experiments:
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(workers, len(experiments)), mp_context=context, initializer=_begin)
+    try:
+        running: dict[Future[tuple[float, str]], Experiment] = {
+            pool.submit(_run, one.model_dump(), root, data): one for one in experiments
+        }
+        while running:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                one = running.pop(future)
+                seconds, error = future.result()
+                yield Finished(one, run_folder(one, root), seconds, error)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+
+
+def _begin() -> None:
+    """A worker computes on one core and leaves Ctrl-C to the process that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    use_one_core()
+
+
+@cache
+def _dataset(name: str, data: Path | None) -> Dataset:
+    """A data set, read once by each process."""
+    return load_dataset(name, data)
+
+
+def _run(values: dict[str, object], root: Path, data: Path | None) -> tuple[float, str]:
+    experiment = make_experiment(values)
+    start = time.monotonic()
+    folder = run_folder(experiment, root)
+    try:
+        dataset = _dataset(experiment.data.name, data)
+        run_experiment(experiment, folder.path, resume=True, data=dataset)
+    except InputError as error:
+        return time.monotonic() - start, str(error)
+    for checkpoint in folder.path.rglob("checkpoint.safetensors"):
+        checkpoint.unlink()
+    for rest in folder.path.rglob("mesh"):
+        shutil.rmtree(rest)
+    return time.monotonic() - start, ""
