@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import ssdfl
-from ssdfl.cli import bounds, data, graph, mesh, plan, run
+from ssdfl.cli import bounds, data, graph, mesh, plan, reproduce, run
 from ssdfl.errors import InputError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command("run")(run.run)
 app.command("graph")(graph.graph)
 app.command("plan")(plan.plan)
 app.command("bounds")(bounds.bounds)
+app.command("reproduce")(reproduce.reproduce)
 app.command("device")(mesh.device)
 app.add_typer(mesh.app, name="mesh")
 app.add_typer(data.app, name="data")

@@ -76,6 +76,11 @@ def is_finished(experiment: Experiment, root: Path) -> bool:
     return len(folder.read_rows(experiment.seeds[0], experiment.methods[0])) >= experiment.cycles
 
 
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 def run_pool(
     experiments: Iterable[Experiment], root: Path, *, workers: int = 0, data: Path | None = None
 ) -> Iterator[Finished]:
@@ -92,7 +97,7 @@ def run_pool(
     for key, one in list(todo.items()):
         if is_finished(one, root):
             yield Finished(todo.pop(key), run_folder(one, root), 0.0)
-    number = workers or len(os.sched_getaffinity(0))
+    number = workers or cores()
     for attempt in range(RETRIES + 1):
         try:
             for done in _in_processes(list(todo.values()), root, number, data):

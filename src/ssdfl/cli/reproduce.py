@@ -1,0 +1,188 @@
+"""``ssdfl reproduce``: the paper's tables and figures."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from ssdfl.cli.progress import say
+from ssdfl.errors import InputError
+
+if TYPE_CHECKING:
+    from ssdfl.experiments import Experiment
+    from ssdfl.experiments.paper import Artefact
+
+OUT = Path("runs") / "reproduce"
+
+
+def reproduce(
+    artefacts: Annotated[
+        list[str] | None, typer.Argument(metavar="ARTEFACT…", help="Names from --list, or all.")
+    ] = None,
+    listing: Annotated[bool, typer.Option("--list", help="List the artefacts, and stop.")] = False,
+    profile: Annotated[
+        str, typer.Option(help="smoke (seconds, shape only), small (shrunk) or paper (full size).")
+    ] = "small",
+    seeds: Annotated[
+        int | None, typer.Option(metavar="N", help="Seeds 0 … N−1 instead of the profile's.")
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume/--fresh", help="Use runs that are there (the default), or do them again."),
+    ] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the runs and how long they will take, and stop.")
+    ] = False,
+    workers: Annotated[int, typer.Option(help="Runs at a time, each on one core; 0 is one per core.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for tables and figures; by default runs/reproduce/PROFILE.")
+    ] = None,
+    cache: Annotated[Path, typer.Option(help="Folder for the runs, which artefacts share.")] = Path(
+        "runs/cache"
+    ),
+    data: Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")] = None,
+) -> None:
+    """Reproduce the paper's tables and figures: run what is missing, then write ours beside the paper's.
+
+    Examples:
+
+    - `ssdfl reproduce --list`
+
+    - `ssdfl reproduce fmnist-taur --profile smoke` takes seconds and shows the shape.
+
+    - `ssdfl reproduce fmnist-taur fmnist-taua --dry-run`
+
+    - `ssdfl reproduce all --profile paper --workers 16`
+
+    Interrupted, the same command goes on where it stopped.
+    """
+    from ssdfl.experiments.paper import artefact_names, load_artefact, paper_folder
+
+    names = artefact_names(paper_folder())
+    if listing:
+        _list(names)
+        return
+    if not artefacts:
+        raise InputError("artefact", "none", "at least one name, or all", "See: ssdfl reproduce --list.")
+    if seeds is not None and seeds < 1:
+        raise InputError("--seeds", seeds, "at least 1", "Give the number of seeds.")
+    if workers < 0:
+        raise InputError("--workers", workers, "at least 0", "0 is one per core.")
+    chosen = [
+        load_artefact(name, profile, seeds=seeds) for name in (names if artefacts == ["all"] else artefacts)
+    ]
+    if dry_run:
+        _estimate(chosen, cache, workers, data)
+        return
+    if not resume:
+        _forget(chosen, cache)
+    _run(chosen, cache, workers, data)
+    options = ["--profile", profile, *(["--seeds", str(seeds)] if seeds is not None else [])]
+    _write(chosen, cache, out or OUT / profile, options, data)
+
+
+def _list(names: list[str]) -> None:
+    from ssdfl.experiments.paper import load_artefact
+
+    table = Table("artefact", "what", "the paper's label", box=SIMPLE_HEAD)
+    for name in names:
+        artefact = load_artefact(name)
+        table.add_row(name, artefact.title, artefact.label)
+    Console(width=None if Console().is_terminal else 150).print(table, highlight=False, markup=False)
+
+
+def _distinct(chosen: list[Artefact]) -> dict[str, Experiment]:
+    from ssdfl.experiments.pool import run_key
+
+    return {run_key(one): one for artefact in chosen for one in artefact.runs()}
+
+
+def _forget(chosen: list[Artefact], cache: Path) -> None:
+    from ssdfl.experiments.pool import run_folder
+
+    for one in _distinct(chosen).values():
+        shutil.rmtree(run_folder(one, cache).path, ignore_errors=True)
+
+
+def _estimate(chosen: list[Artefact], cache: Path, workers: int, data: Path | None) -> None:
+    from ssdfl.experiments.estimate import Estimator
+    from ssdfl.experiments.pool import cores, is_finished
+
+    estimator, number = Estimator(data), workers or cores()
+    table = Table("artefact", "runs", "there", "to do", "core-hours", box=SIMPLE_HEAD)
+    seen: set[str] = set()
+    total_s = 0.0
+    for artefact in chosen:
+        runs = _distinct([artefact])
+        missing = {key: one for key, one in runs.items() if not is_finished(one, cache)}
+        seconds = sum(estimator.seconds(one) for key, one in missing.items() if key not in seen)
+        seen |= missing.keys()
+        total_s += seconds
+        there = len(runs) - len(missing)
+        table.add_row(artefact.name, str(len(runs)), str(there), str(len(missing)), f"{seconds / 3600:.2f}")
+    console = Console()
+    console.print(table, highlight=False)
+    say(
+        console,
+        f"About {total_s / 3600 / number:.1f} hours with {number} at a time; shared runs are counted once.",
+    )
+
+
+def _run(chosen: list[Artefact], cache: Path, workers: int, data: Path | None) -> None:
+    from ssdfl.experiments.pool import run_pool
+
+    runs = list(_distinct(chosen).values())
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    failed = []
+    try:
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+            task = bars.add_task("runs", total=len(runs))
+            for number, done in enumerate(run_pool(runs, cache, workers=workers, data=data), start=1):
+                bars.advance(task)
+                one = done.experiment
+                if done.error:
+                    failed.append(
+                        f"{one.methods[0]}, seed {one.seeds[0]} on {one.network.spec}: {done.error}"
+                    )
+                if not console.is_terminal and done.seconds:
+                    what = f"{one.methods[0]}, seed {one.seeds[0]} on {one.network.spec}"
+                    say(console, f"{number}/{len(runs)} {what}: {done.seconds:.0f} s")
+    except KeyboardInterrupt:
+        say(console, "Interrupted; what is done is kept. The same command goes on.")
+        raise typer.Exit(130) from None
+    if failed:
+        raise InputError(
+            "runs", f"{len(failed)} of {len(runs)} failed", "finished ones", f"The first: {failed[0]}"
+        )
+
+
+def _write(chosen: list[Artefact], cache: Path, out: Path, options: list[str], data: Path | None) -> None:
+    from ssdfl.experiments.paper import finished_rows
+    from ssdfl.report.paper import write_artefact
+
+    for artefact in chosen:
+        command = shlex.join(["ssdfl", "reproduce", artefact.name, *options])
+        written = write_artefact(artefact, finished_rows(artefact, cache, data), out, command)
+        typer.echo(f"{artefact.name}: {', '.join(str(path) for path in written)}")

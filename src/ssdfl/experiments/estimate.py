@@ -1,0 +1,55 @@
+"""How long runs will take on this machine: one device's training and testing, timed, times how much of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ssdfl.engine.reference import ReferenceEngine
+from ssdfl.engine.workers import one_thread_each
+from ssdfl.experiments.build import make_job, prepare, testing_interval
+from ssdfl.experiments.config import ClustersSection, Experiment
+from ssdfl.graph import load_network
+from ssdfl.learning import load_dataset
+
+
+class Estimator:
+    """Times each kind of work once."""
+
+    def __init__(self, data: Path | None = None) -> None:
+        self._data = data
+        self._measured: dict[str, tuple[float, float, int]] = {}
+
+    def seconds(self, experiment: Experiment) -> float:
+        """What all runs of an experiment take on one core; forming clusters is not counted."""
+        train_s, test_s, interval = self._times(experiment)
+        cycles, devices = experiment.cycles, self._devices(experiment)
+        tests = -(-cycles // (experiment.evaluate.every or interval))
+        each = devices * (cycles * experiment.schedule.tau_a * train_s + tests * test_s)
+        return each * len(experiment.methods) * len(experiment.seeds)
+
+    def _devices(self, experiment: Experiment) -> int:
+        return load_network(experiment.network.spec, default_seed=experiment.seeds[0]).num_devices
+
+    def _times(self, experiment: Experiment) -> tuple[float, float, int]:
+        """Seconds of one device's training step and test, and after how many cycles is tested by itself."""
+        key = repr((experiment.data, experiment.model, experiment.training, experiment.evaluate.samples))
+        if key not in self._measured:
+            one = experiment.model_copy(update={"clusters": ClustersSection(number=1), "methods": ("pdfl",)})
+            instance = prepare(one, one.seeds[0], load_dataset(one.data.name, self._data))
+            job = make_job(one, instance, "pdfl")
+            engine = ReferenceEngine(job)
+            theta = job.task.initial_parameters
+            with one_thread_each():
+                carried = engine.start_regime(theta, theta[:0], 0)
+                train_s = min(_timed(lambda: engine.train(theta, carried, 0, 0)) for _ in range(3))
+                test_s = min(_timed(lambda: engine.evaluate(theta[None])) for _ in range(2))
+            self._measured[key] = (train_s, test_s, testing_interval(one, instance.task))
+        return self._measured[key]
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start

@@ -1,0 +1,234 @@
+"""The paper's tables and figures as data: which runs each needs, and what the paper says came out.
+
+``reproduce/common.toml`` holds what all artefacts share: the paper's setting, what was calibrated per data
+set, and profiles that shrink it. ``reproduce/<artefact>.toml`` says what varies, ``<artefact>.csv`` what the
+paper reports.
+"""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ssdfl.errors import InputError
+from ssdfl.experiments.config import Experiment, make_experiment
+from ssdfl.experiments.pool import run_folder, single_runs
+from ssdfl.experiments.store import Row
+
+KINDS = ("table", "curves", "points", "bars", "bound")
+PROFILES = ("smoke", "small", "paper")
+
+Settings = Mapping[str, Any]
+CaseKey = tuple[str, str, str]
+"""Names of a panel, a point and a series."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A name and the settings that make it: a panel, a point on its axis, or a method of the comparison."""
+
+    name: str
+    settings: Settings
+    thresholds: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One experiment of an artefact: a panel, a point on its axis, a method; all its seeds."""
+
+    panel: str
+    point: str
+    series: str
+    experiment: Experiment
+
+    @property
+    def key(self) -> CaseKey:
+        """What tells it from the artefact's other cases."""
+        return self.panel, self.point, self.series
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A table or figure of the paper.
+
+    Attributes:
+        name: of its file.
+        label: the paper's own, as in its source.
+        kind: table, curves against cycles, points or bars of final accuracy, or the bound against S.
+        panels: blocks of the table, or small plots of the figure.
+        points: what a panel's axis goes through; one nameless point where the axis is the cycle.
+        series: the methods that are compared.
+        reading: the record that is reported as accuracy.
+    """
+
+    name: str
+    title: str
+    label: str
+    kind: str
+    axis: str
+    panels: tuple[Variant, ...]
+    points: tuple[Variant, ...]
+    series: tuple[Variant, ...]
+    base: Settings
+    reading: str
+    expected: tuple[Mapping[str, str], ...]
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """All experiments that it needs."""
+        return tuple(self._cases())
+
+    def _cases(self) -> Iterator[Case]:
+        for panel in self.panels:
+            for point in self.points:
+                for series in self.series:
+                    values: dict[str, Any] = {"name": self.name}
+                    for settings in (self.base, panel.settings, point.settings, series.settings):
+                        lay_over(values, settings)
+                    yield Case(panel.name, point.name, series.name, make_experiment(values))
+
+    def runs(self) -> list[Experiment]:
+        """Its runs of one method and one seed; none for the bound."""
+        if self.kind == "bound":
+            return []
+        return [one for case in self.cases for one in single_runs(case.experiment)]
+
+
+def finished_rows(artefact: Artefact, root: Path, data: Path | None = None) -> dict[CaseKey, list[list[Row]]]:
+    """Every case's records, a list for each seed, from the runs in a cache.
+
+    The bound needs no runs: its rows are formation's candidates, ``clusters`` and ``score`` of each.
+
+    Raises:
+        InputError: a run is not there; it names it.
+    """
+    found = {}
+    for case in artefact.cases:
+        if artefact.kind == "bound":
+            found[case.key] = _candidates(case.experiment, data)
+            continue
+        found[case.key] = []
+        for one in single_runs(case.experiment):
+            rows = run_folder(one, root).read_rows(one.seeds[0], one.methods[0])
+            if len(rows) < one.cycles:
+                what = f"{case.series}, {case.panel} {case.point}".strip()
+                raise InputError("run", what, "a finished one", f"Run: ssdfl reproduce {artefact.name}.")
+            found[case.key].append(rows)
+    return found
+
+
+def _candidates(experiment: Experiment, data: Path | None) -> list[list[Row]]:
+    from ssdfl.experiments.build import prepare
+    from ssdfl.learning import load_dataset
+
+    dataset = load_dataset(experiment.data.name, data)
+    plans = [prepare(experiment, seed, dataset).plan for seed in experiment.seeds]
+    return [
+        [{"clusters": len(one.clusters), "score": one.score} for one in plan.candidates] for plan in plans
+    ]
+
+
+def lay_over(values: dict[str, Any], settings: Settings) -> None:
+    """Set ``{"a.b": value}`` or ``{"a": {"b": value}}`` in nested values; later settings win.
+
+    Examples:
+        >>> values = {"schedule": {"tau_a": 3}}
+        >>> lay_over(values, {"schedule.tau_r": 5, "data": {"name": "fmnist"}})
+        >>> values
+        {'schedule': {'tau_a': 3, 'tau_r': 5}, 'data': {'name': 'fmnist'}}
+    """
+    for key, value in settings.items():
+        *sections, last = key.split(".")
+        place = values
+        for section in sections:
+            place = place.setdefault(section, {})
+        if isinstance(value, Mapping):
+            lay_over(place.setdefault(last, {}), value)
+        else:
+            place[last] = value
+
+
+def paper_folder() -> Path:
+    """Where the artefacts are described: in the working folder, in the source tree, or in the package."""
+    here = Path(__file__)
+    places = (Path("reproduce"), here.parents[3] / "reproduce", here.parents[1] / "reproduce")
+    found = next((place for place in places if (place / "common.toml").is_file()), None)
+    if found is None:
+        expected = "a folder with common.toml and artefacts"
+        raise InputError("reproduce", "not found", expected, "Run it in a clone of the repository.")
+    return found
+
+
+def artefact_names(folder: Path) -> list[str]:
+    """All artefacts that a folder describes."""
+    return sorted(path.stem for path in folder.glob("*.toml") if path.stem != "common")
+
+
+def load_artefact(
+    name: str, profile: str = "small", *, seeds: int | None = None, folder: Path | None = None
+) -> Artefact:
+    """An artefact in a profile.
+
+    Args:
+        seeds: so many seeds from 0 on, instead of the profile's.
+
+    Raises:
+        InputError: no such artefact or profile, or a file that does not describe one.
+    """
+    folder = folder or paper_folder()
+    names = artefact_names(folder)
+    if name not in names:
+        raise InputError("artefact", name, f"one of {', '.join(names)}", "See: ssdfl reproduce --list.")
+    common, told = _read(folder / "common.toml"), _read(folder / f"{name}.toml")
+    if profile not in common["profile"]:
+        raise InputError("--profile", profile, f"one of {', '.join(common['profile'])}", "Choose one.")
+    if told["kind"] not in KINDS:
+        raise InputError(f"{name}.toml: kind", told["kind"], f"one of {', '.join(KINDS)}", "Mend the file.")
+    dataset, shrunk = told["dataset"], common["profile"][profile]
+    base: dict[str, Any] = {}
+    for settings in (
+        common["setting"],
+        common["calibrated"][dataset],
+        told.get("set", {}),
+        shrunk.get("set", {}),
+        shrunk.get(dataset, {}),
+    ):
+        lay_over(base, settings)
+    if seeds is not None:
+        base["seeds"] = list(range(seeds))
+    return Artefact(
+        name=name,
+        title=told["title"],
+        label=told["label"],
+        kind=told["kind"],
+        axis=told.get("axis", ""),
+        panels=tuple(_variant(one) for one in told["panel"]),
+        points=tuple(_variant(one) for one in told.get("point", [{"name": ""}])),
+        series=tuple(_variant(one) for one in told.get("series", common["series"])),
+        base=base,
+        reading=common["reading"],
+        expected=_expected(folder / f"{name}.csv"),
+    )
+
+
+def _variant(told: Mapping[str, Any]) -> Variant:
+    return Variant(told["name"], told.get("set", {}), tuple(told.get("thresholds", ())))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise InputError("artefact", str(path), "a TOML file", f"The reader says: {error}.") from None
+
+
+def _expected(path: Path) -> tuple[Mapping[str, str], ...]:
+    if not path.exists():
+        return ()
+    with path.open(newline="", encoding="utf-8") as file:
+        return tuple(csv.DictReader(file))

@@ -1,0 +1,336 @@
+"""The paper's tables and figures from our runs, with the paper's numbers beside ours."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.stats import t as student
+
+from ssdfl.experiments.paper import Artefact, CaseKey
+from ssdfl.experiments.store import Row
+from ssdfl.files import atomic_path, write_text
+from ssdfl.report.figures import COLOURS
+
+Runs = Mapping[CaseKey, Sequence[Sequence[Row]]]
+"""Records of every seed, by panel, point and series."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table or figure.
+
+    Attributes:
+        threshold: the accuracy whose first cycle is reported, or empty where it is the final accuracy.
+        value: mean over seeds; None where a seed did not reach the threshold.
+        half_width: of its 95 % confidence interval; None for one seed.
+        reached: how many of the seeds have a value.
+        paper: what the paper reports: a number, a dash, or empty where it gives none.
+    """
+
+    panel: str
+    point: str
+    series: str
+    threshold: str
+    value: float | None
+    half_width: float | None
+    reached: int
+    seeds: int
+    paper: str
+
+
+def cells(artefact: Artefact, runs: Runs) -> list[Cell]:
+    """All numbers of an artefact, in its order."""
+    told = {
+        (row["panel"], row["point"], row["series"], row["threshold"]): row["value"] or "–"
+        for row in artefact.expected
+    }
+    found = []
+    for panel in artefact.panels:
+        for point in artefact.points:
+            for series in artefact.series:
+                of_seeds = runs[panel.name, point.name, series.name]
+                for threshold in panel.thresholds or (None,):
+                    key = "" if threshold is None else f"{threshold:g}"
+                    values = [_value(artefact, run, threshold) for run in of_seeds]
+                    there = [value for value in values if value is not None]
+                    whole = len(there) == len(values) and bool(there)
+                    paper = told.get((panel.name, point.name, series.name, key), "")
+                    found.append(
+                        Cell(
+                            panel.name,
+                            point.name,
+                            series.name,
+                            key,
+                            fmean(there) if whole else None,
+                            half_width(there) if whole else None,
+                            len(there),
+                            len(values),
+                            paper,
+                        )
+                    )
+    return found
+
+
+def _value(artefact: Artefact, run: Sequence[Row], threshold: float | None) -> float | None:
+    if artefact.kind == "bound":
+        return float(min(run, key=lambda row: row["score"])["clusters"])
+    if threshold is None:
+        return final(run, artefact.reading)
+    return cycles_to(run, threshold, artefact.reading)
+
+
+def cycles_to(run: Sequence[Row], threshold: float, reading: str) -> float | None:
+    """When accuracy first reaches a threshold, interpolated between cycles; None if it does not.
+
+    Examples:
+        >>> cycles_to([{"cycle": 1, "accuracy": 0.4}, {"cycle": 2, "accuracy": 0.6}], 0.5, "accuracy")
+        1.5
+    """
+    before_cycle, before = 0, 0.0
+    for row in run:
+        value = row[reading]
+        if math.isnan(value):
+            continue
+        if value >= threshold:
+            share = (threshold - before) / (value - before) if value > before else 1.0
+            return float(before_cycle + max(share, 0.0) * (row["cycle"] - before_cycle))
+        before_cycle, before = row["cycle"], value
+    return None
+
+
+def final(run: Sequence[Row], reading: str) -> float | None:
+    """The last value of a record."""
+    return next((float(row[reading]) for row in reversed(run) if not math.isnan(row[reading])), None)
+
+
+def half_width(values: Sequence[float]) -> float | None:
+    """Of the 95 % confidence interval of a mean (Student's t); None for one value.
+
+    Examples:
+        >>> round(half_width([1.0, 2.0, 3.0]), 2)
+        2.48
+    """
+    if len(values) < 2:
+        return None
+    return float(student.ppf(0.975, len(values) - 1) * stdev(values) / math.sqrt(len(values)))
+
+
+def write_artefact(artefact: Artefact, runs: Runs, folder: Path, command: str) -> list[Path]:
+    """Write an artefact's table as CSV, Markdown and LaTeX, and its figure as PNG and PDF; returns them."""
+    numbers = cells(artefact, runs)
+    written = [folder / f"{artefact.name}{suffix}" for suffix in (".csv", ".md", ".tex")]
+    with atomic_path(written[0]) as path, path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(Cell.__dataclass_fields__), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(_rounded(cell) for cell in numbers)
+    write_text(written[1], markdown(artefact, numbers, command))
+    write_text(written[2], latex(artefact, numbers))
+    if artefact.kind != "table":
+        figure = draw(artefact, runs, numbers)
+        for suffix in (".png", ".pdf"):
+            written.append(folder / f"{artefact.name}{suffix}")
+            with atomic_path(written[-1]) as path:
+                figure.savefig(path, dpi=130, metadata={"CreationDate": None} if suffix == ".pdf" else None)
+    return written
+
+
+def _rounded(cell: Cell) -> dict[str, object]:
+    values = asdict(cell)
+    for key in ("value", "half_width"):
+        values[key] = "" if values[key] is None else f"{values[key]:.5g}"
+    return values
+
+
+def _shown(artefact: Artefact, cell: Cell) -> str:
+    """Ours, as a reader wants it: cycles, or accuracy in per cent."""
+    if cell.value is None:
+        return f"– ({cell.reached}/{cell.seeds})" if cell.reached else "–"
+    scale, digits = {"table": (1, 2), "bound": (1, 1)}.get(artefact.kind, (100, 1))
+    spread = f" ± {scale * cell.half_width:.{digits}f}" if cell.half_width is not None else ""
+    return f"{scale * cell.value:.{digits}f}{spread}"
+
+
+def _paper(artefact: Artefact, cell: Cell) -> str:
+    if not cell.paper or cell.paper == "–" or artefact.kind in ("table", "bound"):
+        return cell.paper
+    return f"{100 * float(cell.paper):.1f}"
+
+
+def markdown(artefact: Artefact, numbers: Sequence[Cell], command: str) -> str:
+    """A table per panel: methods down, thresholds or points across, the paper's number in brackets."""
+    units = {"table": "global cycles to reach an accuracy", "bound": "the number of clusters of least score"}
+    unit = units.get(artefact.kind, "final accuracy, %")
+    some = artefact.cases[0].experiment
+    lines = [
+        f"# {artefact.title}",
+        "",
+        f"The paper's `{artefact.label}`. Given is: {unit}; mean over {len(some.seeds)} seeds ± half the 95 %"
+        " confidence interval, the paper's number in brackets. A dash: not reached by every seed.",
+        "",
+        f"    {command}",
+        "",
+    ]
+    for panel in artefact.panels:
+        of_panel = [cell for cell in numbers if cell.panel == panel.name]
+        columns = list(dict.fromkeys((cell.point, cell.threshold) for cell in of_panel))
+        titles = [
+            point or (f"{100 * float(threshold):g} %" if threshold else "final")
+            for point, threshold in columns
+        ]
+        lines += [
+            f"## {panel.name}",
+            "",
+            f"| method | {' | '.join(titles)} |",
+            "|---" + "|---:" * len(titles) + "|",
+        ]
+        for series in artefact.series:
+            row = [cell for cell in of_panel if cell.series == series.name]
+            texts = [
+                _shown(artefact, cell) + (f" ({_paper(artefact, cell)})" if cell.paper else "")
+                for cell in row
+            ]
+            lines.append(f"| {series.name} | {' | '.join(texts)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def latex(artefact: Artefact, numbers: Sequence[Cell]) -> str:
+    """The paper's layout: panels side by side; under each method's row, the paper's."""
+    columns = [
+        (panel.name, cell.point or _percent(cell.threshold))
+        for panel in artefact.panels
+        for cell in numbers
+        if cell.panel == panel.name and cell.series == artefact.series[0].name
+    ]
+    widths = {panel.name: sum(name == panel.name for name, _ in columns) for panel in artefact.panels}
+    heads = " & ".join(
+        f"\\multicolumn{{{widths[panel.name]}}}{{c}}{{{_escape(panel.name)}}}" for panel in artefact.panels
+    )
+    lines = [
+        f"% {artefact.title}",
+        f"\\begin{{tabular}}{{l{'r' * len(columns)}}}",
+        "\\toprule",
+        f"Method & {heads} \\\\",
+        " & ".join(["", *(_escape(title) for _, title in columns)]) + " \\\\",
+        "\\midrule",
+    ]
+    for series in artefact.series:
+        row = [
+            cell
+            for panel in artefact.panels
+            for cell in numbers
+            if (cell.panel, cell.series) == (panel.name, series.name)
+        ]
+        ours = ["--" if cell.value is None else _shown(artefact, cell).replace("±", "$\\pm$") for cell in row]
+        lines.append(" & ".join([series.name, *ours]) + " \\\\")
+        if any(cell.paper for cell in row):
+            theirs = [_paper(artefact, cell).replace("–", "--") for cell in row]
+            lines.append(" & ".join(["\\quad paper", *theirs]) + " \\\\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
+
+
+def _percent(threshold: str) -> str:
+    return f"{100 * float(threshold):g} %" if threshold else "final"
+
+
+def _escape(text: str) -> str:
+    return text.replace("%", "\\%").replace("τ_a", "$\\tau_a$").replace("τ_r", "$\\tau_r$")
+
+
+def draw(artefact: Artefact, runs: Runs, numbers: Sequence[Cell]) -> Figure:
+    """The figure: a small plot per panel, one colour per method, the paper's quoted numbers as crosses.
+
+    The bound has a plot per panel and score, and one colour per τ_a.
+    """
+    of_plots: dict[str, list[Cell]] = {}
+    for cell in numbers:
+        title = f"{cell.series}, {cell.panel}" if artefact.kind == "bound" else cell.panel
+        of_plots.setdefault(title, []).append(cell)
+    columns = min(3, len(of_plots))
+    rows = math.ceil(len(of_plots) / columns)
+    figure = Figure(figsize=(4.2 * columns, 3.2 * rows + 0.5), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes, (title, of_plot) in zip(grid.flat, of_plots.items(), strict=False):
+        _DRAW[artefact.kind](axes, artefact, runs, of_plot)
+        axes.set_title(title)
+        axes.set_xlabel(artefact.axis)
+        axes.set_ylabel("score, 1 is the greatest" if artefact.kind == "bound" else "accuracy %")
+        axes.grid(alpha=0.3)
+    for axes in grid.flat[len(of_plots) :]:
+        axes.set_axis_off()
+    handles, names = grid.flat[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
+    figure.suptitle(artefact.title)
+    return figure
+
+
+def _draw_curves(axes: Axes, artefact: Artefact, runs: Runs, of_panel: Sequence[Cell]) -> None:
+    for place, cell in enumerate(of_panel):
+        of_seeds = runs[cell.panel, cell.point, cell.series]
+        cycles = [row["cycle"] for row in of_seeds[0] if not math.isnan(row[artefact.reading])]
+        at = [[run[cycle - 1][artefact.reading] for run in of_seeds] for cycle in cycles]
+        middle = [100 * fmean(values) for values in at]
+        spread = [100 * (half_width(values) or 0.0) for values in at]
+        axes.plot(cycles, middle, color=COLOURS[place], label=cell.series, linewidth=1.6)
+        low, high = ([m + sign * s for m, s in zip(middle, spread, strict=True)] for sign in (-1, 1))
+        axes.fill_between(cycles, low, high, color=COLOURS[place], alpha=0.12, linewidth=0)
+        if cell.paper:
+            axes.plot(cycles[-1], 100 * float(cell.paper), "x", color=COLOURS[place], markersize=8)
+    axes.set_ylim(0, 100)
+
+
+def _by_series(of_panel: Sequence[Cell]) -> dict[str, list[Cell]]:
+    series: dict[str, list[Cell]] = {}
+    for cell in of_panel:
+        series.setdefault(cell.series, []).append(cell)
+    return series
+
+
+def _draw_points(axes: Axes, artefact: Artefact, runs: Runs, of_panel: Sequence[Cell]) -> None:
+    for place, (name, row) in enumerate(_by_series(of_panel).items()):
+        x = [float(cell.point) for cell in row]
+        y = [100 * (cell.value or math.nan) for cell in row]
+        error = [100 * (cell.half_width or 0.0) for cell in row]
+        axes.errorbar(x, y, error, color=COLOURS[place], label=name, marker="o", markersize=4, capsize=2)
+        told = [(float(cell.point), 100 * float(cell.paper)) for cell in row if cell.paper]
+        for point in told:
+            axes.plot(*point, "x", color=COLOURS[place], markersize=8)
+    axes.set_ylim(0, 100)
+
+
+def _draw_bars(axes: Axes, artefact: Artefact, runs: Runs, of_panel: Sequence[Cell]) -> None:
+    series = _by_series(of_panel)
+    width = 0.8 / len(series)
+    for place, (name, row) in enumerate(series.items()):
+        x = [k + (place - (len(series) - 1) / 2) * width for k in range(len(row))]
+        y = [100 * (cell.value or math.nan) for cell in row]
+        error = [100 * (cell.half_width or 0.0) for cell in row]
+        axes.bar(x, y, width, yerr=error, color=COLOURS[place], label=name, error_kw={"elinewidth": 0.8})
+        for at, cell in zip(x, row, strict=True):
+            if cell.paper:
+                axes.plot(at, 100 * float(cell.paper), "kx", markersize=6)
+    axes.set_xticks(range(len(artefact.points)), [point.name for point in artefact.points])
+    axes.set_ylim(0, 100)
+
+
+def _draw_bound(axes: Axes, artefact: Artefact, runs: Runs, of_plot: Sequence[Cell]) -> None:
+    for place, cell in enumerate(of_plot):
+        of_seeds = runs[cell.panel, cell.point, cell.series]
+        number = sorted(set.intersection(*({row["clusters"] for row in run} for run in of_seeds)))
+        scaled = []
+        for run in of_seeds:
+            most = max(row["score"] for row in run)
+            scaled.append({row["clusters"]: row["score"] / most for row in run})
+        middle = [fmean(one[S] for one in scaled) for S in number]
+        axes.plot(number, middle, color=COLOURS[place], marker="o", markersize=4, label=cell.point)
+        axes.axvline(cell.value or math.nan, color=COLOURS[place], linestyle=":", linewidth=1)
+
+
+_DRAW = {"curves": _draw_curves, "bars": _draw_bars, "points": _draw_points, "bound": _draw_bound}
