@@ -1,0 +1,81 @@
+"""``ssdfl reproduce`` as a researcher uses it."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mesh_help import command
+
+
+def test_the_list_names_every_artefact():
+    done = command("reproduce", "--list")
+    assert done.returncode == 0
+    assert "fmnist-taur" in done.stdout
+    assert "tab:acc_thresholds_cifar10" in done.stdout
+
+
+def test_a_table_and_a_figure_in_the_smoke_profile(tmp_path):
+    options = ("--profile", "smoke", "--cache", tmp_path / "cache", "--out", tmp_path / "out")
+    planned = command("reproduce", "fmnist-taur1", "fmnist-taua", *options, "--dry-run")
+    assert planned.returncode == 0
+    assert "hours with" in planned.stdout
+    assert not (tmp_path / "cache").exists()
+    done = command("reproduce", "fmnist-taur1", "fmnist-taua", *options)
+    assert done.returncode == 0, done.stderr
+    for name in (
+        "fmnist-taur1.md",
+        "fmnist-taur1.tex",
+        "fmnist-taua.png",
+        "fmnist-taua.pdf",
+        "fmnist-taua.csv",
+    ):
+        assert (tmp_path / "out" / name).stat().st_size > 200
+    runs = list((tmp_path / "cache").iterdir())
+    assert len(runs) == 4 * 5 + 4 * 5  # τ_a = τ_r = 1, hybrid, is one and the same
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("metrics.parquet")}
+    again = command("reproduce", "fmnist-taua", *options)
+    assert again.returncode == 0
+    assert all(path.stat().st_mtime_ns == then for path, then in before.items())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "artefact = none"),
+        (("table-9",), "artefact = table-9"),
+        (("fmnist-taur", "--profile", "huge"), "--profile = huge"),
+        (("fmnist-taur", "--seeds", "0"), "--seeds = 0"),
+        (("fmnist-taur", "--workers", "-1"), "--workers = -1"),
+    ],
+)
+def test_bad_input_is_named(arguments, message):
+    done = command("reproduce", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_interrupted_it_ends_its_processes_and_goes_on(tmp_path):
+    arguments = ["reproduce", "fmnist-architecture", "--profile", "smoke", "--workers", "1"]
+    arguments += ["--cache", str(tmp_path / "cache"), "--out", str(tmp_path / "out")]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "ssdfl", *arguments], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "cache").glob("*/seed-0/*/metrics.parquet")):
+        assert time.monotonic() < deadline
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.send_signal(signal.SIGTERM)
+    _, said = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert "what is done is kept" in said
+    deadline = time.monotonic() + 10
+    while subprocess.run(["pgrep", "-g", str(running.pid)], capture_output=True, check=False).stdout:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert command(*arguments).returncode == 0
+    assert (tmp_path / "out" / "fmnist-architecture.png").exists()

@@ -1,0 +1,82 @@
+"""The paper's tables and figures as data."""
+
+import pytest
+
+from ssdfl.errors import InputError
+from ssdfl.experiments.paper import artefact_names, load_artefact, paper_folder
+
+NAMES = artefact_names(paper_folder())
+
+
+def test_all_artefacts_of_the_paper_are_there():
+    tables = {f"{data}-taur{rest}" for data in ("fmnist", "cifar10") for rest in ("", "1", "-sgd")}
+    figures = {
+        f"{data}-{what}{rest}"
+        for data in ("fmnist", "cifar10")
+        for what in ("taua", "size", "architecture", "links", "bound")
+        for rest in ("", "-sgd")
+    }
+    assert set(NAMES) == tables | figures
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_artefact_is_whole(name):
+    for profile in ("smoke", "small", "paper"):
+        artefact = load_artefact(name, profile)
+        cases = {(case.panel, case.point, case.series) for case in artefact.cases}
+        assert len(cases) == len(artefact.panels) * len(artefact.points) * len(artefact.series)
+        thresholds = {(panel.name, f"{t:g}") for panel in artefact.panels for t in panel.thresholds}
+        for row in artefact.expected:
+            assert (row["panel"], row["point"], row["series"]) in cases
+            assert not row["threshold"] or (row["panel"], row["threshold"]) in thresholds
+            assert not row["value"] or float(row["value"]) > 0
+    if artefact.kind == "table":
+        assert len(artefact.expected) == 5 * 4 * 4
+    experiment = artefact.cases[0].experiment
+    assert experiment.cycles == 20
+    assert experiment.data.name == artefact.name.split("-")[0]
+    assert experiment.optimizers.kind == ("sgd" if name.endswith("-sgd") else experiment.optimizers.kind)
+
+
+def test_numbers_that_the_text_quotes_are_those_of_the_tables():
+    told = {
+        (name, row["panel"], row["series"], row["threshold"]): row["value"]
+        for name in ("fmnist-taur", "cifar10-taur")
+        for row in load_artefact(name).expected
+    }
+    assert told["fmnist-taur", "τ_r = 3, mild", "SSD-FL", "0.65"] == "6.56"
+    assert told["fmnist-taur", "τ_r = 3, mild", "pDFL", "0.72"] == "13.80"
+    assert told["fmnist-taur", "τ_r = 3, extreme", "pDFL", "0.4"] == "11.01"
+    assert told["fmnist-taur", "τ_r = 3, extreme", "sDFL", "0.45"] == ""
+    assert told["cifar10-taur", "τ_r = 3, mild", "sDFL", "0.48"] == "18.64"
+
+
+def test_later_settings_win_and_methods_differ_in_nothing_else():
+    artefact = load_artefact("fmnist-taur", "small", seeds=2)
+    by_series = {}
+    for case in artefact.cases:
+        if case.panel == "τ_r = 5, extreme":
+            by_series[case.series] = case.experiment
+    one = by_series["SSD-FL"]
+    assert (one.schedule.tau_a, one.schedule.tau_r, one.data.labels_per_device) == (1, 5, 1)
+    assert one.data.name == "fmnist-half"
+    assert one.seeds == (0, 1)
+    for other in by_series.values():
+        update = {"methods": one.methods, "clusters": one.clusters}
+        assert other.model_copy(update=update) == one
+
+
+def test_runs_are_shared_between_artefacts():
+    from ssdfl.experiments.pool import run_key
+
+    keys = [{run_key(one) for one in load_artefact(n).runs()} for n in ("fmnist-taua", "fmnist-taur1")]
+    assert len(keys[0] & keys[1]) == 5 * 2 * 3  # τ_a = τ_r = 1, hybrid
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(("table-9",), "artefact = table-9: expected one of"), (("fmnist-taur", "huge"), "--profile = huge")],
+)
+def test_unknown_names_are_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        load_artefact(*arguments)

@@ -1,0 +1,91 @@
+"""Tables and figures beside the paper's."""
+
+import csv
+import math
+
+import numpy as np
+import pytest
+
+from ssdfl.experiments.paper import load_artefact
+from ssdfl.report.paper import cells, cycles_to, half_width, write_artefact
+
+
+def rows(accuracies):
+    return [
+        {"cycle": k, "accuracy": value, "average_model_accuracy": value}
+        for k, value in enumerate(accuracies, start=1)
+    ]
+
+
+def made_up(artefact):
+    """Records whose final accuracy tells series and seed."""
+    if artefact.kind == "bound":
+        scores = [{"clusters": S, "score": (S - 3) ** 2 + 1.0} for S in range(1, 9)]
+        return {case.key: [scores] * 3 for case in artefact.cases}
+    places = {series.name: k for k, series in enumerate(artefact.series)}
+    return {
+        case.key: [
+            rows(np.linspace(0.05, 0.75 - 0.05 * places[case.series] + 0.01 * seed, 20)) for seed in range(3)
+        ]
+        for case in artefact.cases
+    }
+
+
+def test_cycles_are_interpolated_and_untested_ones_skipped():
+    run = rows([0.2, math.nan, 0.6, 0.5, 0.9])
+    assert cycles_to(run, 0.4, "accuracy") == pytest.approx(2)
+    assert cycles_to(run, 0.1, "accuracy") == pytest.approx(0.5)
+    assert cycles_to(run, 0.75, "accuracy") == pytest.approx(4.625)
+    assert cycles_to(run, 0.95, "accuracy") is None
+
+
+def test_the_interval_is_students():
+    values = [1.0, 2.0, 4.0]
+    assert half_width(values) == pytest.approx(4.302653 * np.std(values, ddof=1) / math.sqrt(3), rel=1e-6)
+    assert half_width([1.0]) is None
+
+
+def test_a_threshold_that_one_seed_misses_is_a_dash():
+    artefact = load_artefact("fmnist-taur")
+    runs = made_up(artefact)
+    key = ("τ_r = 3, mild", "", "SSD-FL")
+    runs[key] = [rows([0.6] * 20), rows([0.6] * 20), rows([0.5] * 20)]
+    found = {
+        cell.threshold: cell for cell in cells(artefact, runs) if (cell.panel, cell.point, cell.series) == key
+    }
+    assert found["0.51"].value is None
+    assert (found["0.51"].reached, found["0.51"].seeds) == (2, 3)
+    assert found["0.51"].paper == "2.89"
+
+
+@pytest.mark.parametrize("what", ["taur", "taua", "size", "architecture", "bound"])
+def test_what_is_written_holds_our_numbers_and_the_papers(what, tmp_path):
+    name = f"fmnist-{what}"
+    artefact = load_artefact(name)
+    written = write_artefact(artefact, made_up(artefact), tmp_path, "ssdfl reproduce it")
+    assert all(path.stat().st_size > 200 for path in written)
+    suffixes = {path.suffix for path in written}
+    assert suffixes == {".csv", ".md", ".tex"} | (set() if artefact.kind == "table" else {".png", ".pdf"})
+    with (tmp_path / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+        told = list(csv.DictReader(file))
+    with_paper = [row for row in told if row["paper"] not in ("", "–")]
+    assert len(with_paper) == sum(1 for row in artefact.expected if row["value"])
+    text, source = (tmp_path / f"{name}.md").read_text(), (tmp_path / f"{name}.tex").read_text()
+    assert "ssdfl reproduce it" in text
+    for row in with_paper[:3]:
+        value = float(row["paper"])
+        shown = f"({row['paper']})" if artefact.kind in ("table", "bound") else f"({100 * value:.1f})"
+        assert shown in text
+    table_rows = source.split("\\midrule")[1].split("\\bottomrule")[0].strip().splitlines()
+    columns = len(artefact.panels) * len(artefact.points) * (4 if artefact.kind == "table" else 1)
+    assert {line.count("&") for line in table_rows} == {columns}
+
+
+def test_final_accuracies_are_means_over_seeds(tmp_path):
+    artefact = load_artefact("fmnist-architecture")
+    found = {(c.panel, c.point, c.series): c for c in cells(artefact, made_up(artefact))}
+    cell = found["mild", "PrefA", "STC"]
+    assert cell.value == pytest.approx(0.75 - 0.15 + 0.01)
+    assert cell.paper == "0.677"
+    least = cells(load_artefact("fmnist-bound"), made_up(load_artefact("fmnist-bound")))
+    assert {c.value for c in least} == {3.0}
