@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ssdfl.experiments.paper import load_artefact
-from ssdfl.report.paper import cells, cycles_to, half_width, write_artefact
+from ssdfl.report.paper import cells, cost_to, half_width, write_artefact
 
 
 def rows(accuracies):
@@ -33,10 +33,10 @@ def made_up(artefact):
 
 def test_cycles_are_interpolated_and_untested_ones_skipped():
     run = rows([0.2, math.nan, 0.6, 0.5, 0.9])
-    assert cycles_to(run, 0.4, "accuracy") == pytest.approx(2)
-    assert cycles_to(run, 0.1, "accuracy") == pytest.approx(0.5)
-    assert cycles_to(run, 0.75, "accuracy") == pytest.approx(4.625)
-    assert cycles_to(run, 0.95, "accuracy") is None
+    assert cost_to(run, 0.4, "accuracy") == pytest.approx(2)
+    assert cost_to(run, 0.1, "accuracy") == pytest.approx(0.5)
+    assert cost_to(run, 0.75, "accuracy") == pytest.approx(4.625)
+    assert cost_to(run, 0.95, "accuracy") is None
 
 
 def test_the_interval_is_students():

@@ -20,11 +20,17 @@ from ssdfl.files import atomic_path
 
 HERE = Path(__file__).parent
 GRIDS = {
-    "fmnist": [("he", rate, steps) for rate, steps in product((0.02, 0.05, 0.1), (2, 5, 20))]
-    + [("torch", 0.1, 20)],
-    "cifar10": [("he", rate, 5) for rate in (0.02, 0.05, 0.1)],
+    "fmnist": [
+        ("he", 0.1, 10),
+        ("he", 0.03, 20),
+        ("he", 0.1, 20),
+        ("he", 0.03, 50),
+        ("he", 0.1, 50),
+        ("torch", 0.1, 20),
+    ],
+    "cifar10": [("he", 0.03, 20), ("he", 0.1, 20)],
 }
-BATCH = 32
+BATCH = 10
 SEEDS = [0, 1]
 CYCLES = 20
 

@@ -20,7 +20,7 @@ from ssdfl.experiments.config import Experiment, make_experiment
 from ssdfl.experiments.pool import run_folder, single_runs
 from ssdfl.experiments.store import Row
 
-KINDS = ("table", "curves", "points", "bars", "bound")
+KINDS = ("table", "curves", "points", "bars", "bound", "costs")
 PROFILES = ("smoke", "small", "paper")
 
 Settings = Mapping[str, Any]
@@ -59,7 +59,8 @@ class Artefact:
     Attributes:
         name: of its file.
         label: the paper's own, as in its source.
-        kind: table, curves against cycles, points or bars of final accuracy, or the bound against S.
+        kind: table, curves against cycles, points or bars of final accuracy, the bound against S, or what
+            accuracy costs in messages, bytes and simulated seconds.
         panels: blocks of the table, or small plots of the figure.
         points: what a panel's axis goes through; one nameless point where the axis is the cycle.
         series: the methods that are compared.
@@ -211,7 +212,7 @@ def load_artefact(
         points=tuple(_variant(one) for one in told.get("point", [{"name": ""}])),
         series=tuple(_variant(one) for one in told.get("series", common["series"])),
         base=base,
-        reading=common["reading"],
+        reading=told.get("reading", common["reading"]),
         expected=_expected(folder / f"{name}.csv"),
     )
 

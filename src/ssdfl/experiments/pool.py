@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -134,9 +135,17 @@ def _in_processes(
 
 
 def _begin() -> None:
-    """A worker computes on one core and leaves Ctrl-C to the process that started it."""
+    """A worker computes on one core, leaves Ctrl-C to the process that started it, and ends with that."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_one_core()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @cache

@@ -27,7 +27,7 @@ AXES = {
     "sent_bytes": "megabytes sent",
     "time_s": "simulated seconds",
 }
-_UNIT = {"sent_bytes": 1e6}
+UNIT = {"sent_bytes": 1e6}
 
 
 def draw_network(network: Network, clusters: Clusters = (), title: str = "") -> Figure:
@@ -153,7 +153,7 @@ def _draw_curve(axes: Axes, rows: Sequence[Row], x: str, y: str, place: int) -> 
     seeds = list(dict.fromkeys(row["seed"] for row in rows))
     runs = [[row for row in rows if row["seed"] == seed and row[y] == row[y]] for seed in seeds]
     length = min(len(run) for run in runs)
-    xs = np.array([[row[x] for row in run[:length]] for run in runs]) / _UNIT.get(x, 1)
+    xs = np.array([[row[x] for row in run[:length]] for run in runs]) / UNIT.get(x, 1)
     ys = np.array([[row[y] for row in run[:length]] for run in runs])
     colour, dash = COLOURS[place % len(COLOURS)], DASHES[place % len(DASHES)]
     axes.plot(xs.mean(0), ys.mean(0), color=colour, linestyle=dash, label=rows[0]["method"], linewidth=1.6)

@@ -6,6 +6,7 @@ import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -13,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import t as student
 
-from ssdfl.experiments.paper import Artefact, CaseKey
+from ssdfl.experiments.paper import Artefact, CaseKey, Variant
 from ssdfl.experiments.store import Row
 from ssdfl.files import atomic_path, write_text
-from ssdfl.report.figures import COLOURS
+from ssdfl.report.figures import AXES, COLOURS, UNIT
 
 Runs = Mapping[CaseKey, Sequence[Sequence[Row]]]
 """Records of every seed, by panel, point and series."""
@@ -56,52 +57,63 @@ def cells(artefact: Artefact, runs: Runs) -> list[Cell]:
         for point in artefact.points:
             for series in artefact.series:
                 of_seeds = runs[panel.name, point.name, series.name]
-                for threshold in panel.thresholds or (None,):
+                for threshold, along in product(panel.thresholds or (None,), _axes(artefact)):
+                    at = AXES[along] if artefact.kind == "costs" else point.name
                     key = "" if threshold is None else f"{threshold:g}"
-                    values = [_value(artefact, run, threshold) for run in of_seeds]
+                    values = [_value(artefact, run, threshold, along) for run in of_seeds]
                     there = [value for value in values if value is not None]
                     whole = len(there) == len(values) and bool(there)
-                    paper = told.get((panel.name, point.name, series.name, key), "")
                     found.append(
                         Cell(
-                            panel.name,
-                            point.name,
-                            series.name,
-                            key,
-                            fmean(there) if whole else None,
-                            half_width(there) if whole else None,
-                            len(there),
-                            len(values),
-                            paper,
+                            panel=panel.name,
+                            point=at,
+                            series=series.name,
+                            threshold=key,
+                            value=fmean(there) if whole else None,
+                            half_width=half_width(there) if whole else None,
+                            reached=len(there),
+                            seeds=len(values),
+                            paper=told.get((panel.name, at, series.name, key), ""),
                         )
                     )
     return found
 
 
-def _value(artefact: Artefact, run: Sequence[Row], threshold: float | None) -> float | None:
+def _axes(artefact: Artefact) -> tuple[str, ...]:
+    """What a threshold's cost is counted in."""
+    return ("cycle", "transmissions", "sent_bytes", "time_s") if artefact.kind == "costs" else ("cycle",)
+
+
+def _value(artefact: Artefact, run: Sequence[Row], threshold: float | None, along: str) -> float | None:
     if artefact.kind == "bound":
         return float(min(run, key=lambda row: row["score"])["clusters"])
     if threshold is None:
         return final(run, artefact.reading)
-    return cycles_to(run, threshold, artefact.reading)
+    return cost_to(run, threshold, artefact.reading, along)
 
 
-def cycles_to(run: Sequence[Row], threshold: float, reading: str) -> float | None:
-    """When accuracy first reaches a threshold, interpolated between cycles; None if it does not.
+def cost_to(
+    run: Sequence[Row], threshold: float, reading: str = "accuracy", along: str = "cycle"
+) -> float | None:
+    """When accuracy first reaches a threshold, interpolated between tests; None if it does not.
+
+    Args:
+        reading: the record that is taken for accuracy.
+        along: cycles, messages, bytes or simulated seconds.
 
     Examples:
-        >>> cycles_to([{"cycle": 1, "accuracy": 0.4}, {"cycle": 2, "accuracy": 0.6}], 0.5, "accuracy")
+        >>> cost_to([{"cycle": 1, "accuracy": 0.4}, {"cycle": 2, "accuracy": 0.6}], 0.5)
         1.5
     """
-    before_cycle, before = 0, 0.0
+    before_cost, before = 0.0, 0.0
     for row in run:
         value = row[reading]
         if math.isnan(value):
             continue
         if value >= threshold:
             share = (threshold - before) / (value - before) if value > before else 1.0
-            return float(before_cycle + max(share, 0.0) * (row["cycle"] - before_cycle))
-        before_cycle, before = row["cycle"], value
+            return float(before_cost + max(share, 0.0) * (row[along] - before_cost)) / UNIT.get(along, 1)
+        before_cost, before = row[along], value
     return None
 
 
@@ -152,7 +164,7 @@ def _shown(artefact: Artefact, cell: Cell) -> str:
     """Ours, as a reader wants it: cycles, or accuracy in per cent."""
     if cell.value is None:
         return f"– ({cell.reached}/{cell.seeds})" if cell.reached else "–"
-    scale, digits = {"table": (1, 2), "bound": (1, 1)}.get(artefact.kind, (100, 1))
+    scale, digits = {"table": (1, 2), "bound": (1, 1), "costs": (1, 1)}.get(artefact.kind, (100, 1))
     spread = f" ± {scale * cell.half_width:.{digits}f}" if cell.half_width is not None else ""
     return f"{scale * cell.value:.{digits}f}{spread}"
 
@@ -165,7 +177,11 @@ def _paper(artefact: Artefact, cell: Cell) -> str:
 
 def markdown(artefact: Artefact, numbers: Sequence[Cell], command: str) -> str:
     """A table per panel: methods down, thresholds or points across, the paper's number in brackets."""
-    units = {"table": "global cycles to reach an accuracy", "bound": "the number of clusters of least score"}
+    units = {
+        "table": "global cycles to reach an accuracy",
+        "bound": "the number of clusters of least score",
+        "costs": "what it costs to reach an accuracy",
+    }
     unit = units.get(artefact.kind, "final accuracy, %")
     some = artefact.cases[0].experiment
     lines = [
@@ -180,10 +196,7 @@ def markdown(artefact: Artefact, numbers: Sequence[Cell], command: str) -> str:
     for panel in artefact.panels:
         of_panel = [cell for cell in numbers if cell.panel == panel.name]
         columns = list(dict.fromkeys((cell.point, cell.threshold) for cell in of_panel))
-        titles = [
-            point or (f"{100 * float(threshold):g} %" if threshold else "final")
-            for point, threshold in columns
-        ]
+        titles = [_title(*column) for column in columns]
         lines += [
             f"## {panel.name}",
             "",
@@ -204,7 +217,7 @@ def markdown(artefact: Artefact, numbers: Sequence[Cell], command: str) -> str:
 def latex(artefact: Artefact, numbers: Sequence[Cell]) -> str:
     """The paper's layout: panels side by side; under each method's row, the paper's."""
     columns = [
-        (panel.name, cell.point or _percent(cell.threshold))
+        (panel.name, _title(cell.point, cell.threshold))
         for panel in artefact.panels
         for cell in numbers
         if cell.panel == panel.name and cell.series == artefact.series[0].name
@@ -236,8 +249,10 @@ def latex(artefact: Artefact, numbers: Sequence[Cell]) -> str:
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
 
 
-def _percent(threshold: str) -> str:
-    return f"{100 * float(threshold):g} %" if threshold else "final"
+def _title(point: str, threshold: str) -> str:
+    """Of a column."""
+    percent = f"{100 * float(threshold):g} %" if threshold else ""
+    return f"{point} to {percent}" if point and percent else point or percent or "final"
 
 
 def _escape(text: str) -> str:
@@ -251,16 +266,18 @@ def draw(artefact: Artefact, runs: Runs, numbers: Sequence[Cell]) -> Figure:
     """
     of_plots: dict[str, list[Cell]] = {}
     for cell in numbers:
-        title = f"{cell.series}, {cell.panel}" if artefact.kind == "bound" else cell.panel
-        of_plots.setdefault(title, []).append(cell)
-    columns = min(3, len(of_plots))
+        if cell.threshold and cell.threshold != f"{_panel(artefact, cell.panel).thresholds[0]:g}":
+            continue  # a curve shows all thresholds
+        titles = {"bound": f"{cell.series}, {cell.panel}", "costs": f"{cell.panel}: {cell.point}"}
+        of_plots.setdefault(titles.get(artefact.kind, cell.panel), []).append(cell)
+    columns = 4 if artefact.kind == "costs" else min(3, len(of_plots))
     rows = math.ceil(len(of_plots) / columns)
     figure = Figure(figsize=(4.2 * columns, 3.2 * rows + 0.5), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, (title, of_plot) in zip(grid.flat, of_plots.items(), strict=False):
         _DRAW[artefact.kind](axes, artefact, runs, of_plot)
-        axes.set_title(title)
-        axes.set_xlabel(artefact.axis)
+        axes.set_title(title.split(": ")[0], fontsize=10)
+        axes.set_xlabel(artefact.axis or of_plot[0].point)
         axes.set_ylabel("score, 1 is the greatest" if artefact.kind == "bound" else "accuracy %")
         axes.grid(alpha=0.3)
     for axes in grid.flat[len(of_plots) :]:
@@ -269,6 +286,10 @@ def draw(artefact: Artefact, runs: Runs, numbers: Sequence[Cell]) -> Figure:
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
     figure.suptitle(artefact.title)
     return figure
+
+
+def _panel(artefact: Artefact, name: str) -> Variant:
+    return next(panel for panel in artefact.panels if panel.name == name)
 
 
 def _draw_curves(axes: Axes, artefact: Artefact, runs: Runs, of_panel: Sequence[Cell]) -> None:
@@ -333,4 +354,21 @@ def _draw_bound(axes: Axes, artefact: Artefact, runs: Runs, of_plot: Sequence[Ce
         axes.axvline(cell.value or math.nan, color=COLOURS[place], linestyle=":", linewidth=1)
 
 
-_DRAW = {"curves": _draw_curves, "bars": _draw_bars, "points": _draw_points, "bound": _draw_bound}
+def _draw_costs(axes: Axes, artefact: Artefact, runs: Runs, of_plot: Sequence[Cell]) -> None:
+    along = next(key for key, name in AXES.items() if name == of_plot[0].point)
+    for place, cell in enumerate(of_plot):
+        of_seeds = runs[cell.panel, "", cell.series]
+        tested = [k for k, row in enumerate(of_seeds[0]) if not math.isnan(row[artefact.reading])]
+        x = [fmean(run[k][along] for run in of_seeds) / UNIT.get(along, 1) for k in tested]
+        y = [100 * fmean(run[k][artefact.reading] for run in of_seeds) for k in tested]
+        axes.plot(x, y, color=COLOURS[place], label=cell.series, linewidth=1.6)
+    axes.set_ylim(0, 100)
+
+
+_DRAW = {
+    "costs": _draw_costs,
+    "curves": _draw_curves,
+    "bars": _draw_bars,
+    "points": _draw_points,
+    "bound": _draw_bound,
+}
