@@ -16,7 +16,7 @@ def test_all_artefacts_of_the_paper_are_there():
         for what in ("taua", "size", "architecture", "links", "bound")
         for rest in ("", "-sgd")
     }
-    assert set(NAMES) == tables | figures
+    assert set(NAMES) == tables | figures | {"beyond-costs"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -33,8 +33,9 @@ def test_an_artefact_is_whole(name):
     if artefact.kind == "table":
         assert len(artefact.expected) == 5 * 4 * 4
     experiment = artefact.cases[0].experiment
-    assert experiment.cycles == 20
-    assert experiment.data.name == artefact.name.split("-")[0]
+    if name != "beyond-costs":
+        assert experiment.cycles == 20
+        assert experiment.data.name == artefact.name.split("-")[0]
     assert experiment.optimizers.kind == ("sgd" if name.endswith("-sgd") else experiment.optimizers.kind)
 
 

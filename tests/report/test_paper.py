@@ -12,7 +12,14 @@ from ssdfl.report.paper import cells, cost_to, half_width, write_artefact
 
 def rows(accuracies):
     return [
-        {"cycle": k, "accuracy": value, "average_model_accuracy": value}
+        {
+            "cycle": k,
+            "accuracy": value,
+            "average_model_accuracy": value,
+            "transmissions": 10 * k,
+            "sent_bytes": 2_000_000 * k,
+            "time_s": 0.5 * k,
+        }
         for k, value in enumerate(accuracies, start=1)
     ]
 
@@ -39,6 +46,12 @@ def test_cycles_are_interpolated_and_untested_ones_skipped():
     assert cost_to(run, 0.95, "accuracy") is None
 
 
+def test_what_a_threshold_costs_is_interpolated_along_each_axis():
+    run = rows([0.2, 0.6])
+    costs = [cost_to(run, 0.4, along=axis) for axis in ("cycle", "transmissions", "sent_bytes", "time_s")]
+    assert costs == pytest.approx([1.5, 15, 3.0, 0.75])  # bytes in megabytes
+
+
 def test_the_interval_is_students():
     values = [1.0, 2.0, 4.0]
     assert half_width(values) == pytest.approx(4.302653 * np.std(values, ddof=1) / math.sqrt(3), rel=1e-6)
@@ -58,9 +71,9 @@ def test_a_threshold_that_one_seed_misses_is_a_dash():
     assert found["0.51"].paper == "2.89"
 
 
-@pytest.mark.parametrize("what", ["taur", "taua", "size", "architecture", "bound"])
+@pytest.mark.parametrize("what", ["taur", "taua", "size", "architecture", "bound", "costs"])
 def test_what_is_written_holds_our_numbers_and_the_papers(what, tmp_path):
-    name = f"fmnist-{what}"
+    name = "beyond-costs" if what == "costs" else f"fmnist-{what}"
     artefact = load_artefact(name)
     written = write_artefact(artefact, made_up(artefact), tmp_path, "ssdfl reproduce it")
     assert all(path.stat().st_size > 200 for path in written)
@@ -77,7 +90,8 @@ def test_what_is_written_holds_our_numbers_and_the_papers(what, tmp_path):
         shown = f"({row['paper']})" if artefact.kind in ("table", "bound") else f"({100 * value:.1f})"
         assert shown in text
     table_rows = source.split("\\midrule")[1].split("\\bottomrule")[0].strip().splitlines()
-    columns = len(artefact.panels) * len(artefact.points) * (4 if artefact.kind == "table" else 1)
+    each = {"table": 4, "costs": 3 * 4}.get(artefact.kind, len(artefact.points))
+    columns = len(artefact.panels) * each
     assert {line.count("&") for line in table_rows} == {columns}
 
 
