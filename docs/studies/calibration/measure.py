@@ -1,9 +1,9 @@
 """Measure what settings that the paper leaves open give in the setting of its tables.
 
-    python docs/studies/calibration/measure.py [fmnist|cifar10] [--data FOLDER] [--workers N]
+    python docs/studies/calibration/measure.py [fmnist-mlp|fmnist-cnn|…] [--data FOLDER] [--workers N]
 
-Runs land in ``runs/cache`` and are not repeated; ``<data set>.csv`` has one row per setting, method, seed and
-cycle, with both readings of accuracy. Images have half their height and width, as in the small profile.
+Runs land in ``runs/cache`` and are not repeated; ``<grid>.csv`` has a row per setting, method, seed, cycle,
+with both readings of accuracy. Images have half their height and width, as in the profiles but ``paper``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -19,37 +20,46 @@ from ssdfl.experiments.pool import CACHE, run_folder, run_pool, single_runs
 from ssdfl.files import atomic_path
 
 HERE = Path(__file__).parent
-GRIDS = {
-    "fmnist": [
-        ("he", 0.1, 10),
-        ("he", 0.03, 20),
-        ("he", 0.1, 20),
-        ("he", 0.03, 50),
-        ("he", 0.1, 50),
-        ("torch", 0.1, 20),
-    ],
-    "cifar10": [("he", 0.03, 20), ("he", 0.1, 20)],
-}
-BATCH = 10
-SEEDS = [0, 1]
 CYCLES = 20
 
 
-def settings(dataset: str) -> Iterator[tuple[dict[str, object], Experiment]]:
-    """Every point of the grid with its experiment: N = 10, τ_a = τ_r = 1, hybrid optimizers."""
-    for (initial, rate, steps), labels in product(GRIDS[dataset], (3, 1)):
-        point = {"initial": initial, "rate": rate, "steps": steps, "batch": BATCH, "labels": labels}
+@dataclass(frozen=True)
+class Grid:
+    """Settings to try: of the model, and η, E and M."""
+
+    model: dict[str, object]
+    points: list[tuple[float, int, int]]
+    tau_r: tuple[int, ...] = (1, 3)
+    methods: tuple[str, ...] = ("ssdfl", "sdfl", "pdfl")
+    seeds: tuple[int, ...] = (0, 1, 2)
+
+
+MLP: dict[str, object] = {"name": "mlp", "options": {}}
+CNN: dict[str, object] = {"name": "cnn", "options": {"initial": "he"}}
+FEW = {"tau_r": (1,), "methods": ("ssdfl", "pdfl"), "seeds": (0, 1)}
+GRIDS = {
+    "fmnist-mlp": Grid(MLP, [*product((0.01, 0.02, 0.03, 0.05, 0.1), (1, 2, 5, 20), (32,)), (0.03, 5, 10)]),
+    "cifar10-mlp": Grid(MLP, [*product((0.01, 0.03, 0.1), (1, 5, 20), (32,))]),
+    "fmnist-cnn": Grid(CNN, [(0.1, 10, 10), (0.03, 20, 10), (0.1, 20, 10), (0.03, 50, 10)], **FEW),
+}
+
+
+def settings(name: str) -> Iterator[tuple[dict[str, object], Experiment]]:
+    """Every point of a grid with its experiment: N = 10, τ_a = 1, hybrid optimizers, mild and extreme."""
+    grid = GRIDS[name]
+    for (rate, steps, batch), labels, tau_r in product(grid.points, (3, 1), grid.tau_r):
+        point = {"rate": rate, "steps": steps, "batch": batch, "labels": labels, "tau_r": tau_r}
         values = {
             "name": "calibration",
-            "methods": ["ssdfl", "pdfl"],
-            "seeds": SEEDS,
+            "methods": list(grid.methods),
+            "seeds": list(grid.seeds),
             "cycles": CYCLES,
             "network": {"spec": "er:n=10,p=0.1"},
             "clusters": {"partition": "paper", "score": "stationarity"},
-            "schedule": {"tau_a": 1, "tau_r": 1},
-            "data": {"name": f"{dataset}-half", "labels_per_device": labels},
-            "model": {"name": "cnn", "options": {"initial": initial}},
-            "training": {"learning_rate": rate, "local_steps": steps, "batch_size": BATCH},
+            "schedule": {"tau_a": 1, "tau_r": tau_r},
+            "data": {"name": f"{name.split('-')[0]}-half", "labels_per_device": labels},
+            "model": grid.model,
+            "training": {"learning_rate": rate, "local_steps": steps, "batch_size": batch},
             "evaluate": {"every": 1, "samples": 500},
         }
         yield point, make_experiment(values)
@@ -58,12 +68,12 @@ def settings(dataset: str) -> Iterator[tuple[dict[str, object], Experiment]]:
 def main() -> None:
     """Run the grid and write its records."""
     parser = argparse.ArgumentParser(description="Calibrate what the paper does not state.")
-    parser.add_argument("dataset", nargs="?", default="fmnist", choices=GRIDS)
+    parser.add_argument("grid", nargs="?", default="fmnist-mlp", choices=GRIDS)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--workers", type=int, default=0)
     options = parser.parse_args()
     points = {}
-    for point, experiment in settings(options.dataset):
+    for point, experiment in settings(options.grid):
         for one in single_runs(experiment):
             points[run_folder(one, CACHE).path] = (point, one)
     rows: list[dict[str, object]] = []
@@ -84,7 +94,7 @@ def main() -> None:
             for row in done.folder.read_rows(seed, method)
         ]
     with (
-        atomic_path(HERE / f"{options.dataset}.csv") as path,
+        atomic_path(HERE / f"{options.grid}.csv") as path,
         path.open("w", newline="", encoding="utf-8") as file,
     ):
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")

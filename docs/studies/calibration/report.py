@@ -1,10 +1,10 @@
-"""How well each setting fits the paper's table for τ_r = 1, by both readings of accuracy.
+"""How well each setting fits the paper's tables for τ_r = 1 and 3, by both readings of accuracy.
 
     python docs/studies/calibration/report.py
 
 The misfit is the root mean square, over methods, data and thresholds, of log(our cycles / the paper's), where
-a threshold not reached in 20 cycles counts as 24 on either side. Prints a Markdown table, the best first, and
-draws ``figure.png``.
+a threshold not reached in 20 cycles counts as 24 on either side. Prints a Markdown table for each grid, the
+best first, and draws ``<grid>.png``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 
@@ -24,102 +25,103 @@ from ssdfl.report.paper import cost_to
 HERE = Path(__file__).parent
 READINGS = {"accuracy": "mean over devices", "average_model_accuracy": "mean model"}
 METHODS = {"SSD-FL": "ssdfl", "pDFL": "pdfl"}
+LABELS = {"mild": "3", "extreme": "1"}
 NEVER = 24.0
+SHOWN = 12
 
-Point = tuple[str, ...]
-Curves = dict[tuple[Point, str, str], list[list[dict[str, float]]]]
-"""Records of each seed, by setting, labels per device and method."""
+Point = tuple[str, str, str]
+"""η, E and M."""
+Run = list[dict[str, float]]
+Curves = dict[tuple[Point, str, str, str], list[Run]]
+"""Records of each seed, by setting, labels per device, τ_r and method."""
 
 
-def read(dataset: str) -> Curves:
+def read(grid: str) -> Curves:
     """What ``measure.py`` wrote."""
-    runs: dict[tuple[Point, str, str, str], list[dict[str, float]]] = defaultdict(list)
-    with (HERE / f"{dataset}.csv").open(newline="", encoding="utf-8") as file:
+    runs: dict[tuple[Point, str, str, str, str], Run] = defaultdict(list)
+    with (HERE / f"{grid}.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            point = (row["initial"], row["rate"], row["steps"], row["batch"])
+            point = (row["rate"], row["steps"], row["batch"])
             record = {key: float(row[key]) for key in ("cycle", *READINGS)}
-            runs[point, row["labels"], row["method"], row["seed"]].append(record)
+            runs[point, row["labels"], row["tau_r"], row["method"], row["seed"]].append(record)
     curves: Curves = defaultdict(list)
-    for (point, labels, method, _), records in runs.items():
-        curves[point, labels, method].append(sorted(records, key=lambda record: record["cycle"]))
+    for (point, labels, tau_r, method, _), records in runs.items():
+        curves[point, labels, tau_r, method].append(sorted(records, key=lambda record: record["cycle"]))
     return curves
 
 
-def misfit(curves: Curves, point: Point, dataset: str, reading: str) -> tuple[float, dict[str, float]]:
-    """Of a setting: over all, and for mild and extreme."""
-    logs: dict[str, list[float]] = {"mild": [], "extreme": []}
-    for row in load_artefact(f"{dataset}-taur1").expected:
-        optimizers, _, data = row["panel"].partition(", ")
-        if optimizers != "hybrid" or row["series"] not in METHODS:
+def told(dataset: str) -> list[tuple[str, str, Mapping[str, str]]]:
+    """What the paper says of hybrid optimizers: τ_r, mild or extreme, and the table's row."""
+    rows = []
+    for artefact, panels in (
+        (f"{dataset}-taur1", {f"hybrid, {data}": ("1", data) for data in LABELS}),
+        (f"{dataset}-taur", {f"τ_r = 3, {data}": ("3", data) for data in LABELS}),
+    ):
+        rows += [
+            (*panels[row["panel"]], row)
+            for row in load_artefact(artefact).expected
+            if row["panel"] in panels and row["series"] in METHODS
+        ]
+    return rows
+
+
+def misfit(curves: Curves, point: Point, dataset: str, reading: str) -> tuple[float, float, float]:
+    """Of a setting: over all, mild, extreme."""
+    logs: dict[str, list[float]] = {data: [] for data in LABELS}
+    for tau_r, data, row in told(dataset):
+        of_seeds = curves.get((point, LABELS[data], tau_r, METHODS[row["series"]]))
+        if of_seeds is None:
             continue
-        labels = "3" if data == "mild" else "1"
-        of_seeds = curves[point, labels, METHODS[row["series"]]]
         ours = fmean(cost_to(run, float(row["threshold"]), reading) or NEVER for run in of_seeds)
-        paper = float(row["value"]) if row["value"] else NEVER
-        logs[data].append(math.log(ours / paper))
-    each = {data: math.sqrt(fmean(x * x for x in values)) for data, values in logs.items()}
-    return math.sqrt(fmean(x * x for values in logs.values() for x in values)), each
+        logs[data].append(math.log(ours / float(row["value"] or NEVER)))
+    both = [*logs["mild"], *logs["extreme"]]
+    overall, mild, extreme = (math.sqrt(fmean(x * x for x in xs)) for xs in (both, *logs.values()))
+    return overall, mild, extreme
 
 
 def draw(curves: Curves, dataset: str, points: list[Point]) -> Figure:
-    """The paper's thresholds as crosses, ours as curves: methods by row, readings by style."""
-    figure = Figure(figsize=(11, 7.5), layout="constrained")
+    """τ_r = 1: the paper's thresholds as crosses, ours as curves, solid for the mean model's accuracy."""
+    figure = Figure(figsize=(10, 7), layout="constrained")
     grid = figure.subplots(2, 2)
-    expected = load_artefact(f"{dataset}-taur1").expected
-    for axes, (series, method) in zip(grid, METHODS.items(), strict=True):
-        for ax, (data, labels) in zip(axes, (("mild", "3"), ("extreme", "1")), strict=True):
+    for row_of_axes, (series, method) in zip(grid, METHODS.items(), strict=True):
+        for axes, (data, labels) in zip(row_of_axes, LABELS.items(), strict=True):
             for colour, point in zip(COLOURS, points, strict=False):
-                of_seeds = curves[point, labels, method]
+                of_seeds = curves[point, labels, "1", method]
                 for reading, style in (("average_model_accuracy", "-"), ("accuracy", "--")):
-                    values = [fmean(run[k][reading] for run in of_seeds) for k in range(len(of_seeds[0]))]
-                    label = f"{point[0]}, η = {point[1]}, E = {point[2]}" if style == "-" else None
-                    ax.plot(
-                        range(1, len(values) + 1), [100 * v for v in values], style, color=colour, label=label
-                    )
-            told = [
-                r
-                for r in expected
-                if r["panel"] == f"hybrid, {data}" and r["series"] == series and r["value"]
+                    y = [100 * fmean(run[k][reading] for run in of_seeds) for k in range(len(of_seeds[0]))]
+                    label = "η = {}, E = {}, M = {}".format(*point) if style == "-" else None
+                    axes.plot(range(1, len(y) + 1), y, style, color=colour, label=label)
+            crosses = [
+                (float(row["value"]), 100 * float(row["threshold"]))
+                for tau_r, kind, row in told(dataset)
+                if (tau_r, kind, row["series"]) == ("1", data, series) and row["value"]
             ]
-            ax.plot(
-                [float(r["value"]) for r in told],
-                [100 * float(r["threshold"]) for r in told],
-                "kx",
-                markersize=9,
-                label="the paper",
-            )
-            ax.set_title(f"{series}, {data}")
-            ax.set_xlabel("global cycle")
-            ax.set_ylabel("accuracy %")
-            ax.set_ylim(0, 80)
-            ax.grid(alpha=0.3)
-    handles, labels_ = grid[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels_, loc="outside lower center", ncols=4, frameon=False)
-    figure.suptitle("Solid: the mean model's accuracy; dashed: the mean over devices")
+            axes.plot(*zip(*crosses, strict=True), "kx", markersize=9, label="the paper")
+            axes.set(title=f"{series}, {data}", xlabel="global cycle", ylabel="accuracy %", ylim=(0, 80))
+            axes.grid(alpha=0.3)
+    figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    figure.suptitle("τ_r = 1. Solid: the mean model's accuracy; dashed: the mean over devices")
     return figure
 
 
 def main() -> None:
-    """Print the table and draw the figure."""
-    for dataset in ("fmnist", "cifar10"):
-        if not (HERE / f"{dataset}.csv").exists():
-            continue
-        curves = read(dataset)
-        points = sorted({point for point, _, _ in curves})
+    """Print the tables and draw the figures."""
+    heads = ("η", "E", "M", "accuracy is", "misfit", "mild", "extreme")
+    for grid in sorted(path.stem for path in HERE.glob("*.csv")):
+        dataset, curves = grid.split("-")[0], read(grid)
+        points = sorted({point for point, *_ in curves})
         fits = sorted(
-            (*misfit(curves, point, dataset, reading), point, reading)
+            (misfit(curves, point, dataset, reading), point, reading)
             for point in points
             for reading in READINGS
         )
-        heads = ("initial", "η", "E", "M", "accuracy is", "misfit", "mild", "extreme")
-        print(f"\n{dataset}\n\n| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
-        for overall, each, point, reading in fits:
-            cells = [*point, READINGS[reading], *(f"{x:.2f}" for x in (overall, *each.values()))]
+        print(f"\n{grid}: the best {min(SHOWN, len(fits))} of {len(fits)}\n")
+        print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
+        for numbers, point, reading in fits[:SHOWN]:
+            cells = [*point, READINGS[reading], *(f"{x:.2f}" for x in numbers)]
             print(f"| {' | '.join(cells)} |")
-        best = list(dict.fromkeys(point for *_, point, _ in fits))[:4]
-        draw(curves, dataset, best).savefig(
-            HERE / ("figure.png" if dataset == "fmnist" else f"{dataset}.png"), dpi=110
-        )
+        best = list(dict.fromkeys(point for _, point, _ in fits))[:4]
+        draw(curves, dataset, best).savefig(HERE / f"{grid}.png", dpi=100)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ def reproduce(
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the artefacts, and stop.")] = False,
     profile: Annotated[
-        str, typer.Option(help="smoke (seconds, shape only), small (shrunk) or paper (full size).")
+        str,
+        typer.Option(help="smoke (seconds, shape only), small (a small model), medium, paper (full size)."),
     ] = "small",
     seeds: Annotated[
         int | None, typer.Option(metavar="N", help="Seeds 0 … N−1 instead of the profile's.")

@@ -21,7 +21,7 @@ from ssdfl.experiments.pool import run_folder, single_runs
 from ssdfl.experiments.store import Row
 
 KINDS = ("table", "curves", "points", "bars", "bound", "costs")
-PROFILES = ("smoke", "small", "paper")
+WHOLE = ("model",)
 
 Settings = Mapping[str, Any]
 CaseKey = tuple[str, str, str]
@@ -137,6 +137,8 @@ def _candidates(experiment: Experiment, data: Path | None) -> list[list[Row]]:
 def lay_over(values: dict[str, Any], settings: Settings) -> None:
     """Set ``{"a.b": value}`` or ``{"a": {"b": value}}`` in nested values; later settings win.
 
+    A model is replaced as a whole: the options of one are not another's.
+
     Examples:
         >>> values = {"schedule": {"tau_a": 3}}
         >>> lay_over(values, {"schedule.tau_r": 5, "data": {"name": "fmnist"}})
@@ -148,7 +150,7 @@ def lay_over(values: dict[str, Any], settings: Settings) -> None:
         place = values
         for section in sections:
             place = place.setdefault(section, {})
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and last not in WHOLE:
             lay_over(place.setdefault(last, {}), value)
         else:
             place[last] = value
