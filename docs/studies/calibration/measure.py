@@ -36,11 +36,16 @@ class Grid:
 
 MLP: dict[str, object] = {"name": "mlp", "options": {}}
 CNN: dict[str, object] = {"name": "cnn", "options": {"initial": "he"}}
-FEW = {"tau_r": (1,), "methods": ("ssdfl", "pdfl"), "seeds": (0, 1)}
 GRIDS = {
     "fmnist-mlp": Grid(MLP, [*product((0.01, 0.02, 0.03, 0.05, 0.1), (1, 2, 5, 20), (32,)), (0.03, 5, 10)]),
     "cifar10-mlp": Grid(MLP, [*product((0.01, 0.03, 0.1), (1, 5, 20), (32,))]),
-    "fmnist-cnn": Grid(CNN, [(0.1, 10, 10), (0.03, 20, 10), (0.1, 20, 10), (0.03, 50, 10)], **FEW),
+    "fmnist-cnn": Grid(
+        CNN,
+        [(0.1, 10, 10), (0.03, 20, 10), (0.1, 20, 10), (0.03, 50, 10)],
+        tau_r=(1,),
+        methods=("ssdfl", "pdfl"),
+        seeds=(0, 1),
+    ),
 }
 
 
@@ -48,7 +53,13 @@ def settings(name: str) -> Iterator[tuple[dict[str, object], Experiment]]:
     """Every point of a grid with its experiment: N = 10, τ_a = 1, hybrid optimizers, mild and extreme."""
     grid = GRIDS[name]
     for (rate, steps, batch), labels, tau_r in product(grid.points, (3, 1), grid.tau_r):
-        point = {"rate": rate, "steps": steps, "batch": batch, "labels": labels, "tau_r": tau_r}
+        point: dict[str, object] = {
+            "rate": rate,
+            "steps": steps,
+            "batch": batch,
+            "labels": labels,
+            "tau_r": tau_r,
+        }
         values = {
             "name": "calibration",
             "methods": list(grid.methods),
