@@ -47,8 +47,10 @@ bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 docs: .venv/.docs  ## build the documentation into build/site
 	$(BIN)/mkdocs build --strict
 
-reproduce: .venv/.base  ## the paper's default setting on FMNIST (long; goes on where it stopped)
-	$(BIN)/ssdfl run reproduce/fmnist-mild.toml --out runs/fmnist-mild --resume
+ARTEFACTS ?= fmnist-taur fmnist-taur1 fmnist-taua fmnist-size fmnist-architecture
+PROFILE ?= small
+reproduce: .venv/.base  ## the paper's tables and figures (ARTEFACTS=all PROFILE=paper for everything; goes on where it stopped)
+	$(BIN)/ssdfl reproduce $(ARTEFACTS) --profile $(PROFILE)
 
 clean:  ## remove what the other targets made, except runs/
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

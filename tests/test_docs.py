@@ -52,7 +52,3 @@ def test_methods_and_mixings_are_documented():
     assert all(f"`{name}`" in NETWORKS for name in MIXINGS)
     assert all(f"`{name}`" in (ROOT / "README.md").read_text() for name in METHODS)
 
-
-@pytest.mark.parametrize("path", sorted((ROOT / "reproduce").glob("*.toml")), ids=lambda p: p.name)
-def test_reproduction_experiments_are_valid(path):
-    make_experiment(tomllib.loads(path.read_text()))
