@@ -26,17 +26,16 @@ class Results:
         self.folder = folder
 
     def cells(self, artefact: str) -> dict[Key, float | None]:
-        """By panel, point, series and threshold; None where a threshold was not reached by every seed.
+        """By panel, point, series and threshold: cycles until the mean over seeds reaches it, or accuracy.
 
         Raises:
             FileNotFoundError: the artefact has not been run.
         """
         with (self.folder / f"{artefact}.csv").open(newline="", encoding="utf-8") as file:
             return {
-                (row["panel"], row["point"], row["series"], row["threshold"]): float(row["value"])
-                if row["value"]
-                else None
+                (row["panel"], row["point"], row["series"], row["threshold"]): float(text) if text else None
                 for row in csv.DictReader(file)
+                for text in [row["of_mean" if row["threshold"] else "value"]]
             }
 
     def cycles(self, artefact: str, panel: str, series: str, threshold: str) -> float | None:
@@ -87,7 +86,7 @@ def wins(results: Results, artefact: str) -> str:
 
 
 def reached(results: Results, artefact: str, panel: str, threshold: str) -> str:
-    """Which methods reach a threshold in every seed."""
+    """Which methods reach a threshold on the mean over seeds."""
     those = [name for name in METHODS if results.cycles(artefact, panel, name, threshold) is not None]
     return ", ".join(those) or "none"
 

@@ -68,6 +68,8 @@ def test_a_threshold_that_one_seed_misses_is_a_dash():
     }
     assert found["0.51"].value is None
     assert (found["0.51"].reached, found["0.51"].seeds) == (2, 3)
+    assert found["0.51"].values == "0.85 0.85 –"
+    assert found["0.51"].of_mean == pytest.approx(0.51 / (1.7 / 3))
     assert found["0.51"].paper == "2.89"
 
 

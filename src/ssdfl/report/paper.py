@@ -31,6 +31,8 @@ class Cell:
         threshold: the accuracy whose first cycle is reported, or empty where it is the final accuracy.
         value: mean over seeds; None where a seed did not reach the threshold.
         half_width: of its 95 % confidence interval; None for one seed.
+        of_mean: when the mean over seeds reaches the threshold, which also has a value where a seed does not.
+        values: of each seed, so that methods can be compared seed by seed; a dash where there is none.
         reached: how many of the seeds have a value.
         paper: what the paper reports: a number, a dash, or empty where it gives none.
     """
@@ -41,6 +43,8 @@ class Cell:
     threshold: str
     value: float | None
     half_width: float | None
+    of_mean: float | None
+    values: str
     reached: int
     seeds: int
     paper: str
@@ -71,12 +75,26 @@ def cells(artefact: Artefact, runs: Runs) -> list[Cell]:
                             threshold=key,
                             value=fmean(there) if whole else None,
                             half_width=half_width(there) if whole else None,
+                            of_mean=_of_mean(of_seeds, threshold, artefact.reading, along),
+                            values=" ".join("–" if value is None else f"{value:.5g}" for value in values),
                             reached=len(there),
                             seeds=len(values),
                             paper=told.get((panel.name, at, series.name, key), ""),
                         )
                     )
     return found
+
+
+def _of_mean(
+    of_seeds: Sequence[Sequence[Row]], threshold: float | None, reading: str, along: str
+) -> float | None:
+    if threshold is None:
+        return None
+    mean = [
+        {key: fmean(row[key] for row in rows) for key in (reading, along)}
+        for rows in zip(*of_seeds, strict=True)
+    ]
+    return cost_to(mean, threshold, reading, along)
 
 
 def _axes(artefact: Artefact) -> tuple[str, ...]:
@@ -155,16 +173,17 @@ def write_artefact(artefact: Artefact, runs: Runs, folder: Path, command: str) -
 
 def _rounded(cell: Cell) -> dict[str, object]:
     values = asdict(cell)
-    for key in ("value", "half_width"):
+    for key in ("value", "half_width", "of_mean"):
         values[key] = "" if values[key] is None else f"{values[key]:.5g}"
     return values
 
 
 def _shown(artefact: Artefact, cell: Cell) -> str:
     """Ours, as a reader wants it: cycles, or accuracy in per cent."""
-    if cell.value is None:
-        return f"– ({cell.reached}/{cell.seeds})" if cell.reached else "–"
     scale, digits = {"table": (1, 2), "bound": (1, 1), "costs": (1, 1)}.get(artefact.kind, (100, 1))
+    if cell.value is None:
+        mean = f", mean {cell.of_mean:.{digits}f}" if cell.of_mean is not None else ""
+        return f"– ({cell.reached}/{cell.seeds}{mean})" if cell.reached else "–"
     spread = f" ± {scale * cell.half_width:.{digits}f}" if cell.half_width is not None else ""
     return f"{scale * cell.value:.{digits}f}{spread}"
 
@@ -188,7 +207,8 @@ def markdown(artefact: Artefact, numbers: Sequence[Cell], command: str) -> str:
         f"# {artefact.title}",
         "",
         f"The paper's `{artefact.label}`. Given is: {unit}; mean over {len(some.seeds)} seeds ± half the 95 %"
-        " confidence interval, the paper's number in brackets. A dash: not reached by every seed.",
+        " confidence interval, the paper's number in brackets. A dash: not reached by every"
+        " seed; then how many did, and when the mean over seeds does.",
         "",
         f"    {command}",
         "",
@@ -206,7 +226,7 @@ def markdown(artefact: Artefact, numbers: Sequence[Cell], command: str) -> str:
         for series in artefact.series:
             row = [cell for cell in of_panel if cell.series == series.name]
             texts = [
-                _shown(artefact, cell) + (f" ({_paper(artefact, cell)})" if cell.paper else "")
+                _shown(artefact, cell) + (f" **({_paper(artefact, cell)})**" if cell.paper else "")
                 for cell in row
             ]
             lines.append(f"| {series.name} | {' | '.join(texts)} |")
