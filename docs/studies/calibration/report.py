@@ -88,7 +88,7 @@ def draw(curves: Curves, dataset: str, points: list[Point]) -> Figure:
             for colour, point in zip(COLOURS, points, strict=False):
                 of_seeds = curves[point, labels, "1", method]
                 for reading, style in (("average_model_accuracy", "-"), ("accuracy", "--")):
-                    y = [100 * fmean(run[k][reading] for run in of_seeds) for k in range(len(of_seeds[0]))]
+                    y = [100 * fmean(run[k][reading] for run in of_seeds) for k in range(min(map(len, of_seeds)))]
                     label = "η = {}, E = {}, M = {}".format(*point) if style == "-" else None
                     axes.plot(range(1, len(y) + 1), y, style, color=colour, label=label)
             crosses = [

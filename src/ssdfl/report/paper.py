@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean, geometric_mean, stdev
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -104,7 +104,8 @@ def _axes(artefact: Artefact) -> tuple[str, ...]:
 
 def _value(artefact: Artefact, run: Sequence[Row], threshold: float | None, along: str) -> float | None:
     if artefact.kind == "bound":
-        return float(min(run, key=lambda row: row["score"])["clusters"])
+        finite = [row for row in run if math.isfinite(row["score"])]
+        return float(min(finite, key=lambda row: row["score"])["clusters"]) if finite else None
     if threshold is None:
         return final(run, artefact.reading)
     return cost_to(run, threshold, artefact.reading, along)
@@ -298,7 +299,7 @@ def draw(artefact: Artefact, runs: Runs, numbers: Sequence[Cell]) -> Figure:
         _DRAW[artefact.kind](axes, artefact, runs, of_plot)
         axes.set_title(title.split(": ")[0], fontsize=10)
         axes.set_xlabel(artefact.axis or of_plot[0].point)
-        axes.set_ylabel("score, 1 is the greatest" if artefact.kind == "bound" else "accuracy %")
+        axes.set_ylabel("score over its least" if artefact.kind == "bound" else "accuracy %")
         axes.grid(alpha=0.3)
     for axes in grid.flat[len(of_plots) :]:
         axes.set_axis_off()
@@ -362,16 +363,20 @@ def _draw_bars(axes: Axes, artefact: Artefact, runs: Runs, of_panel: Sequence[Ce
 
 
 def _draw_bound(axes: Axes, artefact: Artefact, runs: Runs, of_plot: Sequence[Cell]) -> None:
+    """Scores of each τ_a over its least, the geometric mean over seeds; none where the theorem does not hold."""
     for place, cell in enumerate(of_plot):
-        of_seeds = runs[cell.panel, cell.point, cell.series]
-        number = sorted(set.intersection(*({row["clusters"] for row in run} for run in of_seeds)))
-        scaled = []
-        for run in of_seeds:
-            most = max(row["score"] for row in run)
-            scaled.append({row["clusters"]: row["score"] / most for row in run})
-        middle = [fmean(one[S] for one in scaled) for S in number]
-        axes.plot(number, middle, color=COLOURS[place], marker="o", markersize=4, label=cell.point)
-        axes.axvline(cell.value or math.nan, color=COLOURS[place], linestyle=":", linewidth=1)
+        by_number: dict[int, list[float]] = {}
+        for run in runs[cell.panel, cell.point, cell.series]:
+            finite = {row["clusters"]: row["score"] for row in run if math.isfinite(row["score"])}
+            for number, score in finite.items():
+                by_number.setdefault(number, []).append(score / min(finite.values()))
+        numbers = sorted(by_number)
+        middle = [geometric_mean(by_number[number]) for number in numbers]
+        axes.plot(numbers, middle, color=COLOURS[place], marker="o", markersize=4, label=cell.point)
+    axes.set_yscale("log")
+    axes.set_xlim(
+        0, max(row["clusters"] for row in runs[of_plot[0].panel, of_plot[0].point, of_plot[0].series][0]) + 1
+    )
 
 
 def _draw_costs(axes: Axes, artefact: Artefact, runs: Runs, of_plot: Sequence[Cell]) -> None:
