@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ssdfl import __version__
+import ssdfl
 from ssdfl.engine.workers import use_one_core
 from ssdfl.errors import InputError
 from ssdfl.experiments.config import ClustersSection, Experiment, make_experiment
@@ -62,7 +62,7 @@ def single_runs(experiment: Experiment) -> list[Experiment]:
 def run_key(experiment: Experiment) -> str:
     """What determines a run, as a name: the experiment but for its title and target, and the version."""
     values = experiment.model_dump(mode="json", exclude={"name": True, "evaluate": {"target_accuracy"}})
-    text = json.dumps([__version__, values], sort_keys=True)
+    text = json.dumps([ssdfl.__version__, values], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 

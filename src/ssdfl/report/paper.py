@@ -363,7 +363,7 @@ def _draw_bars(axes: Axes, artefact: Artefact, runs: Runs, of_panel: Sequence[Ce
 
 
 def _draw_bound(axes: Axes, artefact: Artefact, runs: Runs, of_plot: Sequence[Cell]) -> None:
-    """Scores of each τ_a over its least, the geometric mean over seeds; none where the theorem does not hold."""
+    """Scores of each τ_a over its least, a geometric mean over seeds; none where the theorem fails."""
     for place, cell in enumerate(of_plot):
         by_number: dict[int, list[float]] = {}
         for run in runs[cell.panel, cell.point, cell.series]:
