@@ -51,4 +51,3 @@ def test_every_documented_spec_builds_and_every_kind_is_documented():
 def test_methods_and_mixings_are_documented():
     assert all(f"`{name}`" in NETWORKS for name in MIXINGS)
     assert all(f"`{name}`" in (ROOT / "README.md").read_text() for name in METHODS)
-

@@ -16,13 +16,13 @@ from ssdfl.clusters.heterogeneity import Device
 from ssdfl.errors import InputError
 
 
-def read_devices(path: Path, names: Sequence[str]) -> tuple[Device, ...]:
+def read_devices(path: Path | str, names: Sequence[str]) -> tuple[Device, ...]:
     """Descriptors in the order of the network's device names.
 
     Raises:
         InputError: a missing, unknown or repeated device, or a value that cannot be used.
     """
-    header, rows = _read_rows(path)
+    header, rows = _read_rows(Path(path))
     columns = [column for column in header if column.startswith("label_")]
     others = sorted(set(header) - set(columns) - {"device", "rho", "mu"})
     if "device" not in header or not columns or others or len(set(header)) < len(header):
