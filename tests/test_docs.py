@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from ssdfl.cli.main import app
+from ssdfl.clusters import form_clusters, unknown_devices
+from ssdfl.clusters.scores import Situation
 from ssdfl.experiments import Experiment, make_experiment
 from ssdfl.graph import MIXINGS, TOPOLOGIES, load_network
 from ssdfl.schedule import METHODS
+from ssdfl.theory import Constants
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = (ROOT / "docs" / "experiments.md").read_text()
@@ -160,3 +163,34 @@ def test_no_link_is_dead(name):
     site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text(encoding="utf-8")):
         assert target.removeprefix("docs/") in site or (ROOT / target).exists(), target
+
+
+def test_the_costs_that_concepts_tells_are_those_of_the_network():
+    network = load_network("sites:sites=4,size=5,seed=0")
+    everyone = range(network.num_devices)
+    constants = Constants(tau_a=5, tau_r=1, local_steps=2)
+    situation = Situation(network, unknown_devices(network), constants, message_bytes=4 * 4810)
+    for name, clusters in (
+        ("`pdfl`", tuple((device,) for device in everyone)),
+        ("`ssdfl`, the sites", form_clusters(network).clusters),
+        ("`sdfl`", (tuple(everyone),)),
+    ):
+        cost = situation.cycle_cost(clusters)
+        told = [str(cost.transmissions), f"{cost.sent_bytes / 1e6:.1f}", f"{1000 * cost.time_s:.0f}"]
+        text = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8").split("| a cycle of |")[1]
+        row = re.search(rf"^\| {name}[^|]*\| (.*) \|$", text, re.M)
+        assert [cell.strip() for cell in row[1].split("|")] == told
+
+
+def test_the_speeds_that_the_comparison_tells_are_those_measured():
+    measured = (
+        (ROOT / "docs" / "performance.md").read_text(encoding="utf-8").split("## Against other tools")[1]
+    )
+    told = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8").split("## Speed")[1]
+    rows = re.findall(r"^\| (plain PyTorch loop|gossipy|Decent-DP|Flower|p2pfl)[^|]*\| (.*) \|$", told, re.M)
+    assert len(rows) == 5
+    for tool, cells in rows:
+        slower = re.findall(rf"^\| {tool} \|(?:[^|]*\|){{4}} ([\d.]+) \|", measured, re.M)
+        assert [float(x) for x in re.findall(r"([\d.]+) ×", cells)] == pytest.approx(
+            [float(x) for x in slower], abs=0.5
+        )

@@ -21,9 +21,10 @@ def test_own_method_is_a_valid_schedule():
         check_mixing(schedule(t).W, network.adjacency)
 
 
-@pytest.mark.parametrize("name", ["look_at_a_network.py", "plan_a_network.py", "ssdfl_in_40_lines.py"])
-def test_quick_examples_run(name, capsys):
-    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_every_example_runs(path, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)  # as when it is run as a script
+    runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
 
 

@@ -54,7 +54,8 @@ def _draw_active(axes: Axes, step: ssdfl.Step) -> None:
         axes.plot(*places[[i, j]].T, color=colour, linewidth=1.6, linestyle=dash, zorder=2)
     colours = [COLOURS[label] for label in PLAN.labels]
     filled = colours if step.train.any() else "white"
-    axes.scatter(*places.T, s=90, c=filled, edgecolors=colours, linewidths=1.8, zorder=3)
+    x, y = places.T
+    axes.scatter(x, y, s=90, c=filled, edgecolors=colours, linewidths=1.8, zorder=3)
     axes.set_aspect("equal")
     axes.margins(0.08)
     axes.set_axis_off()
