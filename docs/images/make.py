@@ -31,9 +31,9 @@ SHOWN = {
 
 def draw_steps() -> Figure:
     """Who mixes with whom in a training step of three methods, and in the mixing step that ends a cycle."""
-    figure = Figure(figsize=(13.2, 3.9))
+    figure = Figure(figsize=(9.2, 2.9))
     panels = figure.subplots(
-        1, 4, gridspec_kw={"left": 0, "right": 1, "top": 0.86, "bottom": 0, "wspace": 0.02}
+        1, 4, gridspec_kw={"left": 0, "right": 1, "top": 0.84, "bottom": 0, "wspace": 0.02}
     )
     for axes, (name, title) in zip(panels, SHOWN.items(), strict=False):
         _draw_active(axes, ssdfl.METHODS[name](SETTING)(0))
@@ -51,11 +51,11 @@ def _draw_active(axes: Axes, step: ssdfl.Step) -> None:
     for i, j in zip(*links_of(step.W)[:2], strict=True):
         slow = PLAN.labels[i] != PLAN.labels[j]
         colour, dash = ("#222222", "--") if slow else ("#666666", "-")
-        axes.plot(*places[[i, j]].T, color=colour, linewidth=1.6, linestyle=dash, zorder=2)
+        axes.plot(*places[[i, j]].T, color=colour, linewidth=1.3, linestyle=dash, zorder=2)
     colours = [COLOURS[label] for label in PLAN.labels]
     filled = colours if step.train.any() else "white"
     x, y = places.T
-    axes.scatter(x, y, s=90, c=filled, edgecolors=colours, linewidths=1.8, zorder=3)
+    axes.scatter(x, y, s=55, c=filled, edgecolors=colours, linewidths=1.5, zorder=3)
     axes.set_aspect("equal")
     axes.margins(0.08)
     axes.set_axis_off()
@@ -63,7 +63,7 @@ def _draw_active(axes: Axes, step: ssdfl.Step) -> None:
 
 def draw_clock() -> Figure:
     """When each device computes and when it waits, for one cycle of three methods."""
-    figure = Figure(figsize=(11, 5.6), layout="constrained")
+    figure = Figure(figsize=(8.6, 5.2), layout="constrained")
     panels = figure.subplots(3, 1, sharex=True)
     for axes, (name, title) in zip(panels, SHOWN.items(), strict=True):
         ready_s = np.zeros(NETWORK.num_devices)
@@ -107,7 +107,7 @@ def draw_drift() -> Figure:
     pull = rng.normal(size=(NETWORK.num_devices, 50))
     pull -= pull.mean(axis=0)
     pull /= np.sqrt((pull**2).sum(axis=1).mean())
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
     axes = figure.subplots()
     steps = np.arange(5 * CYCLE + 1)
     for cycle in range(5):
