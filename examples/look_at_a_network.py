@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from ssdfl.clusters import spectral_bisection
-from ssdfl.graph import Clock, describe, load_network, metropolis, spectrum
+import ssdfl
+from ssdfl.graph import Clock, describe, metropolis, spectrum
 
-network = load_network("sites:sites=4,size=5,links=2,seed=1")
+network = ssdfl.load_network("sites:sites=4,size=5,links=2,seed=1")
 for key, value in describe(network).items():
     print(f"{key:>18}: {value}")
 
-clusters = spectral_bisection(network, 4)
+clusters = ssdfl.form_clusters(network).clusters
 print("clusters:", clusters)
 
 A = metropolis(network.adjacency)

@@ -5,11 +5,11 @@ From the repository's root the command line takes it too:
 """
 
 import tempfile
+from pathlib import Path
 
 from scipy.sparse import csr_array, eye_array
 
 import ssdfl
-from ssdfl.report import summarise
 
 
 def every_second(setting: ssdfl.Setting) -> ssdfl.Schedule:
@@ -20,9 +20,8 @@ def every_second(setting: ssdfl.Setting) -> ssdfl.Schedule:
 
 
 if __name__ == "__main__":
-    experiment = ssdfl.Experiment(
-        methods=("ssdfl", f"{__file__.rsplit('/', 1)[-1][:-3]}:every_second"), seeds=(0,)
-    )
+    methods = ("ssdfl", f"{Path(__file__).stem}:every_second")
+    experiment = ssdfl.Experiment(methods=methods, seeds=(0,), cycles=20)
     with tempfile.TemporaryDirectory() as folder:
-        for row in summarise(ssdfl.run_experiment(experiment, folder + "/run")):
+        for row in ssdfl.summarise(ssdfl.run_experiment(experiment, folder + "/run")):
             print(f"{row.method:>24}: {100 * row.accuracy:.1f} %, {row.sent_bytes / 1e6:.0f} MB sent")

@@ -9,8 +9,6 @@ from pathlib import Path
 from torch import nn
 
 import ssdfl
-from ssdfl.experiments import make_experiment
-from ssdfl.report import summarise
 
 
 def tiny_cnn(image_shape: tuple[int, ...], num_classes: int, channels: int = 8) -> nn.Module:
@@ -26,7 +24,7 @@ def tiny_cnn(image_shape: tuple[int, ...], num_classes: int, channels: int = 8) 
 
 
 if __name__ == "__main__":
-    experiment = make_experiment(
+    experiment = ssdfl.make_experiment(
         {
             "methods": ["ssdfl", "pdfl"],
             "seeds": [0],
@@ -37,5 +35,5 @@ if __name__ == "__main__":
         }
     )
     with tempfile.TemporaryDirectory() as folder:
-        for row in summarise(ssdfl.run_experiment(experiment, folder + "/run")):
+        for row in ssdfl.summarise(ssdfl.run_experiment(experiment, folder + "/run")):
             print(f"{row.method:>8}: {100 * row.accuracy:.1f} % after {experiment.cycles} cycles")

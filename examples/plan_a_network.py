@@ -3,15 +3,17 @@
 from pathlib import Path
 from tempfile import mkdtemp
 
-from ssdfl.clusters import FormationSettings, form_clusters, read_devices, write_plan
-from ssdfl.graph import load_network
+import ssdfl
+from ssdfl.clusters import read_devices, write_plan
 from ssdfl.report import write_plan_page
 from ssdfl.theory import Constants
 
-network = load_network("barbell:size=3")
+network = ssdfl.load_network("barbell:size=3")
 devices = read_devices(Path(__file__).parent / "devices.csv", network.names)
-settings = FormationSettings(Constants(learning_rate=0.02, tau_a=5), score="time", message_bytes=200_000)
-plan = form_clusters(network, devices, settings)
+settings = ssdfl.FormationSettings(
+    Constants(learning_rate=0.02, tau_a=5), score="time", message_bytes=200_000
+)
+plan = ssdfl.form_clusters(network, devices, settings)
 
 for candidate in plan.candidates:
     conductance, verdict = candidate.min_conductance.upper, "" if candidate.feasible else "not "

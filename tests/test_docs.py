@@ -1,14 +1,21 @@
-"""What the docs say of keys, methods and specs is what the code has."""
+"""What the docs say of keys, methods and specs is what the code has, and what they tell one to run runs."""
 
 import re
+import shlex
+import sys
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from ssdfl.cli.main import app
+from ssdfl.clusters import form_clusters, unknown_devices
+from ssdfl.clusters.scores import Situation
 from ssdfl.experiments import Experiment, make_experiment
 from ssdfl.graph import MIXINGS, TOPOLOGIES, load_network
 from ssdfl.schedule import METHODS
+from ssdfl.theory import Constants
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = (ROOT / "docs" / "experiments.md").read_text()
@@ -51,3 +58,142 @@ def test_every_documented_spec_builds_and_every_kind_is_documented():
 def test_methods_and_mixings_are_documented():
     assert all(f"`{name}`" in NETWORKS for name in MIXINGS)
     assert all(f"`{name}`" in (ROOT / "README.md").read_text() for name in METHODS)
+
+
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "reproduce/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+# Commands that are only parsed, by how they begin, and why.
+ONLY_PARSED = {
+    "mesh up": "a process per device for minutes; tests/cli/test_mesh.py does it",
+    "mesh collect": "gathers what mesh up left; tests/cli/test_mesh.py does it",
+    "mesh init experiment.toml": "needs a reader's experiment and hosts; tests/cli/test_mesh.py has some",
+    "device": "waits for its neighbours on other hosts; tests/engine/test_mesh_*.py do it",
+    "run --engine mesh": "a process per device; tests/cli/test_mesh.py does it",
+    "reproduce": "needs Fashion-MNIST or CIFAR-10; tests/cli/test_reproduce.py runs stand-ins",
+    "data fetch": "downloads; tests/learning/test_sources.py does it from a local server",
+}
+# Commands of other hosts and schedulers, which nothing here can check.
+ELSEWHERE = {"scp", "ssh", "systemctl", "docker", "sbatch", "srun", "torchrun", "ray"}
+# Laid over every `ssdfl run`, so that a page takes seconds.
+SHORT = ("--set", "cycles=1", "--set", "evaluate.samples=50", "--seeds", "1")
+# Python that is not a programme.
+NOT_PROGRAMMES = {"Step(train, W)  # (N,) who trains": "docs/architecture.md tells two types"}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block, and the file that the sentence above it says it is ("… as `name`:")."""
+
+    language: str
+    text: str
+    file: str
+
+    def commands(self):
+        joined = self.text.replace("\\\n", " ")
+        return [words for line in joined.splitlines() if (words := shlex.split(line, comments=True))]
+
+
+def blocks(page):
+    found = re.finditer(
+        r"(?:as `([\w./-]+)`:\n+)?^```(\w+)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S
+    )
+    return [Block(language, text, file or "") for file, language, text in (m.groups() for m in found)]
+
+
+def run_command(words, capsys):
+    """One `ssdfl` command line; `> file` writes what it printed."""
+    words, target = (words[:-2], words[-1]) if words[-2:-1] == [">"] else (words, None)
+    line = " ".join(words)
+    if any(line.startswith(start) for start in ONLY_PARSED):
+        words = [*words, "--help"]  # unknown options are refused before help is printed
+    elif words[0] == "run" and "--show" not in words:
+        words = [*words, *SHORT]
+    capsys.readouterr()
+    assert app(words, standalone_mode=False) in (None, 0), line
+    if target is not None:
+        Path(target).write_text(capsys.readouterr().out, encoding="utf-8")
+
+
+def check_other_command(words):
+    """What is not `ssdfl` must at least be there: a script, a make target, an extra."""
+    if words[0] == "python":
+        assert (ROOT / words[1]).is_file(), words
+    elif words[0] == "make":
+        assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text(encoding="utf-8"), words
+    elif words[0] == "pip":
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        for extra in re.findall(r"\[(\w+)\]", words[-1]):
+            assert extra in extras["optional-dependencies"], words
+    else:
+        assert words[0] in ELSEWHERE, f"{words}: say in this test how it is checked"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_tells_one_to_run_runs(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    before, namespace = set(sys.modules), {"__name__": "page"}
+    try:
+        for block in blocks(page):
+            if block.file:
+                Path(block.file).write_text(block.text, encoding="utf-8")
+            elif block.language == "python" and not any(s in block.text for s in NOT_PROGRAMMES):
+                exec(compile(block.text, str(page), "exec"), namespace)
+            elif block.language == "sh":
+                for words in block.commands():
+                    program = words[0].removeprefix(".venv/bin/")
+                    if program == "ssdfl":
+                        run_command(words[1:], capsys)
+                    else:
+                        check_other_command([program, *words[1:]])
+    finally:
+        for name in set(sys.modules) - before:
+            if name.startswith("my_"):
+                del sys.modules[name]
+
+
+def test_nothing_is_excused_that_no_page_says():
+    said = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert all(text in said for text in NOT_PROGRAMMES)
+    assert all(f"ssdfl {start}" in said for start in ONLY_PARSED)
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_no_link_is_dead(name):
+    """Links between the site's pages are checked when it is built, with warnings as errors."""
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text(encoding="utf-8")):
+        assert target.removeprefix("docs/") in site or (ROOT / target).exists(), target
+
+
+def test_the_costs_that_concepts_tells_are_those_of_the_network():
+    network = load_network("sites:sites=4,size=5,seed=0")
+    everyone = range(network.num_devices)
+    constants = Constants(tau_a=5, tau_r=1, local_steps=2)
+    situation = Situation(network, unknown_devices(network), constants, message_bytes=4 * 4810)
+    for name, clusters in (
+        ("`pdfl`", tuple((device,) for device in everyone)),
+        ("`ssdfl`, the sites", form_clusters(network).clusters),
+        ("`sdfl`", (tuple(everyone),)),
+    ):
+        cost = situation.cycle_cost(clusters)
+        told = [str(cost.transmissions), f"{cost.sent_bytes / 1e6:.1f}", f"{1000 * cost.time_s:.0f}"]
+        text = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8").split("| a cycle of |")[1]
+        row = re.search(rf"^\| {name}[^|]*\| (.*) \|$", text, re.M)
+        assert [cell.strip() for cell in row[1].split("|")] == told
+
+
+def test_the_speeds_that_the_comparison_tells_are_those_measured():
+    measured = (
+        (ROOT / "docs" / "performance.md").read_text(encoding="utf-8").split("## Against other tools")[1]
+    )
+    told = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8").split("## Speed")[1]
+    rows = re.findall(r"^\| (plain PyTorch loop|gossipy|Decent-DP|Flower|p2pfl)[^|]*\| (.*) \|$", told, re.M)
+    assert len(rows) == 5
+    for tool, cells in rows:
+        slower = re.findall(rf"^\| {tool} \|(?:[^|]*\|){{4}} ([\d.]+) \|", measured, re.M)
+        assert [float(x) for x in re.findall(r"([\d.]+) ×", cells)] == pytest.approx(
+            [float(x) for x in slower], abs=0.5
+        )

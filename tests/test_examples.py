@@ -1,5 +1,6 @@
 """README's and the examples' promises that can be checked quickly."""
 
+import json
 import runpy
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from ssdfl.clusters import spectral_bisection
 from ssdfl.graph import check_mixing, load_network
-from ssdfl.schedule import Setting
+from ssdfl.schedule import METHODS, Setting
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -20,7 +21,24 @@ def test_own_method_is_a_valid_schedule():
         check_mixing(schedule(t).W, network.adjacency)
 
 
-@pytest.mark.parametrize("name", ["look_at_a_network.py", "plan_a_network.py", "ssdfl_in_40_lines.py"])
-def test_quick_examples_run(name, capsys):
-    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_every_example_runs(path, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)  # as when it is run as a script
+    runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
+
+
+def test_the_notebook_runs(monkeypatch, tmp_path):
+    pytest.importorskip("pandas")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setitem(METHODS, "every_second", METHODS["ssdfl"])  # is put back at the end
+    file = EXAMPLES / "compare_methods.ipynb"
+    assert file.stat().st_size < 50_000
+    namespace = {"__name__": "notebook"}
+    for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), cell["id"], "exec"), namespace)
+    assert namespace["plan"].num_clusters == 3
+    assert list(namespace["records"]["method"].unique()) == ["ssdfl", "sdfl", "pdfl"]
+    soonest = min(namespace["ssdfl"].summarise(namespace["folder"]), key=lambda s: s.time_s)
+    assert soonest.method != "sdfl"

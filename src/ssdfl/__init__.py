@@ -1,9 +1,14 @@
 """Serverless semi-decentralized federated learning: plan, simulate and compare.
 
+The names here tell the story, in this order: a network (`load_network`), its clusters (`form_clusters`), an
+experiment (`Experiment`), its run (`run_experiment`), what came out (`RunFolder`, `summarise`,
+`write_report`). A method of your own is a function from a `Setting` to a `Schedule` of `Step`.
+
 Examples:
     >>> import ssdfl
-    >>> ssdfl.load_network("sites:sites=4,size=5").num_devices
-    20
+    >>> network = ssdfl.load_network("sites:sites=4,size=5")
+    >>> ssdfl.form_clusters(network).num_clusters
+    4
 """
 
 from __future__ import annotations
@@ -14,34 +19,48 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from ssdfl.clusters import Device as Device
+    from ssdfl.clusters import FormationSettings as FormationSettings
     from ssdfl.clusters import Plan as Plan
+    from ssdfl.clusters import form_clusters as form_clusters
     from ssdfl.clusters import spectral_bisection as spectral_bisection
     from ssdfl.errors import InputError as InputError
     from ssdfl.experiments import Experiment as Experiment
+    from ssdfl.experiments import RunFolder as RunFolder
     from ssdfl.experiments import load_experiment as load_experiment
+    from ssdfl.experiments import make_experiment as make_experiment
     from ssdfl.experiments import run_experiment as run_experiment
     from ssdfl.graph import Network as Network
     from ssdfl.graph import load_network as load_network
     from ssdfl.graph import make_network as make_network
+    from ssdfl.report import summarise as summarise
+    from ssdfl.report import write_report as write_report
     from ssdfl.schedule import METHODS as METHODS
     from ssdfl.schedule import Schedule as Schedule
     from ssdfl.schedule import Setting as Setting
     from ssdfl.schedule import Step as Step
 
 _HOME = {
-    "Experiment": "ssdfl.experiments",
-    "InputError": "ssdfl.errors",
-    "METHODS": "ssdfl.schedule",
     "Network": "ssdfl.graph",
-    "Plan": "ssdfl.clusters",
-    "Schedule": "ssdfl.schedule",
-    "Setting": "ssdfl.schedule",
-    "Step": "ssdfl.schedule",
-    "load_experiment": "ssdfl.experiments",
     "load_network": "ssdfl.graph",
     "make_network": "ssdfl.graph",
-    "run_experiment": "ssdfl.experiments",
+    "Device": "ssdfl.clusters",
+    "FormationSettings": "ssdfl.clusters",
+    "Plan": "ssdfl.clusters",
+    "form_clusters": "ssdfl.clusters",
     "spectral_bisection": "ssdfl.clusters",
+    "Experiment": "ssdfl.experiments",
+    "load_experiment": "ssdfl.experiments",
+    "make_experiment": "ssdfl.experiments",
+    "run_experiment": "ssdfl.experiments",
+    "RunFolder": "ssdfl.experiments",
+    "summarise": "ssdfl.report",
+    "write_report": "ssdfl.report",
+    "METHODS": "ssdfl.schedule",
+    "Setting": "ssdfl.schedule",
+    "Schedule": "ssdfl.schedule",
+    "Step": "ssdfl.schedule",
+    "InputError": "ssdfl.errors",
 }
 
 __all__ = ["__version__", *_HOME]

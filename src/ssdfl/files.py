@@ -9,8 +9,9 @@ from pathlib import Path
 
 
 @contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
+def atomic_path(path: Path | str) -> Iterator[Path]:
     """A temporary sibling of ``path`` that replaces it when the block succeeds and vanishes when it fails."""
+    path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
     try:
@@ -20,7 +21,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path | str, text: str) -> None:
     """Write a text file atomically."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -37,3 +37,15 @@ def test_bad_device_files(tmp_path, content, message):
         (tmp_path / "d.csv").write_text(content)
     with pytest.raises(InputError, match=message):
         read_devices(tmp_path / "d.csv", ["a", "b"])
+
+
+def test_a_data_frame_is_as_good_as_the_file(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    (tmp_path / "d.csv").write_text(WHOLE)
+    frame = pandas.read_csv(tmp_path / "d.csv")
+    for ours, theirs in zip(
+        read_devices(frame, ["a", "b"]), read_devices(str(tmp_path / "d.csv"), ["a", "b"]), strict=True
+    ):
+        assert (ours.rho, ours.mu, ours.labels.tolist()) == (theirs.rho, theirs.mu, theirs.labels.tolist())
+    with pytest.raises(InputError, match="data frame row 1: device = a: expected a device of the network"):
+        read_devices(frame, ["b", "c"])

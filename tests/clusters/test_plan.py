@@ -1,5 +1,6 @@
 import json
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -77,3 +78,11 @@ def test_bad_plans(tmp_path, content):
 def test_counts():
     plan = Plan(((0, 1), (2,)), "by hand")
     assert (plan.num_devices, plan.num_clusters) == (3, 2)
+
+
+def test_formation_takes_a_spec_or_a_graph_and_devices_of_which_nothing_is_known(tmp_path):
+    plan = form_clusters("barbell:size=4")
+    assert form_clusters(nx.barbell_graph(4, 0)) == plan
+    assert plan.labels.tolist() == [0] * 4 + [1] * 4
+    write_plan(plan, str(tmp_path / "plan.json"))
+    assert read_plan(str(tmp_path / "plan.json")) == plan

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pyarrow.parquet as parquet
 import pytest
@@ -362,3 +363,31 @@ def test_a_device_that_torch_lacks_is_named():
     experiment = load_experiment(settings=["engine.device=cuda:7"])
     with pytest.raises(InputError, match="engine.device = cuda:7: expected a device that torch can use"):
         prepare(experiment, 0, load_dataset("digits"))
+
+
+def test_a_run_on_a_networkx_graph_repeats_from_its_folder(tmp_path):
+    experiment = load_experiment(None, [*SMALL, "methods=['ssdfl']", "seeds=[0]"])
+    graph = nx.cycle_graph(6)
+    folder = run_experiment(experiment, str(tmp_path / "a"), network=graph)
+    assert folder.plan(0).num_devices == 6
+    assert len(json.loads((folder.seed_folder(0) / "network.json").read_text())["edges"]) == 6
+    again = run_experiment(folder.experiment(), tmp_path / "b")
+    assert (again.path / "metrics.parquet").read_bytes() == (folder.path / "metrics.parquet").read_bytes()
+    run_experiment(experiment, folder.path, network=graph, resume=True)
+    with pytest.raises(InputError, match="network = graph: expected the one in"):
+        run_experiment(experiment, folder.path, network=nx.path_graph(6), resume=True)
+
+
+def test_records_as_a_data_frame(tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    experiment = load_experiment(None, [*SMALL, "methods=['ssdfl', 'pdfl']", "seeds=[0]"])
+    folder = RunFolder(str(run_experiment(experiment, tmp_path / "run").path))
+    frame = folder.to_pandas()
+    assert list(frame["method"].unique()) == ["ssdfl", "pdfl"]
+    assert frame.groupby("method")["sent_bytes"].max()["ssdfl"] == max(
+        row["sent_bytes"] for row in folder.read_rows(0, "ssdfl")
+    )
+    assert frame["accuracy"].equals(pandas.read_parquet(folder.path / "metrics.parquet")["accuracy"])
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(InputError, match=r"pip install 'ssdfl\[pandas\]'"):
+        folder.to_pandas()

@@ -2,7 +2,7 @@ import networkx as nx
 import pytest
 
 from ssdfl.errors import InputError
-from ssdfl.graph import describe, from_networkx, load_network, make_network
+from ssdfl.graph import describe, from_networkx, load_network, make_network, write_network
 
 
 def test_networkx_there_and_back():
@@ -34,3 +34,20 @@ def test_describe_reports_what_was_added():
     assert len(facts["added_links"]) == 9
     assert facts["degree_mean"] == pytest.approx(1.8)
     assert describe(load_network("path:n=4"))["diameter_hops"] == 3
+
+
+def test_load_network_takes_what_users_have(tmp_path):
+    graph = nx.Graph(name="office")
+    graph.add_edge("a", "b", latency_s=0.1)
+    graph.add_edge("b", "c", bandwidth_Bps=1e6)
+    network = load_network(graph)
+    assert (network.names, network.title) == (("a", "b", "c"), "office")
+    assert load_network(network) is network
+    write_network(network, str(tmp_path / "net.graphml"))
+    for place in (tmp_path / "net.graphml", str(tmp_path / "net.graphml")):
+        assert load_network(place).latency_s.tolist() == network.latency_s.tolist()
+
+
+def test_a_graph_in_parts_is_refused_with_a_remedy():
+    with pytest.raises(InputError, match="connected parts = 2.*Add a link between device 0 and device 2"):
+        load_network(nx.Graph([(0, 1), (2, 3)]))

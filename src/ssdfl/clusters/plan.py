@@ -9,14 +9,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ssdfl.arrays import IntArray
 from ssdfl.clusters.candidates import Candidate
 from ssdfl.clusters.diagnostics import Diagnostic
 from ssdfl.clusters.formation import FormationSettings, Skipped, form
-from ssdfl.clusters.heterogeneity import Device
-from ssdfl.clusters.partition import Clusters, spectral_bisection
+from ssdfl.clusters.heterogeneity import Device, unknown_devices
+from ssdfl.clusters.partition import Clusters, labels_of, spectral_bisection
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
-from ssdfl.graph import Conductance, Network, Weights, metropolis
+from ssdfl.graph import Conductance, NetworkLike, Weights, load_network, metropolis
 
 VERSION = 2
 
@@ -56,6 +57,11 @@ class Plan:
     def num_clusters(self) -> int:
         """S, the number of clusters."""
         return len(self.clusters)
+
+    @property
+    def labels(self) -> IntArray:
+        """(N,) the number of each device's cluster, as clusterings of scikit-learn give them."""
+        return labels_of(self.clusters, self.num_devices)
 
     @property
     def chosen(self) -> Candidate | None:
@@ -123,29 +129,31 @@ class Plan:
 
 
 def form_clusters(
-    network: Network, devices: Sequence[Device], settings: FormationSettings | None = None
+    network: NetworkLike,
+    devices: Sequence[Device] | None = None,
+    settings: FormationSettings | None = None,
 ) -> Plan:
     """Form the clusters of a network: weigh partitions of every size, keep those that mix, take the best.
 
     Without settings, the plan of least predicted time to an accuracy, by partitions that see what links
-    cost. ``FormationSettings(partition="paper", score="stationarity")`` is the paper's formation,
-    Algorithms 1 and 2, literally.
+    cost. Without devices all count as alike, since nothing is known of what they hold.
+    ``FormationSettings(partition="paper", score="stationarity")`` is the paper's formation, Algorithms 1
+    and 2, literally.
 
     Raises:
         InputError: the network is not connected or has one device, or descriptors are missing.
 
     Examples:
-        >>> import numpy as np
-        >>> from ssdfl.graph import load_network
-        >>> form_clusters(load_network("barbell:size=3"), [Device(np.ones(1))] * 6).clusters
+        >>> form_clusters("barbell:size=3").clusters
         ((0, 1, 2), (3, 4, 5))
     """
+    network = load_network(network)
     settings = settings or FormationSettings()
     if network.num_devices < 2:
         raise InputError("number of devices", network.num_devices, "at least 2", "One device needs no plan.")
     if network.components().max() > 0:
         raise InputError("network", network.title, "a connected network", "Add links between its parts.")
-    formation = form(network, devices, settings)
+    formation = form(network, unknown_devices(network) if devices is None else devices, settings)
     return Plan(
         clusters=formation.chosen.clusters,
         partition=settings.partition,
@@ -165,15 +173,14 @@ def form_clusters(
     )
 
 
-def plan_clusters(network: Network, num_clusters: int, weights: Weights = metropolis) -> Plan:
+def plan_clusters(network: NetworkLike, num_clusters: int, weights: Weights = metropolis) -> Plan:
     """A plan with a given number of clusters, by recursive spectral bisection.
 
     Examples:
-        >>> from ssdfl.graph import load_network
-        >>> plan_clusters(load_network("barbell:size=2"), 2).clusters
+        >>> plan_clusters("barbell:size=2", 2).clusters
         ((0, 1), (2, 3))
     """
-    return Plan(spectral_bisection(network, num_clusters, weights), partition="bisection")
+    return Plan(spectral_bisection(load_network(network), num_clusters, weights), partition="bisection")
 
 
 def _finite(value: float) -> float | None:
@@ -219,19 +226,19 @@ def _clusters(lists: Sequence[Sequence[int]]) -> Clusters:
     return tuple(tuple(int(device) for device in cluster) for cluster in lists)
 
 
-def write_plan(plan: Plan, path: Path) -> None:
+def write_plan(plan: Plan, path: Path | str) -> None:
     """Write ``plan.json``."""
     write_text(path, json.dumps(plan.to_json(), indent=1) + "\n")
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path | str) -> Plan:
     """The plan that `write_plan` wrote.
 
     Raises:
         InputError: not a plan, or of another version, or clusters that are not a partition.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
         if data["version"] != VERSION:
             raise InputError(f"version of {path}", data["version"], str(VERSION), "Make the plan again.")
         plan = Plan(

@@ -187,7 +187,7 @@ def _explain(problem: Any) -> InputError:
     return InputError(key, problem["input"], f"a known key ({', '.join(known)})", remedy)
 
 
-def load_experiment(path: Path | None = None, settings: Sequence[str] = ()) -> Experiment:
+def load_experiment(path: Path | str | None = None, settings: Sequence[str] = ()) -> Experiment:
     """An experiment from a TOML file (or the default one) with ``a.b=value`` settings laid over it.
 
     A network or plan file named in the TOML file is looked up beside it first.
@@ -197,6 +197,7 @@ def load_experiment(path: Path | None = None, settings: Sequence[str] = ()) -> E
     """
     values: dict[str, Any] = {}
     if path is not None:
+        path = Path(path)
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

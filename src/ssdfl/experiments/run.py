@@ -15,7 +15,7 @@ from ssdfl.errors import InputError
 from ssdfl.experiments.build import Instance, make_job, prepare
 from ssdfl.experiments.config import Experiment, write_experiment
 from ssdfl.experiments.store import RunFolder
-from ssdfl.graph import check_mixing, to_json
+from ssdfl.graph import NetworkLike, check_mixing, load_network, to_json
 from ssdfl.learning import Dataset, load_dataset
 from ssdfl.learning.sources import Progress
 from ssdfl.schedule import METHODS, Step, find_method
@@ -34,26 +34,33 @@ class Advance:
 
 
 def run_experiment(
-    experiment: Experiment, out: Path | str, *, resume: bool = False, data: Path | Dataset | None = None
+    experiment: Experiment,
+    out: Path | str,
+    *,
+    network: NetworkLike | None = None,
+    resume: bool = False,
+    data: Path | str | Dataset | None = None,
 ) -> RunFolder:
     """Run all methods and seeds of an experiment into a folder; see `iterate_experiment`."""
-    for _ in iterate_experiment(experiment, Path(out), resume=resume, data=data):
+    for _ in iterate_experiment(experiment, out, network=network, resume=resume, data=data):
         pass
-    return RunFolder(Path(out))
+    return RunFolder(out)
 
 
 def iterate_experiment(
     experiment: Experiment,
-    out: Path,
+    out: Path | str,
     *,
+    network: NetworkLike | None = None,
     resume: bool = False,
-    data: Path | Dataset | None = None,
+    data: Path | str | Dataset | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Advance]:
     """Run all methods and seeds of an experiment into a folder, yielding after every cycle.
 
     Args:
         out: the run's folder.
+        network: runs on this one, such as a NetworkX graph, instead of the one that the experiment names.
         resume: go on with what the folder holds; the result is bit for bit that of an unbroken run, but for
             the mesh, whose devices stop at different steps.
         data: the folder to look for data sets in first, or the data set itself.
@@ -63,13 +70,15 @@ def iterate_experiment(
         InputError: something in the experiment cannot be used; what was computed before is kept.
     """
     folder = RunFolder(out)
+    if not resume:
+        folder.check_free()
+    if network is not None:
+        experiment = folder.on_network(experiment, load_network(network))
     if resume:
         experiment = folder.joined(experiment)
-    else:
-        folder.check_free()
     for method in experiment.methods:
         find_method(method)
-    place = None if isinstance(data, Dataset) else data
+    place = None if data is None or isinstance(data, Dataset) else Path(data)
     dataset = data if isinstance(data, Dataset) else load_dataset(experiment.data.name, place, progress)
     instances = [prepare(experiment, seed, dataset, formed=folder.plan(seed)) for seed in experiment.seeds]
     jobs = [

@@ -12,15 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from ssdfl.clusters import Plan, read_plan
-from ssdfl.errors import InputError
+from ssdfl.errors import InputError, require
 from ssdfl.experiments.config import Experiment, load_experiment, write_experiment
 from ssdfl.files import atomic_path, write_text
+from ssdfl.graph import Network, to_json
+
+if TYPE_CHECKING:
+    import pandas
 
 Row = dict[str, Any]
 
@@ -48,11 +52,14 @@ RECORD_SCHEMA = pa.schema(
 RUN_SCHEMA = pa.schema([("method", pa.string()), ("seed", pa.int64()), *RECORD_SCHEMA])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class RunFolder:
     """The places in a run's folder and how they are read and written."""
 
     path: Path
+
+    def __init__(self, path: Path | str) -> None:
+        object.__setattr__(self, "path", Path(path))
 
     @property
     def experiment_file(self) -> Path:
@@ -82,6 +89,19 @@ class RunFolder:
         network = str((self.seed_folder(seed) / "network.json").resolve())
         section = experiment.network.model_copy(update={"spec": network})
         write_experiment(experiment.model_copy(update={"network": section}), self.experiment_file)
+
+    def on_network(self, experiment: Experiment, network: Network) -> Experiment:
+        """The experiment on a network that no spec names: it is kept as ``network.json`` in the folder.
+
+        Raises:
+            InputError: the folder holds another network.
+        """
+        path, text = self.path / "network.json", to_json(network)
+        if path.exists() and path.read_text(encoding="utf-8") != text:
+            raise InputError("network", network.title, f"the one in {path}", "Or choose another --out.")
+        write_text(path, text)
+        section = experiment.network.model_copy(update={"spec": str(path.resolve())})
+        return experiment.model_copy(update={"network": section})
 
     def joined(self, experiment: Experiment) -> Experiment:
         """The experiment to go on with: what the folder holds, with methods and seeds added.
@@ -150,6 +170,15 @@ class RunFolder:
             for seed in experiment.seeds
             for row in self.read_rows(seed, method)
         ]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All records as a data frame: one row per method, seed and cycle.
+
+        Raises:
+            InputError: pandas is not installed.
+        """
+        require("pandas", "pandas")
+        return pa.Table.from_pylist(self.all_rows(), schema=RUN_SCHEMA).to_pandas()
 
     def write_all_rows(self) -> None:
         """Gather all records into ``metrics.parquet``."""

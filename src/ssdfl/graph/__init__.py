@@ -26,7 +26,7 @@ from ssdfl.graph.mixing import (
     without_links,
 )
 from ssdfl.graph.network import Network, from_networkx, make_network
-from ssdfl.graph.spec import load_network
+from ssdfl.graph.spec import NetworkLike, load_network
 from ssdfl.graph.spectrum import Spectrum, slowest_mode, smallest_eigenvalue, spectrum
 from ssdfl.graph.topologies import TOPOLOGIES
 
@@ -39,6 +39,7 @@ __all__ = [
     "CycleCost",
     "MixingMatrix",
     "Network",
+    "NetworkLike",
     "Spectrum",
     "Weights",
     "averaging",

@@ -19,12 +19,13 @@ from ssdfl.graph.network import Network, from_networkx
 LINK_COSTS = ("latency_s", "bandwidth_Bps")
 
 
-def read_network(path: Path) -> Network:
+def read_network(path: Path | str) -> Network:
     """The network in a file, by its ending.
 
     Raises:
         InputError: no such file, an unknown ending, unreadable content, or a network that is not connected.
     """
+    path = Path(path)
     reader = FORMATS.get(path.suffix.lower(), (None, None))[0]
     if reader is None:
         raise InputError("network file", str(path), f"an ending of {', '.join(FORMATS)}", "Convert the file.")
@@ -44,27 +45,33 @@ def read_network(path: Path) -> Network:
             f"a readable {path.suffix} network",
             f"The reader says: {type(error).__name__}: {error}.",
         ) from error
-    _check_connected(network, path)
+    check_connected(network, f"network file {path}")
     return network
 
 
-def _check_connected(network: Network, path: Path) -> None:
+def check_connected(network: Network, what: str) -> None:
+    """Refuse a network of several parts, naming a link that would join two of them.
+
+    Raises:
+        InputError: it is not connected.
+    """
     labels = network.components()
     if labels.max() > 0:
         stranded = network.names[int(np.argmax(labels != labels[0]))]
         raise InputError(
-            f"network file {path}: connected parts",
+            f"{what}: connected parts",
             int(labels.max() + 1),
             "1, a connected network",
             f"Add a link between device {network.names[0]} and device {stranded}, or keep one part.",
         )
 
 
-def write_network(network: Network, path: Path) -> None:
+def write_network(network: Network, path: Path | str) -> None:
     """Write a network in the format of the path's ending, so that `read_network` gives it back.
 
     CSV has no place for device costs, and CSV and adjacency files none for positions.
     """
+    path = Path(path)
     writer = FORMATS.get(path.suffix.lower(), (None, None))[1]
     if writer is None:
         raise InputError("network file", str(path), f"an ending of {', '.join(FORMATS)}", "Choose one.")

@@ -6,33 +6,48 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import networkx as nx
 import numpy as np
 
 from ssdfl.errors import InputError, check_range
-from ssdfl.graph.files import FORMATS, read_network
-from ssdfl.graph.network import Network
+from ssdfl.graph.files import FORMATS, check_connected, read_network
+from ssdfl.graph.network import Network, from_networkx
 from ssdfl.graph.topologies import TOPOLOGIES
 
 COSTS = ("latency_s", "bandwidth_Bps", "compute_s")
 
+NetworkLike: TypeAlias = str | Path | nx.Graph | Network
+"""What names or is a network: a spec, a file, a NetworkX graph, or the network itself."""
 
-def load_network(spec: str, default_seed: int = 0) -> Network:
-    """The network that a spec or a file path names.
+
+def load_network(spec: NetworkLike, default_seed: int = 0) -> Network:
+    """The network that a spec or a file path names, or that a NetworkX graph is.
 
     A spec is ``kind:key=value,…``. Every kind also takes ``latency_s``, ``bandwidth_Bps`` and ``compute_s``
     to set one cost for all links or devices. A random kind without ``seed=`` is drawn with ``default_seed``.
+    Of a graph, costs are read as `from_networkx` does. A `Network` is returned as it is.
 
     Raises:
-        InputError: unknown kind or key, a value that cannot be used, an unreadable or disconnected file.
+        InputError: unknown kind or key, a value that cannot be used, an unreadable file, or a file or graph
+            that is not connected.
 
     Examples:
         >>> load_network("ring:n=5").num_links
         5
         >>> load_network("er:n=30,p=0.1,seed=0").title
         'er:n=30,p=0.1,seed=0'
+        >>> load_network(nx.karate_club_graph()).num_devices
+        34
     """
+    if isinstance(spec, Network):
+        return spec
+    if isinstance(spec, nx.Graph):
+        network = from_networkx(spec, title=spec.name or "graph")
+        check_connected(network, "graph")
+        return network
+    spec = str(spec)
     kind, _, text = spec.partition(":")
     if kind not in TOPOLOGIES:
         return _from_file(spec)

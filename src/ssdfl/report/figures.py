@@ -160,7 +160,7 @@ def _draw_curve(axes: Axes, rows: Sequence[Row], x: str, y: str, place: int) -> 
     axes.fill_between(xs.mean(0), ys.min(0), ys.max(0), color=colour, alpha=0.15, linewidth=0)
 
 
-def save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path | str) -> None:
     """Write a figure as PNG."""
     with atomic_path(path) as temporary:
         figure.savefig(temporary, dpi=120)

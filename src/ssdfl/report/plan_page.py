@@ -21,7 +21,7 @@ from ssdfl.report.figures import COLOURS, layout, link_widths
 from ssdfl.report.page import fill, table
 
 
-def write_plan_page(network: Network, plan: Plan, path: Path) -> None:
+def write_plan_page(network: Network, plan: Plan, path: Path | str) -> None:
     """Write the page of a formed plan.
 
     Raises:
