@@ -88,7 +88,8 @@ def draw(curves: Curves, dataset: str, points: list[Point]) -> Figure:
             for colour, point in zip(COLOURS, points, strict=False):
                 of_seeds = curves[point, labels, "1", method]
                 for reading, style in (("average_model_accuracy", "-"), ("accuracy", "--")):
-                    y = [100 * fmean(run[k][reading] for run in of_seeds) for k in range(min(map(len, of_seeds)))]
+                    length = min(map(len, of_seeds))
+                    y = [100 * fmean(run[k][reading] for run in of_seeds) for k in range(length)]
                     label = "η = {}, E = {}, M = {}".format(*point) if style == "-" else None
                     axes.plot(range(1, len(y) + 1), y, style, color=colour, label=label)
             crosses = [
