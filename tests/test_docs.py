@@ -1,6 +1,7 @@
 """What the docs say of keys, methods and specs is what the code has, and what they tell one to run runs."""
 
 import re
+import runpy
 import shlex
 import sys
 import tomllib
@@ -197,3 +198,12 @@ def test_the_speeds_that_the_comparison_tells_are_those_measured():
         assert [float(x) for x in re.findall(r"([\d.]+) ×", cells)] == pytest.approx(
             [float(x) for x in slower], abs=0.5
         )
+
+
+def test_the_claims_page_has_the_numbers_of_the_results():
+    claims = runpy.run_path(str(ROOT / "reproduce" / "claims.py"))
+    table = claims["table"](ROOT / "reproduce" / "results" / "small")
+    assert table.count("\n") > 20
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert table in page
+    assert claims["costs"](ROOT / "reproduce" / "results" / "small") in page

@@ -387,6 +387,8 @@ def _draw_costs(axes: Axes, artefact: Artefact, runs: Runs, of_plot: Sequence[Ce
         x = [fmean(run[k][along] for run in of_seeds) / UNIT.get(along, 1) for k in tested]
         y = [100 * fmean(run[k][artefact.reading] for run in of_seeds) for k in tested]
         axes.plot(x, y, color=COLOURS[place], label=cell.series, linewidth=1.6)
+    if along != "cycle":
+        axes.set_xscale("log")  # a server's relays cost a hundred times what neighbours do
     axes.set_ylim(0, 100)
 
 
