@@ -73,21 +73,20 @@ class LiveRun:
         with self._building:
             return live_page(self.folder, self.experiment, self._facts)
 
-    def news(self, seen: int) -> str | None:
-        """What is new to a page that has seen that version; None if nothing is."""
+    def news(self, seen: int) -> tuple[int, str | None]:
+        """The version that there is, and what is new to a page that has seen one; None if nothing is."""
         from ssdfl.report.live import live_news
 
         self.asked_s = time.monotonic()
         with self._building:
             with self._records:
-                status = {"version": self.version, "ended": self.ended, "text": self.text}
+                version = self.version
+                status = {"version": version, "ended": self.ended, "text": self.text}
                 status |= {"done": self.done, "total": self.total}
                 rows = [row for method in self.experiment.methods for row in self._of_method(method)]
-            return (
-                live_news(self.folder, self.experiment, rows, status, self._facts)
-                if seen != status["version"]
-                else None
-            )
+            if seen == version:
+                return version, None
+            return version, live_news(self.folder, self.experiment, rows, status, self._facts)
 
     def _of_method(self, method: str) -> list[Row]:
         return [row for seed in self.experiment.seeds for row in self._rows.get((method, seed), [])]
@@ -120,8 +119,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, "text/html; charset=utf-8", self.server.live.page())
         elif url.path == "/data.json":
             seen = parse_qs(url.query).get("seen", [""])[0]
-            news = self.server.live.news(int(seen) if seen.lstrip("-").isdecimal() else -1)
+            version, news = self.server.live.news(int(seen) if seen.isdecimal() else -1)
             self._answer(204 if news is None else 200, "application/json", news or "")
+            self.server.live.told = version
         else:
             self._answer(404, "text/plain", "There is / and /data.json.")
 

@@ -16,8 +16,8 @@ from ssdfl.report.network_data import network_data, plan_data, short
 from ssdfl.report.page import palette
 from ssdfl.report.series import QUANTITIES, Curve, curve, spread
 
-CURVE_POINTS = 500
-DEVICE_NUMBERS = 200_000
+CURVE_POINTS = 300
+DEVICE_NUMBERS = 120_000
 SHOWN_CYCLES = 10
 
 
@@ -41,6 +41,7 @@ def run_data(
         **palette(),
         "target": experiment.evaluate.target_accuracy,
         "methods": list(experiment.methods),
+        "seeds": list(experiment.seeds),
         "series": series_data(rows, experiment.methods),
         "instances": _instances(folder, experiment, rows, {} if facts is None else facts),
         "bounds": _bounds(bounds),
@@ -83,7 +84,8 @@ def _instances(
     shown: list[int] = []
     room = DEVICE_NUMBERS
     for seed, known in facts.items():
-        room -= len(known["names"]) * (SHOWN_CYCLES * len(experiment.methods) + len(known["candidates"]))
+        of_device = SHOWN_CYCLES * len(experiment.methods) + len(known["candidates"])
+        room -= len(known["names"]) * of_device + len(known["links"])
         if not shown or room >= 0:
             shown.append(seed)
     result = []

@@ -40,7 +40,9 @@ class MethodSummary:
 
 def summarise(folder: RunFolder) -> list[MethodSummary]:
     """Summaries of all methods of a run, in the experiment's order."""
-    return summarise_rows(folder.all_rows(), folder.experiment().evaluate.target_accuracy)
+    experiment = folder.experiment()
+    rows = [row for row in folder.all_rows() if row["method"] in experiment.methods]
+    return summarise_rows(rows, experiment.evaluate.target_accuracy)
 
 
 def summarise_rows(rows: Sequence[Row], target: float) -> list[MethodSummary]:

@@ -79,7 +79,7 @@ function drawCurve(id, quantity) {
   const ends = shown.map((s) => `${several() ? `${s.run} ` : ""}${s.method} ${share ? percent(s.curves[quantity].mean.at(-1)) : short(s.curves[quantity].mean.at(-1))}`);
   plot(id, shown.flatMap((s) => tracesOf(s, quantity, unit, scale)), {
     xaxis: { title: { text: unit }, type: chosen.log ? "log" : "linear", rangemode: "tozero", exponentformat: "none" },
-    yaxis: { title: { text: LABELS[quantity] }, tickformat: share ? ".0%" : "", rangemode: share ? "normal" : "tozero" },
+    yaxis: { title: { text: LABELS[quantity] }, tickformat: share ? ".0%" : "", rangemode: share ? "normal" : "tozero", ...(shown.length ? {} : { range: [0, 1] }) },
     shapes, hovermode: "closest", uirevision: `${chosen.cost} ${chosen.log} ${quantity}`,
   }, `${LABELS[quantity]} against ${unit}. At the end: ${ends.join(", ") || "nothing shown"}.`);
 }

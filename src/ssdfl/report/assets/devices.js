@@ -25,6 +25,7 @@ function options(select, values, value) {
 }
 
 function drawDevices() {
+  for (const part of ["devices", "plan"]) byId(part).hidden = !data.instances.length;
   if (!data.instances.length) return;
   options(byId("seed"), data.instances.map((one, k) => [k, one.seed]), view.seed);
   options(byId("method"), data.methods.map((name) => [name, name]), view.method);
@@ -64,6 +65,8 @@ function showLegend(range) {
   } else add(legend, "span", {}, "Filled with the cluster's colour");
   add(legend, "span", {}, "Rim and hull: cluster");
   add(legend, "span", {}, "Solid: link inside a cluster; dashed: between clusters; thin: slow");
+  const left = data.seeds.length - data.instances.length;
+  if (left) add(legend, "span", {}, `${left} more seeds are in the run's folder`);
 }
 
 function pickDevice(k) {
