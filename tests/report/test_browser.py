@@ -203,7 +203,10 @@ def test_dark_and_light_and_paper(report):
     assert lettering() != before[1]
     report.find_element("id", "theme").click()
     assert (background(), lettering()) == before
+    wide = "return byId('chart-accuracy').querySelector('svg').getBoundingClientRect().width"
+    width = report.execute_script(wide)
     assert len(report.print_page()) > 20_000
+    assert (report.execute_script(wide), background()) == (width, before[0])  # as it was before printing
     assert complaints(report) == []
 
 

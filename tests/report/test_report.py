@@ -128,6 +128,8 @@ def test_margins_say_how_sure_a_win_is(folder):
     close = replace(ours, method="sdfl", accuracy=ours.accuracy - 0.01, cycles_to_target=3.0)
     best, cycles, megabytes, _ = leads([ours, close, periodic], 0.5)
     assert best.margin == "1.0 points ahead of sdfl, less than the spread over seeds"
+    level = replace(ours, method="sdfl")
+    assert leads([ours, level], 0.5)[0].margin == "level with sdfl"
     assert cycles.margin == "sdfl takes 2.00 times as many"
     assert megabytes.margin == "sdfl takes as many"
     assert leads([ours, periodic], 0.5)[1].margin == "no other method reached it with every seed"

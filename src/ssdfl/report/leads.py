@@ -83,7 +83,8 @@ def _best_accuracy(field: Sequence[MethodSummary]) -> Lead:
         points = 100 * (best.accuracy - others[0].accuracy)
         spread = 100 * max(best.accuracy_std, others[0].accuracy_std)
         doubt = ", less than the spread over seeds" if points < spread else ""
-        margin = f"{points:.1f} points ahead of {others[0].method}{doubt}"
+        ahead = f"{points:.1f} points ahead of" if points >= 0.05 else "level with"
+        margin = f"{ahead} {others[0].method}{doubt if points >= 0.05 else ''}"
     return Lead("Best final accuracy", best.method, f"{100 * best.accuracy:.1f} %", margin, "points")
 
 

@@ -56,6 +56,9 @@ const DASHES = ["solid", "dash", "dashdot", "dot", "longdash", "longdashdot"];
 const CHART_CONFIG = { responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "", displayModeBar: "hover",
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
 
+const PAPER_WIDTH = 690;
+let beforePrint = null;
+
 /** Draw a chart into an element, in the page's colours; drawn again, it keeps what the reader zoomed to. */
 function plot(id, traces, layout, description) {
   const ink = getComputedStyle(document.body).color;
@@ -69,7 +72,7 @@ function plot(id, traces, layout, description) {
     font: { family: "system-ui, sans-serif", size: 13, color: ink },
     hoverlabel: { font: { family: "system-ui, sans-serif", size: 13 } },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: "#8b949e", activecolor: ink },
-    margin: { l: 60, r: 14, t: 30, b: 48 }, showlegend: false, ...themed,
+    margin: { l: 60, r: 14, t: 30, b: 48 }, showlegend: false, autosize: !beforePrint, ...(beforePrint ? { width: PAPER_WIDTH } : {}), ...themed,
   }, CHART_CONFIG);
 }
 
@@ -84,8 +87,7 @@ function setTheme(theme) {
 byId("theme").addEventListener("click", () => setTheme(dark() ? "light" : "dark"));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
-// On paper everything is light, and nothing is folded away.
-let beforePrint;
+// On paper everything is light, nothing is folded away, and charts fit the page.
 addEventListener("beforeprint", () => {
   const folded = [...document.querySelectorAll("details:not([open])")];
   beforePrint = { theme: document.documentElement.dataset.theme, folded };
@@ -93,6 +95,8 @@ addEventListener("beforeprint", () => {
   setTheme("light");
 });
 addEventListener("afterprint", () => {
-  for (const part of beforePrint.folded) part.open = false;
-  setTheme(beforePrint.theme);
+  const { theme, folded } = beforePrint;
+  beforePrint = null;
+  for (const part of folded) part.open = false;
+  setTheme(theme);
 });

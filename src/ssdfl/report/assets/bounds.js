@@ -9,7 +9,7 @@ function drawBounds() {
   if (!data.bounds.length) return;
   const methods = [...new Set(data.bounds.map((one) => one.method))];
   boundMethod = methods.includes(boundMethod) ? boundMethod : methods[0];
-  const controls = add(parent, "div", { className: "controls" }), label = add(controls, "label");
+  const controls = add(parent, "div", { className: "controls key" }), label = add(controls, "label");
   label.append("Method ");
   const select = add(label, "select", { id: "bound-method" });
   for (const method of methods) add(select, "option", { value: method }, method);
@@ -21,7 +21,7 @@ function drawBounds() {
     draw(svg, "line", { x1: 0, x2: 26, y1: 5, y2: 5, "stroke-width": 3, stroke: colourOf(k), "stroke-dasharray": DASH_LENGTHS[DASHES[k]] });
     item.append(` ${kind}`);
   });
-  const row = add(parent, "div", { className: "pair" });
+  const row = add(parent, "div", { className: "pair three" });
   for (const one of data.bounds.filter((one) => one.method === boundMethod)) drawStatement(row, one);
 }
 
@@ -30,10 +30,10 @@ function drawStatement(row, one) {
   const silent = BOUND_KINDS.filter((kind) => !one[kind].some((value) => value > 0));
   add(figure, "h3", {}, `${one.statement}: ${one.meaning}`);
   add(figure, "div", { className: "chart", id }).setAttribute("role", "img");
-  if (silent.length) add(figure, "figcaption", {}, `Says nothing: ${silent.join(", ")}.`);
+  if (silent.length) add(figure, "figcaption", {}, `Not drawn: ${silent.join(", ")}, which says nothing of some cluster or seed.`);
   const traces = BOUND_KINDS.map((kind, k) => ({ x: one.cycles, y: one[kind].map((value) => (value > 0 ? value : null)), name: kind,
     mode: "lines", line: { color: colourOf(k), dash: DASHES[k], width: 2.2 }, hovertemplate: `<b>${kind}</b> %{y:.4g}<br>cycle %{x}<extra></extra>` }));
-  plot(id, traces, { xaxis: { title: { text: "cycles" } }, yaxis: { type: "log", exponentformat: "power" } },
+  plot(id, traces, { xaxis: { title: { text: "cycles" } }, yaxis: { type: "log", nticks: 5, exponentformat: "power" } },
     `${one.statement}, ${one.method}: measured, published and rigorous against cycles.`);
 }
 

@@ -39,7 +39,7 @@ const dashOf = (series) => DASHES[(several() ? data.runs.indexOf(series.run) : c
 
 function curveControls() {
   const parent = byId("curve-controls");
-  const first = add(parent, "div", { className: "controls" }), second = add(parent, "div", { className: "controls" });
+  const first = add(parent, "div", { className: "controls" }), second = add(parent, "div", { className: "controls key" });
   choice(first, "Against", "cost", Object.fromEntries(Object.entries(COSTS).map(([key, [text]]) => [key, text])), (value) => { chosen.cost = value; drawCurves(); });
   const label = add(first, "label");
   add(label, "input", { type: "checkbox", id: "log" }).addEventListener("change", (event) => { chosen.log = event.target.checked; drawCurves(); });

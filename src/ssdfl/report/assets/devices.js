@@ -63,8 +63,11 @@ function showLegend(range) {
     add(item, "span", { className: "ramp" }).style.background = `linear-gradient(to right, ${data.scale.join(",")})`;
     item.append(percent(range[1]), " test accuracy");
   } else add(legend, "span", {}, "Filled with the cluster's colour");
-  add(legend, "span", {}, "Rim and hull: cluster");
-  add(legend, "span", {}, "Solid: link inside a cluster; dashed: between clusters; thin: slow");
+  if (instance().labels.some((label) => label !== instance().labels[0])) {
+    add(legend, "span", {}, "Rim and hull: cluster");
+    add(legend, "span", {}, "Solid: link inside a cluster; dashed: between clusters");
+  }
+  add(legend, "span", {}, "Thin: slow link");
   const left = data.seeds.length - data.instances.length;
   if (left) add(legend, "span", {}, `${left} more seeds are in the run's folder`);
 }
