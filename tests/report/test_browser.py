@@ -256,6 +256,7 @@ def test_a_live_page_follows_its_run(browser, tmp_path):
         assert len(traces(browser, "chart-accuracy")["ssdfl"]["x"]) == 4
         assert len(traces(browser, "chart-accuracy")["sdfl"]["x"]) == 2
         browser.find_element("css selector", "input[data-kind=method][value=pdfl]").click()
+        slide(browser, "plan-slider", 4)
         for advance in advances:
             live.cycle(advance)
         ending = threading.Thread(target=live.end, args=("The run has ended.",))
@@ -263,6 +264,7 @@ def test_a_live_page_follows_its_run(browser, tmp_path):
         wait_for(lambda: text_of(browser, "#live-text") == "The run has ended.")
         ending.join()
     assert set(traces(browser, "chart-accuracy")) == {"ssdfl", "sdfl"}  # what was switched off stays off
+    assert text_of(browser, "#plan-size") == "5"
     assert "Nothing has been tested" not in text_of(browser, "[data-part=headline]")
     assert complaints(browser) == []
     with pytest.raises(OSError, match="refused"):

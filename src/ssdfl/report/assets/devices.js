@@ -1,6 +1,6 @@
 // The network device by device: a slider over cycles, a card with the device pointed at, and everybody's labels.
 
-const view = { seed: 0, method: data.methods[0], paint: "accuracy", place: null, device: 0, player: null };
+const view = { seed: 0, method: data.methods[0], paint: "accuracy", place: null, device: 0, pointed: null, player: null };
 let drawing = null;
 
 const instance = () => data.instances[view.seed];
@@ -35,7 +35,8 @@ function drawDevices() {
     circle.addEventListener("pointerenter", () => pickDevice(k));
     circle.addEventListener("click", () => pickDevice(k));
   });
-  byId("network").onpointerleave = () => drawing.pick(null);
+  byId("network").onpointerleave = () => { view.pointed = null; drawing.pick(null); };
+  drawing.pick(view.pointed);
   showCycle();
 }
 
@@ -73,7 +74,7 @@ function showLegend(range) {
 }
 
 function pickDevice(k) {
-  view.device = k;
+  view.device = view.pointed = k;
   drawing.pick(k);
   showDevice();
 }

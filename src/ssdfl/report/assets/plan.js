@@ -30,6 +30,9 @@ function planChart(id, net, curves, low, high, show) {
   return (c) => { cursor.setAttribute("x1", x(c.num_clusters)); cursor.setAttribute("x2", x(c.num_clusters)); };
 }
 
+// Which candidate the reader looks at, and of which seed: it stays when the page is drawn again.
+const looked = { seed: null, place: null };
+
 /** Show a network's plan and everything that was weighed against it. */
 function showPlan(net) {
   byId("plan-view").hidden = !net.candidates.length;
@@ -56,6 +59,7 @@ function showPlan(net) {
 
   function show(k) {
     const c = net.candidates[k];
+    Object.assign(looked, { seed: net.seed, place: k });
     slider.value = k;
     slider.setAttribute("aria-valuetext", `${c.num_clusters} clusters`);
     byId("plan-size").textContent = c.num_clusters;
@@ -70,5 +74,5 @@ function showPlan(net) {
   slider.max = net.candidates.length - 1;
   slider.oninput = () => show(Number(slider.value));
   byId("plan-back").onclick = () => show(net.chosen ?? 0);
-  show(net.chosen ?? 0);
+  show((looked.seed === net.seed ? looked.place : null) ?? net.chosen ?? 0);
 }
