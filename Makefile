@@ -26,6 +26,7 @@ help:  ## list the targets
 demo: .venv/.base  ## compare six methods on a small network (a minute)
 	$(BIN)/ssdfl run
 
+# Tests of pages need chromium and chromedriver on the PATH and are skipped, with that reason, without them.
 test: .venv/.dev  ## run the test suite
 	$(BIN)/pytest -n 2 --dist loadgroup
 

@@ -3,8 +3,10 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -187,6 +189,28 @@ def test_a_plan_that_nothing_satisfies_warns_with_the_numbers(tmp_path):
     assert "Raise the tolerance (now 10)" in done.stderr
 
 
+def test_reports_of_one_run_and_of_several(tmp_path):
+    for name in ("a", "b"):
+        done = command("run", *TINY, "--seeds", 1, "--methods", "ssdfl", "--out", name, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    (tmp_path / "a" / "report.html").unlink()
+    assert command("report", "a", cwd=tmp_path).stdout == "a/report.html\n"
+    assert (tmp_path / "a" / "report.html").exists()
+    assert command("report", "a", "b", cwd=tmp_path).stdout == "comparison.html\n"
+    assert "ssdfl in b" in (tmp_path / "comparison.html").read_text()
+
+
+def test_a_live_run_says_its_address_and_leaves_nothing_running(tmp_path):
+    words = ["run", *TINY, "--seeds", 1, "--methods", "ssdfl", "--out", "r", "--live", "--log", "tensorboard"]
+    done = command(*words, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    address = re.search(r"^Live: (http://127\.0\.0\.1:\d+/)$", done.stderr, re.MULTILINE)[1]
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(address)
+    assert json.loads(done.stdout)["report"] == "r/report.html"
+    assert len(list((tmp_path / "r" / "tensorboard" / "ssdfl" / "seed-0").iterdir())) == 1
+
+
 def test_data_list(tmp_path):
     rows = json.loads(command("data", "list", "--json", cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path)).stdout)
     assert [row["name"] for row in rows] == ["digits", "fmnist", "cifar10"]
@@ -216,6 +240,13 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
         (["graph", "ring:n=5", "--clusters", "9"], "9", "[1, 5]"),
         (["data", "fetch", "mnist"], "mnist", "fmnist"),
         (["run", "--methods", ""], "method = ", "ssdfl"),
+        (["run", "--port", "8000"], "--port = 8000", "Add --live"),
+        (["run", "--live", "--port", "70000"], "--port = 70000", "[0, 65535]"),
+        (["run", "--live", "--set", "network.spec=er:n=0,p=0.5"], "n = 0", "at least 1"),
+        (["run", "--log", "wandb"], "--log = wandb", "tensorboard, mlflow"),
+        (["report", "nowhere"], "run folder = nowhere", "Check the path"),
+        (["report", "nowhere", "nowhere"], "runs = nowhere, nowhere", "each once"),
+        (["report", "nowhere", "--out", "a.html"], "--out = a.html", "into its folder"),
         (["run", "--plan", "nowhere.json"], "nowhere.json", "plan.json"),
         (["plan", "net.csv"], "connected parts = 2", "Add a link between"),
         (["plan", "complete:n=1"], "number of devices = 1", "at least 2"),

@@ -1,7 +1,9 @@
 """Runs into folders: determinism, resumption, and what is left when something goes wrong."""
 
 import dataclasses
+import importlib.metadata
 import json
+import math
 import os
 import signal
 import subprocess
@@ -16,6 +18,7 @@ import pytest
 from safetensors import safe_open
 from scipy.sparse import csr_array
 
+import ssdfl
 import ssdfl.experiments.run as module
 from ssdfl.clusters import Plan
 from ssdfl.engine import Record
@@ -28,6 +31,7 @@ from ssdfl.experiments import (
     prepare,
     run_experiment,
 )
+from ssdfl.experiments.bound_rows import BoundRow
 from ssdfl.experiments.store import RECORD_SCHEMA, newest_folder, next_free_folder
 from ssdfl.learning import load_dataset
 from ssdfl.schedule import Step
@@ -66,6 +70,7 @@ def test_a_run_leaves_a_whole_folder(tmp_path):
     assert names == {
         "experiment.toml",
         "metrics.parquet",
+        "versions.json",
         *(f"seed-{s}/{name}.json" for s in (0, 1) for name in ("network", "plan", "devices")),
         *(f"seed-{s}/{m}/metrics.parquet" for s in (0, 1) for m in ("ssdfl", "stc")),
         *(f"seed-{s}/{m}/checkpoint.safetensors" for s in (0, 1) for m in ("ssdfl", "stc")),
@@ -75,6 +80,24 @@ def test_a_run_leaves_a_whole_folder(tmp_path):
     assert set(table.column("method").to_pylist()) == {"ssdfl", "stc"}
     devices = json.loads((tmp_path / "run" / "seed-0" / "devices.json").read_text())
     assert all(sum(count > 0 for count in device["labels"]) == 2 for device in devices)
+
+
+def test_versions_are_noted_once_and_again_when_they_change(tmp_path):
+    folder = run_experiment(small("cycles=1", "methods=['pdfl']"), tmp_path / "run")
+    run_experiment(small("cycles=1", "methods=['pdfl']"), tmp_path / "run", resume=True)
+    (noted,) = folder.versions()
+    assert noted["ssdfl"] == ssdfl.__version__
+    assert noted["torch"] == importlib.metadata.version("torch")
+    folder.note_versions({"ssdfl": "another"})
+    assert folder.versions() == [noted, {"ssdfl": "another"}]
+
+
+def test_bounds_are_read_as_they_were_written(tmp_path):
+    folder = RunFolder(tmp_path)
+    assert folder.read_bounds() == []
+    rows = [BoundRow(0, "ssdfl", 1, "Lemma 1", 2, 0.5, math.inf, 1.5)]
+    folder.write_bounds(rows)
+    assert folder.read_bounds() == rows
 
 
 def test_the_same_experiment_gives_the_same_bytes(tmp_path):

@@ -1,14 +1,32 @@
+import json
 import math
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from ssdfl.clusters import spectral_bisection
+from ssdfl.clusters import plan_clusters, spectral_bisection, write_plan
+from ssdfl.errors import InputError
 from ssdfl.experiments import RunFolder, load_experiment, run_experiment
-from ssdfl.graph import load_network, make_network
-from ssdfl.report import cells, draw_curves, draw_network, headers, headline, save, summarise, write_report
+from ssdfl.graph import load_network, make_network, to_json
+from ssdfl.report import (
+    cells,
+    draw_curves,
+    draw_network,
+    headers,
+    headline,
+    leads,
+    save,
+    summarise,
+    write_comparison,
+    write_report,
+)
 from ssdfl.report.figures import COLOURS
+from ssdfl.report.page import to_json as page_json
+from ssdfl.report.run_data import run_data
+from ssdfl.report.series import curve
 
 
 def rows_of(method, seed, accuracies):
@@ -19,6 +37,7 @@ def rows_of(method, seed, accuracies):
             "cycle": cycle,
             "accuracy": accuracy,
             "accuracy_worst": accuracy - 0.1,
+            "transmissions": 10 * cycle,
             "sent_bytes": 1_000_000 * cycle,
             "time_s": 0.5 * cycle,
             "consensus_distance": 1 / cycle,
@@ -30,7 +49,8 @@ def rows_of(method, seed, accuracies):
 class FakeFolder(RunFolder):
     """A run folder whose records are given."""
 
-    def __init__(self, experiment, rows):
+    def __init__(self, experiment, rows, path=Path("nowhere")):
+        super().__init__(path)
         object.__setattr__(self, "fake", (experiment, rows))
 
     def experiment(self):
@@ -54,6 +74,16 @@ def folder():
         *rows_of("central", 1, [0.9, 0.9, 0.9]),
     ]
     return FakeFolder(experiment, rows)
+
+
+def without_plotly(page):
+    return re.sub(r'<script id="plotly">.*?</script>', "", page, flags=re.DOTALL)
+
+
+def data_of(page):
+    return json.loads(
+        re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)[1]
+    )
 
 
 def test_summaries_by_hand(folder):
@@ -86,10 +116,33 @@ def test_a_target_that_nobody_reaches(folder):
 
 
 def test_the_headline_leaves_the_reference_out(folder):
-    text = headline(summarise(folder), 0.5)
-    assert text.startswith("Best final accuracy: ssdfl, 75.0 %.")
-    assert "Fewest bytes to 50 %: ssdfl, 1.5 MB." in text
-    assert text.endswith("The reference central is not ranked.")
+    assert headline(summarise(folder), 0.5) == (
+        "Best final accuracy: ssdfl, 75.0 %, 30.0 points ahead of pdfl. "
+        "Soonest at 50 %: ssdfl by cycles (1.5), bytes (1.5 MB) and simulated seconds (0.75 s). "
+        "The reference central is not ranked."
+    )
+
+
+def test_margins_say_how_sure_a_win_is(folder):
+    ours, periodic, _ = summarise(folder)
+    close = replace(ours, method="sdfl", accuracy=ours.accuracy - 0.01, cycles_to_target=3.0)
+    best, cycles, megabytes, _ = leads([ours, close, periodic], 0.5)
+    assert best.margin == "1.0 points ahead of sdfl, less than the spread over seeds"
+    level = replace(ours, method="sdfl")
+    assert leads([ours, level], 0.5)[0].margin == "level with sdfl"
+    assert cycles.margin == "sdfl takes 2.00 times as many"
+    assert megabytes.margin == "sdfl takes as many"
+    assert leads([ours, periodic], 0.5)[1].margin == "no other method reached it with every seed"
+    assert leads([ours], 0.5)[0].margin == ""
+    assert leads([], 0.5) == []
+
+
+def test_a_curve_of_a_run_that_goes_on_takes_the_seeds_there_are():
+    rows = [*rows_of("a", 0, [0.2, 0.4, 0.6]), *rows_of("a", 1, [0.4])]
+    found = curve(rows, "accuracy")
+    assert found.mean == pytest.approx([0.3, 0.4, 0.6])
+    assert found.low == pytest.approx([0.2, 0.4, 0.6])
+    assert found.costs["sent_bytes"] == pytest.approx([1e6, 2e6, 3e6])
 
 
 def test_curves_have_a_line_and_a_band_per_method(folder):
@@ -122,26 +175,115 @@ def test_networks_are_drawn(spec, tmp_path):
         assert wanted in colours
 
 
-def test_a_report_is_one_file_that_holds_everything(tmp_path):
-    settings = [
-        "name=small",
-        "cycles=2",
-        "data.name=helpers:tiny_data",
-        "data.labels_per_device=2",
-        "network.spec=barbell:size=3",
-        "clusters.number=2",
-        "methods=['ssdfl', 'pdfl']",
-    ]
-    folder = run_experiment(load_experiment(None, settings), tmp_path / "run")
-    page = write_report(folder).read_text()
-    assert page.count("data:image/png;base64,") == 3
-    assert not re.search(r"(src|href)=[\"']?(https?:|/|\.)", page)
-    for summary in summarise(folder):
+SETTINGS = (
+    "name=small",
+    "cycles=2",
+    "data.name=helpers:tiny_data",
+    "data.labels_per_device=2",
+    "network.spec=barbell:size=3",
+    "clusters.number=2",
+    "methods=['ssdfl', 'pdfl']",
+)
+
+
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory):
+    return run_experiment(load_experiment(None, SETTINGS), tmp_path_factory.mktemp("runs") / "small")
+
+
+def test_a_report_is_one_file_that_holds_everything(small_run):
+    path = write_report(small_run)
+    page = without_plotly(path.read_text())
+    assert path.stat().st_size < 8e6
+    assert page.count("data:image/png;base64,") == 3  # for readers who allow no scripts
+    assert not re.search(r"(src|href)=[\"']?(https?:|/|\.)|fetch\(", page)
+    assert "connect-src 'none'" in page
+    for summary in summarise(small_run):
         for text in cells(summary):
             assert f"<td>{text}</td>" in page
     assert "barbell:size=3" in page
-    assert {path.name for path in (tmp_path / "run" / "figures").iterdir()} == {
+    assert f"ssdfl run {small_run.path}/experiment.toml" in page
+    for name, version in small_run.versions()[0].items():
+        assert f"<td>{name}</td><td>{version}</td>" in page
+    assert "Record it with --set evaluate.gaps=true" in page
+    assert {path.name for path in (small_run.path / "figures").iterdir()} == {
         "network.png",
         "accuracy.png",
         "consensus.png",
     }
+
+
+def test_the_pages_numbers_are_the_records(small_run):
+    data = data_of(write_report(small_run).read_text())
+    rows = small_run.all_rows()
+    assert [one["method"] for one in data["series"]] == ["ssdfl", "pdfl"]
+    for one in data["series"]:
+        for quantity in ("accuracy", "loss", "consensus_distance"):
+            for place, cycle in enumerate(one["curves"][quantity]["cycle"]):
+                values = [r[quantity] for r in rows if (r["method"], r["cycle"]) == (one["method"], cycle)]
+                assert one["curves"][quantity]["mean"][place] == pytest.approx(sum(values) / 2, rel=1e-6)
+                assert one["curves"][quantity]["high"][place] == pytest.approx(max(values), rel=1e-6)
+    for instance in data["instances"]:
+        assert [one["labels"] for one in instance["devices"]] == [
+            one["labels"]
+            for one in json.loads((small_run.seed_folder(instance["seed"]) / "devices.json").read_text())
+        ]
+        for method, found in instance["accuracy"].items():
+            last = small_run.read_rows(instance["seed"], method)[-1]
+            assert found["cycles"][-1] == last["cycle"]
+            assert found["devices"][-1] == pytest.approx(last["device_accuracy"], abs=1e-4)
+
+
+def test_a_run_that_is_not_finished_says_so(small_run, tmp_path):
+    experiment = small_run.experiment()
+    rows = [row for row in small_run.all_rows() if row["method"] == "ssdfl"]
+    page = write_report(FakeFolder(experiment, rows, small_run.path)).read_text()
+    assert "Unfinished: 4 of 8 cycles are recorded." in page
+    with pytest.raises(InputError, match="a run that has tested something"):
+        write_report(FakeFolder(experiment, [], tmp_path))
+    with pytest.raises(InputError, match="a folder that ssdfl run made"):
+        write_report(RunFolder(tmp_path))
+
+
+def test_a_large_run_stays_small_on_the_page(tmp_path):
+    experiment = load_experiment(None, ["network.spec=ws:n=1000,k=6,p=0.1", "seeds=[0, 1, 2]"])
+    network = load_network(experiment.network.spec)
+    for seed in experiment.seeds:
+        (tmp_path / f"seed-{seed}").mkdir()
+        (tmp_path / f"seed-{seed}" / "network.json").write_text(to_json(network))
+        write_plan(plan_clusters(network, 2), tmp_path / f"seed-{seed}" / "plan.json")
+    quantities = ("average_model_accuracy", "loss", "effective_gradient")
+    rows = [
+        {**row, **dict.fromkeys(quantities, 0.123456789), "device_accuracy": [0.123456789] * 1000}
+        for method in experiment.methods
+        for seed in experiment.seeds
+        for row in rows_of(method, seed, [0.123456789] * 1200)
+    ]
+    data = run_data(RunFolder(tmp_path), experiment, rows)
+    assert len(page_json(data)) < 2e6
+    assert [one["seed"] for one in data["instances"]] == [0]
+    assert data["instances"][0]["accuracy"]["ssdfl"]["cycles"][-1] == 1200
+    assert data["series"][0]["curves"]["loss"]["cycle"][-1] == 1200
+
+
+def test_a_comparison_names_what_differs(small_run, tmp_path):
+    other = run_experiment(
+        load_experiment(None, [*SETTINGS, "schedule.tau_a=2", "methods=['ssdfl']", "seeds=[0]"]),
+        tmp_path / "other",
+    )
+    write_comparison([small_run, other], tmp_path / "both.html")
+    page = (tmp_path / "both.html").read_text()
+    data = data_of(page)
+    assert [(one["run"], one["method"]) for one in data["series"]] == [
+        ("small", "ssdfl"),
+        ("small", "pdfl"),
+        ("other", "ssdfl"),
+    ]
+    assert "<td>schedule.tau_a</td><td>5</td><td>2</td>" in page
+    assert "data.name" not in without_plotly(page)
+    for run in (small_run, other):
+        for summary in summarise(run):
+            row = "".join(f"<td>{text}</td>" for text in [run.path.name, *cells(summary)])
+            assert row in page
+    with pytest.raises(InputError, match="at least two, each once"):
+        write_comparison([small_run, small_run], tmp_path / "none.html")

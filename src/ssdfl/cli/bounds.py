@@ -59,6 +59,7 @@ def _of_run(path: Path, picture: Path | None, data: Path | None, as_json: bool) 
     from ssdfl.report import draw_measured_bounds, save
 
     rows = list(compare_bounds(RunFolder(path), data))
+    RunFolder(path).write_bounds(rows)
     summaries = summarise_bounds(rows)
     methods = list(dict.fromkeys(row.method for row in rows))
     picture = picture or path / "bounds.png"
@@ -81,20 +82,12 @@ def _plain(value: object) -> object:
 
 
 def _table(summaries: list[BoundSummary]) -> Table:
-    headers = ("method", "statement", "rows", "form", "violated", "says nothing", "measured / bound")
-    table = Table(*headers, box=SIMPLE_HEAD, pad_edge=False)
+    from ssdfl.report.bounds import BOUND_HEADERS, bound_cells
+
+    table = Table(*BOUND_HEADERS, box=SIMPLE_HEAD, pad_edge=False)
     for summary in summaries:
-        for name in summary.violated:
-            ratio = summary.ratio[name]
-            table.add_row(
-                summary.method,
-                summary.statement,
-                str(summary.rows),
-                name,
-                f"{summary.violated[name]:.1%}",
-                f"{summary.silent[name]:.1%}",
-                "–" if math.isnan(ratio) else f"{ratio:.2g}",
-            )
+        for row in bound_cells(summary):
+            table.add_row(*row)
     return table
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import ssdfl
-from ssdfl.cli import bounds, data, graph, mesh, plan, reproduce, run
+from ssdfl.cli import bounds, data, graph, mesh, plan, report, reproduce, run
 from ssdfl.errors import InputError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app = typer.Typer(
     epilog="Start with `ssdfl run`: it compares six methods on a small network in under a minute.",
 )
 app.command("run")(run.run)
+app.command("report")(report.report)
 app.command("graph")(graph.graph)
 app.command("plan")(plan.plan)
 app.command("bounds")(bounds.bounds)

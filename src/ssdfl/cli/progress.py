@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,24 @@ if TYPE_CHECKING:
     from ssdfl.experiments import Advance, Experiment
 
 
+BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float], width: int = 16) -> str:
+    """Values as a row of blocks from the least to the most, at most so many.
+
+    Examples:
+        >>> sparkline([0.1, 0.4, 0.8])
+        '▁▄█'
+    """
+    if not values:
+        return ""
+    step = max(1, -(-len(values) // width))
+    shown = [*values[:-1:step], values[-1]]
+    low, span = min(shown), max(shown) - min(shown)
+    return "".join(BLOCKS[round(7 * (value - low) / span) if span else 0] for value in shown)
+
+
 def say(console: Console, text: str) -> None:
     """Print a line as it is: no markup, no colours, no breaks inside a path."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -21,11 +39,12 @@ def say(console: Console, text: str) -> None:
 class Follower:
     """Follows one experiment."""
 
-    def __init__(self, console: Console, bars: Progress, experiment: Experiment) -> None:
-        self.console, self.bars, self.experiment = console, bars, experiment
+    def __init__(self, console: Console, bars: Progress, experiment: Experiment, remark: str = "") -> None:
+        self.console, self.bars, self.experiment, self.remark = console, bars, experiment, remark
         self.total = experiment.cycles * len(experiment.methods) * len(experiment.seeds)
         self.task = bars.add_task("preparing", total=self.total, note="")
         self.begun = False
+        self.label, self.accuracies = "", list[float]()
 
     def download(self, name: str, received: int, total: int) -> None:
         """Show how far a download is."""
@@ -35,9 +54,12 @@ class Follower:
         """Show that one more cycle is done."""
         if not self.begun:
             self._announce()
-        record = advance.record
-        note = f"{100 * record.accuracy:.1f} %" if record and record.accuracy == record.accuracy else ""
-        label = f"seed {advance.seed} {advance.method}"
+        record, label = advance.record, f"seed {advance.seed} {advance.method}"
+        if label != self.label:
+            self.label, self.accuracies = label, []
+        if record and record.accuracy == record.accuracy:
+            self.accuracies.append(record.accuracy)
+        note = f"{sparkline(self.accuracies)} {100 * self.accuracies[-1]:.1f} %" if self.accuracies else ""
         self.bars.update(self.task, advance=1, description=label, note=note)
         if record and record.cycle == self.experiment.cycles and not self.console.is_terminal:
             say(self.console, f"{label}: {note} after {record.cycle} cycles, {record.time_s:.2f} simulated s")
@@ -48,11 +70,13 @@ class Follower:
         e = self.experiment
         runs = f"methods {', '.join(e.methods)}; seeds {', '.join(map(str, e.seeds))}; cycles {e.cycles}"
         say(self.console, f"{e.name}: {e.data.name} on {e.network.spec}; {runs}")
+        if self.remark:
+            say(self.console, self.remark)
 
 
 @contextmanager
-def follow(console: Console, experiment: Experiment) -> Iterator[Follower]:
-    """A follower of an experiment, with bars if the console is a terminal."""
+def follow(console: Console, experiment: Experiment, remark: str = "") -> Iterator[Follower]:
+    """A follower of an experiment, with bars if the console is a terminal; it says the remark first."""
     columns = (
         TextColumn("{task.description:>16}"),
         BarColumn(),
@@ -61,4 +85,4 @@ def follow(console: Console, experiment: Experiment) -> Iterator[Follower]:
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        yield Follower(console, bars, experiment)
+        yield Follower(console, bars, experiment, remark)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,11 +17,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ssdfl.cli.live import LiveRun, serving
 from ssdfl.cli.progress import follow, say
 from ssdfl.errors import InputError
 
 if TYPE_CHECKING:
-    from ssdfl.experiments import Experiment, RunFolder
+    from ssdfl.experiments import Advance, Experiment, RunFolder
+    from ssdfl.experiments.store import Row
 
 RUNS = Path("runs")
 
@@ -55,6 +60,14 @@ def run(
     show: Annotated[
         bool, typer.Option("--show", help="Print the experiment with every key and value, and stop.")
     ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Serve the report on loopback while the run goes on.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="For --live; by default a free one.")] = 0,
+    log: Annotated[
+        list[str] | None,
+        typer.Option(help="Also write records for tensorboard or mlflow. Repeatable."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Compare methods: run an experiment, print a table, and write figures and `report.html`.
@@ -73,6 +86,7 @@ def run(
     folder, beside FILE, or on PYTHONPATH.
     """
     from ssdfl.experiments import load_experiment, to_toml
+    from ssdfl.experiments.logs import logging_to
     from ssdfl.experiments.store import RunFolder, newest_folder, next_free_folder
 
     extra = [f"methods={json.dumps([m.strip() for m in methods.split(',')])}"] if methods is not None else []
@@ -89,30 +103,64 @@ def run(
         return
     if file is not None:
         sys.path.append(str(file.parent.resolve()))
+    if port and not live:
+        raise InputError("--port", port, "a run with --live", "Add --live.")
     folder = RunFolder(out or (newest_folder if resume else next_free_folder)(experiment.name, RUNS))
-    _execute(folder.joined(experiment) if resume else experiment, folder.path, resume, data)
-    _present(folder, as_json)
+    experiment = folder.joined(experiment) if resume else experiment
+    page = LiveRun(folder, experiment) if live else None
+    with serving(page, port) if page else nullcontext() as address:
+        watchers = [page.cycle] if page else []
+        remark = f"Live: {address}" if address else ""
+        with logging_to(log or [], experiment, folder.path) as write:
+            _execute(experiment, folder, resume, data, remark, [*watchers, partial(_log, write)])
+            if experiment.engine.name == "mesh":  # its records come together at the end
+                for row in folder.all_rows():
+                    write(row["seed"], row["method"], row)
+        _compare_bounds(experiment, folder, data)
+        report = _present(folder, as_json)
+        if page:
+            page.end(f"The run has ended. This page stays as {report}.")
 
 
-def _execute(experiment: Experiment, out: Path, resume: bool, data: Path | None) -> None:
+def _log(write: Callable[[int, str, Row], None], advance: Advance) -> None:
+    if advance.record is not None:
+        write(advance.seed, advance.method, asdict(advance.record))
+
+
+def _execute(
+    experiment: Experiment,
+    folder: RunFolder,
+    resume: bool,
+    data: Path | None,
+    remark: str,
+    watchers: Sequence[Callable[[Advance], None]],
+) -> None:
     console = Console(stderr=True)
     try:
-        with follow(console, experiment) as follower:
+        with follow(console, experiment, remark) as follower:
             from ssdfl.experiments import iterate_experiment
 
             for advance in iterate_experiment(
-                experiment, out, resume=resume, data=data, progress=follower.download
+                experiment, folder.path, resume=resume, data=data, progress=follower.download
             ):
                 follower.cycle(advance)
+                for watch in watchers:
+                    watch(advance)
     except KeyboardInterrupt:
-        say(
-            console,
-            f"Interrupted; what is done is kept. Go on with the same command and: --resume --out {out}",
-        )
+        again = f"--resume --out {folder.path}"
+        say(console, f"Interrupted; what is done is kept. Go on with the same command and: {again}")
         raise typer.Exit(130) from None
 
 
-def _present(folder: RunFolder, as_json: bool) -> None:
+def _compare_bounds(experiment: Experiment, folder: RunFolder, data: Path | None) -> None:
+    """Keep what the bounds say of a run that recorded what they speak of, for its report."""
+    from ssdfl.experiments.bounds import can_compare, compare_bounds
+
+    if can_compare(experiment):
+        folder.write_bounds(compare_bounds(folder, data))
+
+
+def _present(folder: RunFolder, as_json: bool) -> Path:
     from ssdfl.report import cells, headers, headline, summarise, write_report
 
     experiment, report, summaries = folder.experiment(), write_report(folder), summarise(folder)
@@ -127,7 +175,7 @@ def _present(folder: RunFolder, as_json: bool) -> None:
             "methods": [asdict(summary) for summary in summaries],
         }
         typer.echo(json.dumps(result, indent=1))
-        return
+        return report
     console = Console()
     target = experiment.evaluate.target_accuracy
     title = f"{experiment.name}: {experiment.cycles} cycles, seeds {', '.join(map(str, experiment.seeds))}"
@@ -143,3 +191,4 @@ def _present(folder: RunFolder, as_json: bool) -> None:
     say(console, f"Report:  {report}")
     say(console, f"Figures: {folder.path / 'figures'}")
     say(console, f"Records: {folder.path / 'metrics.parquet'}")
+    return report

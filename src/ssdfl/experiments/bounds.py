@@ -15,6 +15,7 @@ from ssdfl.engine import Job, load_state
 from ssdfl.errors import InputError
 from ssdfl.experiments.bound_rows import BoundRow
 from ssdfl.experiments.build import MEASURED_DEVICES, Instance, clusters_of_method, make_job, prepare
+from ssdfl.experiments.config import Experiment
 from ssdfl.experiments.store import Row, RunFolder
 from ssdfl.graph import MIXINGS, Weights
 from ssdfl.learning import (
@@ -55,6 +56,12 @@ def compare_bounds(folder: RunFolder, data: Path | None = None) -> Iterator[Boun
                 measured = _constants_along(job, checkpoint)
                 situation = _situation(instance, job, measured, MIXINGS[experiment.network.mixing])
                 yield from _compare(situation, measured, method, instance, rows)
+
+
+def can_compare(experiment: Experiment) -> bool:
+    """Whether `compare_bounds` has something to say of a run of this experiment."""
+    one_step = experiment.training.local_steps == 1
+    return experiment.evaluate.gaps and one_step and experiment.engine.name != "mesh"
 
 
 def _constants_along(job: Job, checkpoint: Path) -> MeasuredConstants:

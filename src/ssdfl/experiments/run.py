@@ -15,6 +15,7 @@ from ssdfl.errors import InputError
 from ssdfl.experiments.build import Instance, make_job, prepare
 from ssdfl.experiments.config import Experiment, write_experiment
 from ssdfl.experiments.store import RunFolder
+from ssdfl.experiments.versions import current_versions
 from ssdfl.graph import NetworkLike, check_mixing, load_network, to_json
 from ssdfl.learning import Dataset, load_dataset
 from ssdfl.learning.sources import Progress
@@ -94,6 +95,7 @@ def iterate_experiment(
 
                 check_reach(method, job)
     write_experiment(experiment, folder.experiment_file)
+    folder.note_versions(current_versions())
     for instance, of_methods in jobs:
         _describe(folder, instance)
         for method, job in of_methods.items():

@@ -2,6 +2,8 @@
 
 experiment.toml                     the experiment with every value written out
 metrics.parquet                     all records of all methods and seeds
+bounds.parquet                      what was measured beside the paper's bounds, if it was compared
+versions.json                       what it ran with
 seed-0/network.json, plan.json, devices.json
 seed-0/ssdfl/metrics.parquet        one row per cycle
 seed-0/ssdfl/checkpoint.safetensors the state after the last saved cycle
@@ -9,8 +11,9 @@ seed-0/ssdfl/checkpoint.safetensors the state after the last saved cycle
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +22,7 @@ import pyarrow.parquet as parquet
 
 from ssdfl.clusters import Plan, read_plan
 from ssdfl.errors import InputError, require
+from ssdfl.experiments.bound_rows import BoundRow
 from ssdfl.experiments.config import Experiment, load_experiment, write_experiment
 from ssdfl.files import atomic_path, write_text
 from ssdfl.graph import Network, to_json
@@ -50,6 +54,18 @@ RECORD_SCHEMA = pa.schema(
     ]
 )
 RUN_SCHEMA = pa.schema([("method", pa.string()), ("seed", pa.int64()), *RECORD_SCHEMA])
+BOUND_SCHEMA = pa.schema(
+    [
+        ("seed", pa.int64()),
+        ("method", pa.string()),
+        ("cycle", pa.int64()),
+        ("statement", pa.string()),
+        ("cluster", pa.int64()),
+        ("measured", pa.float64()),
+        ("published", pa.float64()),
+        ("rigorous", pa.float64()),
+    ]
+)
 
 
 @dataclass(frozen=True, init=False)
@@ -184,9 +200,34 @@ class RunFolder:
         """Gather all records into ``metrics.parquet``."""
         _write(self.path / "metrics.parquet", self.all_rows(), RUN_SCHEMA)
 
+    def devices(self, seed: int) -> list[dict[str, Any]]:
+        """Each device's optimizer, number of samples and counts of labels; empty if they are not known."""
+        path = self.seed_folder(seed) / "devices.json"
+        return list(_read_json(path)) if path.exists() else []
+
+    def write_bounds(self, rows: Iterable[BoundRow]) -> None:
+        """Keep what was measured beside its bounds, for reports."""
+        _write(self.path / "bounds.parquet", map(asdict, rows), BOUND_SCHEMA)
+
+    def read_bounds(self) -> list[BoundRow]:
+        """What `write_bounds` kept; empty if nothing was compared."""
+        path = self.path / "bounds.parquet"
+        return [BoundRow(**row) for row in _read(path)] if path.exists() else []
+
+    def note_versions(self, versions: Mapping[str, str]) -> None:
+        """Add what the run goes on with to ``versions.json``, unless it is what it went on with before."""
+        known = self.versions()
+        if not known or known[-1] != versions:
+            write_text(self.path / "versions.json", json.dumps([*known, dict(versions)], indent=1) + "\n")
+
+    def versions(self) -> list[dict[str, str]]:
+        """What the run was made with: one entry, and one more for every change while it was resumed."""
+        path = self.path / "versions.json"
+        return list(_read_json(path)) if path.exists() else []
+
 
 def _check_same(old: Experiment, new: Experiment) -> None:
-    before, after = _flat(old.model_dump()), _flat(new.model_dump())
+    before, after = flat(old.model_dump()), flat(new.model_dump())
     for key in sorted(before.keys() | after.keys()):
         if key not in ("methods", "seeds") and before.get(key) != after.get(key):
             raise InputError(
@@ -197,11 +238,17 @@ def _check_same(old: Experiment, new: Experiment) -> None:
             )
 
 
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values by the paths of their keys.
+
+    Examples:
+        >>> flat({"a": {"b": 1}, "c": 2})
+        {'a.b': 1, 'c': 2}
+    """
+    found: dict[str, Any] = {}
     for key, value in values.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return flat
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return found
 
 
 def _write(path: Path, rows: Iterable[Row], schema: pa.Schema) -> None:
@@ -215,6 +262,13 @@ def _read(path: Path) -> list[Row]:
     except (OSError, pa.ArrowException) as error:
         raise InputError("metrics", str(path), "a whole file", f"({error}) Delete its folder.") from error
     return rows
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError("facts", str(path), "a JSON file", f"({error}) Restore it.") from error
 
 
 def next_free_folder(name: str, root: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -9,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ssdfl.arrays import FloatArray
-from ssdfl.experiments.bound_rows import BoundRow
+from ssdfl.experiments.bound_rows import BoundRow, BoundSummary
 from ssdfl.report.figures import COLOURS, DASHES
 
 STATEMENTS = {
@@ -17,6 +18,24 @@ STATEMENTS = {
     "Lemma 2": "‖Δ̂‖ after mixing",
     "Theorem 1": "Σ_q ‖∇F̃_s‖² of a regime",
 }
+KINDS = ("measured", "published", "rigorous")
+BOUND_HEADERS = ("method", "statement", "rows", "form", "violated", "says nothing", "measured / bound")
+
+
+def bound_cells(summary: BoundSummary) -> list[list[str]]:
+    """A summary as rows of a table, one for each form, in the order of `BOUND_HEADERS`."""
+    return [
+        [
+            summary.method,
+            summary.statement,
+            str(summary.rows),
+            form,
+            f"{summary.violated[form]:.1%}",
+            f"{summary.silent[form]:.1%}",
+            "–" if math.isnan(summary.ratio[form]) else f"{summary.ratio[form]:.2g}",
+        ]
+        for form in summary.violated
+    ]
 
 
 def draw_measured_bounds(rows: Sequence[BoundRow], title: str) -> Figure:
@@ -31,11 +50,22 @@ def draw_measured_bounds(rows: Sequence[BoundRow], title: str) -> Figure:
     return figure
 
 
+def bound_means(rows: Sequence[BoundRow]) -> tuple[list[int], dict[str, FloatArray]]:
+    """One statement's cycles, and for each of `KINDS` the (K,) means over clusters and seeds."""
+    by_cycle: dict[int, list[BoundRow]] = {}
+    for row in rows:
+        by_cycle.setdefault(row.cycle, []).append(row)
+    cycles = sorted(by_cycle)
+    means = {
+        kind: np.array([np.mean([getattr(row, kind) for row in by_cycle[cycle]]) for cycle in cycles])
+        for kind in KINDS
+    }
+    return cycles, means
+
+
 def _draw_statement(axes: Axes, rows: Sequence[BoundRow]) -> None:
-    cycles = sorted({row.cycle for row in rows})
-    for place, name in enumerate(("measured", "published", "rigorous")):
-        by_cycle = [[getattr(row, name) for row in rows if row.cycle == cycle] for cycle in cycles]
-        means = np.array([np.mean(values) for values in by_cycle])
+    cycles, of_kinds = bound_means(rows)
+    for place, (name, means) in enumerate(of_kinds.items()):
         known = np.isfinite(means) & (means > 0)
         label = name if known.any() else f"{name} (says nothing)"
         shown = np.array(cycles)[known]

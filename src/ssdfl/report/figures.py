@@ -17,6 +17,7 @@ from ssdfl.clusters import Clusters, labels_of
 from ssdfl.experiments.store import Row
 from ssdfl.files import atomic_path
 from ssdfl.graph import Network
+from ssdfl.report.series import curve
 
 # Okabe and Ito's colours, which colour-blind people can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#B8A900")
@@ -86,12 +87,17 @@ def _draw_name(axes: Axes, place: FloatArray, name: str) -> None:
 
 
 def layout(network: Network, labels: IntArray) -> dict[int, FloatArray]:
-    """Where to draw devices: at their places, by springs, or, if there are many, on a circle by clusters."""
+    """Where to draw devices: at their places, by springs, or, if there are many, on a circle by clusters.
+
+    Springs between clusters are longer, so that clusters stand apart.
+    """
     if network.positions is not None:
         return dict(enumerate(network.positions))
     graph = network.to_networkx()
     if len(graph) <= 150:
-        places: dict[int, FloatArray] = nx.kamada_kawai_layout(graph)
+        for i, j in graph.edges:
+            graph.edges[i, j]["length"] = 1.0 if labels[i] == labels[j] else 2.0
+        places: dict[int, FloatArray] = nx.kamada_kawai_layout(graph, weight="length")
         return places
     if len(graph) <= 600:
         return dict(nx.spring_layout(graph, seed=0))
@@ -150,14 +156,11 @@ def draw_curves(
 
 
 def _draw_curve(axes: Axes, rows: Sequence[Row], x: str, y: str, place: int) -> None:
-    seeds = list(dict.fromkeys(row["seed"] for row in rows))
-    runs = [[row for row in rows if row["seed"] == seed and row[y] == row[y]] for seed in seeds]
-    length = min(len(run) for run in runs)
-    xs = np.array([[row[x] for row in run[:length]] for run in runs]) / UNIT.get(x, 1)
-    ys = np.array([[row[y] for row in run[:length]] for run in runs])
+    found = curve(rows, y, [x])
+    xs = found.costs[x] / UNIT.get(x, 1)
     colour, dash = COLOURS[place % len(COLOURS)], DASHES[place % len(DASHES)]
-    axes.plot(xs.mean(0), ys.mean(0), color=colour, linestyle=dash, label=rows[0]["method"], linewidth=1.6)
-    axes.fill_between(xs.mean(0), ys.min(0), ys.max(0), color=colour, alpha=0.15, linewidth=0)
+    axes.plot(xs, found.mean, color=colour, linestyle=dash, label=rows[0]["method"], linewidth=1.6)
+    axes.fill_between(xs, found.low, found.high, color=colour, alpha=0.15, linewidth=0)
 
 
 def save(figure: Figure, path: Path | str) -> None:

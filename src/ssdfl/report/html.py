@@ -1,73 +1,173 @@
-"""``report.html``: one file with the pictures inside it, readable with no network."""
+"""``report.html``: a run in one file, readable with no network."""
 
 from __future__ import annotations
 
 import base64
+import shlex
 from collections.abc import Sequence
-from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
-import ssdfl
-from ssdfl.clusters import read_plan
+from ssdfl.errors import InputError
+from ssdfl.experiments.bound_rows import BoundRow, summarise_bounds
 from ssdfl.experiments.config import Experiment, to_toml
-from ssdfl.experiments.store import RunFolder
+from ssdfl.experiments.store import Row, RunFolder
 from ssdfl.files import write_text
 from ssdfl.graph import read_network
+from ssdfl.report.bounds import BOUND_HEADERS, bound_cells
 from ssdfl.report.figures import draw_curves, draw_network, save
-from ssdfl.report.page import fill, table
-from ssdfl.report.summary import MethodSummary, cells, headers, summarise
+from ssdfl.report.leads import Lead, contenders, headline, leads
+from ssdfl.report.network_data import diagnostics_table, formation_line, plan_reason, settings_table
+from ssdfl.report.page import BASE_SCRIPTS, asset, fill, page, table
+from ssdfl.report.run_data import run_data
+from ssdfl.report.summary import COST_HEADERS, cells, cost_cells, headers, summarise_rows
+
+RUN_SCRIPTS = (*BASE_SCRIPTS, "curves.js", "devices.js", "bounds.js", "run_page.js")
 
 
 def write_report(folder: RunFolder) -> Path:
-    """Draw a run's figures into ``figures/``, write ``report.html``, and return the latter's path."""
-    experiment = folder.experiment()
-    figures = _draw_figures(folder, experiment)
-    summaries = summarise(folder)
-    text = fill(
-        "page.html",
-        title=escape(experiment.name),
-        headline=escape(headline(summaries, experiment.evaluate.target_accuracy)),
-        table=table(headers(experiment.evaluate.target_accuracy), map(cells, summaries)),
-        figures="\n".join(_figure(path, caption) for path, caption in figures),
-        experiment=escape(to_toml(experiment)),
-        version=escape(ssdfl.__version__),
-    )
+    """Draw a run's figures into ``figures/``, write ``report.html``, and return the latter's path.
+
+    Raises:
+        InputError: the folder holds no run, or one that has tested nothing yet.
+    """
+    experiment, rows = tested_rows(folder)
+    figures = _draw_figures(folder, experiment, rows)
+    bounds = folder.read_bounds()
+    body = run_body(folder, experiment, rows, bounds, figures)
+    data = run_data(folder, experiment, rows, bounds)
     path = folder.path / "report.html"
-    write_text(path, text)
+    write_text(path, page(f"ssdfl: {experiment.name}", body, data, RUN_SCRIPTS, charts=True))
     return path
 
 
-def headline(summaries: Sequence[MethodSummary], target: float) -> str:
-    """Who was best and who was soonest, in plain words; `central` is a reference, not a contender."""
-    field = [summary for summary in summaries if summary.method != "central"] or list(summaries)
-    best = max(field, key=lambda s: s.accuracy)
-    text = f"Best final accuracy: {best.method}, {100 * best.accuracy:.1f} %."
-    racing = [s for s in field if s.seeds_at_target == s.seeds]
-    for key, unit in (("cycles", "cycles"), ("bytes", "bytes"), ("seconds", "simulated seconds")):
-        if racing:
-            soonest = min(racing, key=lambda s: asdict(s)[f"{key}_to_target"])
-            value = asdict(soonest)[f"{key}_to_target"]
-            shown = f"{value / 1e6:.1f} MB" if key == "bytes" else f"{value:.3g} {unit}"
-            text += f" Fewest {unit} to {100 * target:g} %: {soonest.method}, {shown}."
-    if not racing:
-        text += f" No method reached {100 * target:g} % with every seed."
-    return text + (" The reference central is not ranked." if len(field) < len(summaries) else "")
+def tested_rows(folder: RunFolder) -> tuple[Experiment, list[Row]]:
+    """A run's experiment and records.
+
+    Raises:
+        InputError: the folder holds no run, or one that has tested nothing yet.
+    """
+    experiment, rows = folder.experiment(), folder.all_rows()
+    if not any(row["accuracy"] == row["accuracy"] for row in rows):
+        remedy = f"Go on with ssdfl run --resume --out {folder.path}."
+        raise InputError("records", str(folder.path), "a run that has tested something", remedy)
+    return experiment, rows
 
 
-def _draw_figures(folder: RunFolder, experiment: Experiment) -> list[tuple[Path, str]]:
+def run_body(
+    folder: RunFolder,
+    experiment: Experiment,
+    rows: Sequence[Row],
+    bounds: Sequence[BoundRow] = (),
+    figures: Sequence[tuple[Path, str]] = (),
+    status: str = "",
+) -> str:
+    """What a run's page shows; its scripts draw the rest from `run_data`.
+
+    Args:
+        figures: pictures and captions for readers who allow no scripts.
+        status: shown on top, by a page that is served while the run goes on.
+    """
+    again = shlex.join(["ssdfl", "run", str(folder.experiment_file)])
+    return fill(
+        "run.html",
+        title=escape(experiment.name),
+        subtitle=escape(_subtitle(experiment)),
+        status=status,
+        plan_part=asset("plan_part.html"),
+        figures="\n".join(_figure(path, caption) for path, caption in figures),
+        experiment=escape(to_toml(experiment)),
+        command=escape(again),
+        **run_parts(folder, experiment, rows, bounds),
+    )
+
+
+def run_parts(
+    folder: RunFolder, experiment: Experiment, rows: Sequence[Row], bounds: Sequence[BoundRow] = ()
+) -> dict[str, str]:
+    """The parts of a run's page that change while the run goes on, by their names in the template."""
+    target = experiment.evaluate.target_accuracy
+    summaries = summarise_rows(rows, target)
+    total = experiment.cycles * len(experiment.methods) * len(experiment.seeds)
+    missing = f" Unfinished: {len(rows)} of {total} cycles are recorded." if len(rows) < total else ""
+    cheapest = min(summaries, key=lambda summary: summary.sent_bytes, default=None)
+    return {
+        "tiles": tiles(leads(contenders(summaries), target)),
+        "headline": escape(headline(summaries, target) + missing),
+        "results": table(headers(target), map(cells, summaries)),
+        "costs": table(COST_HEADERS, (cost_cells(summary, cheapest) for summary in summaries if cheapest)),
+        "plan": _plans(folder, experiment),
+        "bounds": _bounds(folder, experiment, bounds),
+        "versions": _versions(folder),
+    }
+
+
+def tiles(found: Sequence[Lead]) -> str:
+    """The leads side by side."""
+    return "".join(
+        f'<div class="tile"><h3>{escape(lead.what)}</h3><p class="winner">{escape(lead.method)}</p>'
+        f'<p class="value">{escape(lead.value)}</p><p class="margin">{escape(lead.margin)}</p></div>'
+        for lead in found
+    )
+
+
+def _subtitle(experiment: Experiment) -> str:
+    seeds = ", ".join(map(str, experiment.seeds))
+    schedule = f"τ_a = {experiment.schedule.tau_a}, τ_r = {experiment.schedule.tau_r}"
+    where = f"{experiment.data.name} with {experiment.model.name} on {experiment.network.spec}"
+    return f"{where}; {experiment.cycles} cycles of {schedule}; seeds {seeds}"
+
+
+def _plans(folder: RunFolder, experiment: Experiment) -> str:
+    """What is to be said of each seed's plan; the scripts show the chosen seed's."""
+    plans = {seed: plan for seed in experiment.seeds if (plan := folder.plan(seed)) is not None}
+    return "".join(
+        fill(
+            "plan_text.html",
+            seed=str(seed),
+            hidden="" if place == 0 else "hidden",
+            reason=escape(plan_reason(plan)),
+            diagnostics=diagnostics_table(plan) if plan.diagnostics else "",
+            formation=escape(formation_line(plan)) if plan.candidates else "",
+            settings=settings_table(plan) if plan.settings else "",
+        )
+        for place, (seed, plan) in enumerate(plans.items())
+    )
+
+
+def _bounds(folder: RunFolder, experiment: Experiment, rows: Sequence[BoundRow]) -> str:
+    if rows:
+        lines = (line for summary in summarise_bounds(list(rows)) for line in bound_cells(summary))
+        return f'<div class="scroll">{table(BOUND_HEADERS, lines)}</div>'
+    if not experiment.evaluate.gaps:
+        advice = "Not recorded. Record it with --set evaluate.gaps=true --set training.local_steps=1."
+    elif experiment.training.local_steps > 1:
+        advice = "The paper's bounds speak of one local step. Run with --set training.local_steps=1."
+    else:
+        advice = f"Not compared yet: {shlex.join(['ssdfl', 'bounds', str(folder.path)])}, then ssdfl report."
+    return f"<p>{escape(advice)}</p>"
+
+
+def _versions(folder: RunFolder) -> str:
+    known = folder.versions()
+    names = list(dict.fromkeys(name for versions in known for name in versions))
+    titles = ["", *(f"part {k + 1} of the run" if len(known) > 1 else "version" for k in range(len(known)))]
+    return table(titles, ([name, *(versions.get(name, "–") for versions in known)] for name in names))
+
+
+def _draw_figures(folder: RunFolder, experiment: Experiment, rows: Sequence[Row]) -> list[tuple[Path, str]]:
     """Draw all figures; their paths and captions."""
-    first_seed = folder.seed_folder(experiment.seeds[0])
-    network, plan = read_network(first_seed / "network.json"), read_plan(first_seed / "plan.json")
-    rows = folder.all_rows()
-    title = f"{experiment.network.spec}: {network.num_devices} devices, {plan.num_clusters} clusters"
+    seed = experiment.seeds[0]
+    network, plan = read_network(folder.seed_folder(seed) / "network.json"), folder.plan(seed)
+    clusters = plan.clusters if plan else ()
+    title = f"{experiment.network.spec}: {network.num_devices} devices, {len(clusters)} clusters"
     added = (
         f" {len(network.added_links)} links were added to make it connected." if network.added_links else ""
     )
     drawings = {
         "network": (
-            draw_network(network, plan.clusters, title),
-            f"The network of seed {experiment.seeds[0]} and the clusters of SSD-FL.{added}",
+            draw_network(network, clusters, title),
+            f"The network of seed {seed} and the clusters of SSD-FL.{added}",
         ),
         "accuracy": (
             draw_curves(rows, "accuracy", "mean test accuracy"),

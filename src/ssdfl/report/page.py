@@ -1,28 +1,95 @@
-"""What the pages share: templates, the style, tables."""
+"""What the pages share: the shell with style, data and scripts, and tables."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
+from typing import Any
+
+import ssdfl
+from ssdfl.report.figures import COLOURS
+
+BASE_SCRIPTS = ("base.js", "network.js", "plan.js")
+
+
+def asset(name: str) -> str:
+    """The text of a template, style or script that lies in ``assets``."""
+    return files("ssdfl.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def fill(template: str, **values: str) -> str:
-    """A page from one of the templates beside this module; its ``$style`` is filled in."""
-    folder = files("ssdfl.report")
-    style = folder.joinpath("style.css").read_text(encoding="utf-8")
-    page = Template(folder.joinpath(template).read_text(encoding="utf-8"))
-    return page.substitute(style=style, **values)
+    """A template of ``assets`` with its ``$names`` filled in."""
+    return Template(asset(template)).substitute(values)
+
+
+def page(
+    title: str, body: str, data: Any, scripts: Sequence[str], *, charts: bool = False, asks: str = "'none'"
+) -> str:
+    """A whole page: one file that asks nobody for anything, which its content policy enforces.
+
+    Args:
+        body: what it shows.
+        data: what its scripts read, as JSON.
+        scripts: of ``assets``, in order.
+        charts: whether Plotly is needed.
+        asks: whom its scripts may ask; ``'self'`` for a page that is served and updated.
+    """
+    return fill(
+        "shell.html",
+        title=escape(title),
+        asks=asks,
+        style=asset("style.css"),
+        body=body,
+        version=escape(ssdfl.__version__),
+        data=to_json(data).replace("<", "\\u003c"),
+        plotly=_plotly() if charts else "",
+        scripts="\n".join(asset(name) for name in scripts),
+    )
+
+
+def to_json(data: Any) -> str:
+    """Compact JSON; what is not finite is null, as JSON has no other word for it.
+
+    Examples:
+        >>> to_json({"a": [1.5, float("nan")]})
+        '{"a":[1.5,null]}'
+    """
+    return json.dumps(_finite(data), separators=(",", ":"), allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _plotly() -> str:
+    from plotly.offline import get_plotlyjs
+
+    return f'<script id="plotly">{get_plotlyjs()}</script>'
+
+
+def palette() -> dict[str, Any]:
+    """Colours that colour-blind people can tell apart: for methods and clusters, and a scale for accuracy."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return {"colours": COLOURS, "scale": [to_hex(colormaps["cividis"](k / 10)) for k in range(11)]}
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """An HTML table; texts are escaped.
 
     Examples:
-        >>> table(["a"], [["1 < 2"]])
-        '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>1 &lt; 2</td></tr></tbody></table>'
+        >>> table(["a"], [["1 < 2"]]).partition("<tbody>")[2]
+        '<tr><td>1 &lt; 2</td></tr></tbody></table>'
     """
-    head = "".join(f"<th>{escape(text)}</th>" for text in headers)
+    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in headers)
     body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

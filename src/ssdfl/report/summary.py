@@ -19,7 +19,8 @@ class MethodSummary:
         accuracy_worst: the same of the worst device, mean over seeds.
         seeds_at_target: how many seeds reached the target accuracy.
         cycles_to_target, bytes_to_target, seconds_to_target: mean over the seeds that reached it.
-        sent_bytes, time_s: of the whole run, mean over seeds.
+        transmissions, sent_bytes, time_s: of the whole run, mean over seeds.
+        cycles: how many were run, mean over seeds.
     """
 
     method: str
@@ -31,26 +32,29 @@ class MethodSummary:
     cycles_to_target: float | None
     bytes_to_target: float | None
     seconds_to_target: float | None
+    transmissions: float
     sent_bytes: float
     time_s: float
+    cycles: float
 
 
 def summarise(folder: RunFolder) -> list[MethodSummary]:
     """Summaries of all methods of a run, in the experiment's order."""
     experiment = folder.experiment()
-    rows = folder.all_rows()
-    target = experiment.evaluate.target_accuracy
-    by_method = {
-        method: [
-            [r for r in rows if r["method"] == method and r["seed"] == seed] for seed in experiment.seeds
-        ]
-        for method in experiment.methods
-    }
-    return [
-        _summarise_method(method, [run for run in runs if run], target)
+    rows = [row for row in folder.all_rows() if row["method"] in experiment.methods]
+    return summarise_rows(rows, experiment.evaluate.target_accuracy)
+
+
+def summarise_rows(rows: Sequence[Row], target: float) -> list[MethodSummary]:
+    """Summaries of the methods that have tested at least once, in the order of their records."""
+    by_method: dict[str, dict[int, list[Row]]] = {}
+    for row in rows:
+        by_method.setdefault(row["method"], {}).setdefault(row["seed"], []).append(row)
+    tested = {
+        method: [run for run in runs.values() if any(row["accuracy"] == row["accuracy"] for row in run)]
         for method, runs in by_method.items()
-        if any(runs)
-    ]
+    }
+    return [_summarise_method(method, runs, target) for method, runs in tested.items() if runs]
 
 
 def _summarise_method(method: str, runs: Sequence[Sequence[Row]], target: float) -> MethodSummary:
@@ -66,8 +70,10 @@ def _summarise_method(method: str, runs: Sequence[Sequence[Row]], target: float)
         cycles_to_target=_mean(reached, "cycle"),
         bytes_to_target=_mean(reached, "sent_bytes"),
         seconds_to_target=_mean(reached, "time_s"),
+        transmissions=fmean(run[-1]["transmissions"] for run in runs),
         sent_bytes=fmean(run[-1]["sent_bytes"] for run in runs),
         time_s=fmean(run[-1]["time_s"] for run in runs),
+        cycles=fmean(run[-1]["cycle"] for run in runs),
     )
 
 
@@ -116,6 +122,37 @@ def headers(target: float) -> list[str]:
         "MB",
         "sim. s",
     ]
+
+
+def cost_cells(summary: MethodSummary, cheapest: MethodSummary) -> list[str]:
+    """What a method cost, in all and a cycle, as the cells of a table in the order of `COST_HEADERS`."""
+    cycles = summary.cycles
+    return [
+        summary.method,
+        f"{summary.transmissions:,.0f}",
+        f"{summary.transmissions / cycles:,.0f}",
+        f"{summary.sent_bytes / 1e6:,.1f}",
+        f"{summary.sent_bytes / cycles / 1e6:.3g}",
+        f"{_ratio(summary.sent_bytes, cheapest.sent_bytes)}",
+        f"{summary.time_s:,.2f}",
+        f"{summary.time_s / cycles:.3g}",
+    ]
+
+
+COST_HEADERS = (
+    "method",
+    "messages",
+    "messages a cycle",
+    "MB",
+    "MB a cycle",
+    "times the least MB",
+    "sim. s",
+    "sim. s a cycle",
+)
+
+
+def _ratio(value: float, least: float) -> str:
+    return f"{value / least:.2f}" if least > 0 else "–"
 
 
 def _number(value: float | None, unit: float, share: str, digits: int = 1) -> str:

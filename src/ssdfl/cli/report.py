@@ -1,0 +1,43 @@
+"""``ssdfl report``: the page of a run, or of several side by side."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR…", help="Folders that ssdfl run made.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where the comparison of several runs goes; by default comparison.html here."),
+    ] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+) -> None:
+    """Write a run's `report.html` again, or compare several runs on one page.
+
+    - `ssdfl report runs/demo --open`
+
+    - `ssdfl report runs/demo runs/demo-2 --out both.html`
+
+    A run that is not finished is shown as far as it is recorded. The page is one file and needs no network.
+    """
+    from ssdfl.errors import InputError
+    from ssdfl.experiments import RunFolder
+    from ssdfl.report import write_comparison, write_report
+
+    folders = [RunFolder(path) for path in runs]
+    if len(folders) == 1:
+        if out is not None:
+            remedy = "One run's report goes into its folder."
+            raise InputError("--out", str(out), "several runs to compare", remedy)
+        page = write_report(folders[0])
+    else:
+        page = out or Path("comparison.html")
+        write_comparison(folders, page)
+    typer.echo(f"{page}")
+    if open_page and not webbrowser.open(page.resolve().as_uri()):
+        typer.echo("No browser could be opened; open the file yourself.", err=True)

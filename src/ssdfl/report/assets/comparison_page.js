@@ -1,0 +1,2 @@
+startCurves();
+redraw();

@@ -1,0 +1,163 @@
+// The network device by device: a slider over cycles, a card with the device pointed at, and everybody's labels.
+
+const view = { seed: 0, method: data.methods[0], paint: "accuracy", place: null, device: 0, pointed: null, player: null };
+let drawing = null;
+
+const instance = () => data.instances[view.seed];
+const accuracies = () => instance().accuracy[view.method] ?? { cycles: [], devices: [] };
+const place = () => Math.min(view.place ?? Infinity, accuracies().cycles.length - 1);
+
+/** The least and the most accuracy of any device, method and cycle of a seed, so that colours can be compared. */
+function accuracyRange() {
+  let low = 1, high = 0;
+  for (const { devices } of Object.values(instance().accuracy)) for (const row of devices) for (const value of row) {
+    if (value !== null) { low = Math.min(low, value); high = Math.max(high, value); }
+  }
+  return low < high ? [low, high] : [0, 1];
+}
+
+function options(select, values, value) {
+  if (select.options.length !== values.length) {
+    select.replaceChildren();
+    values.forEach(([key, text]) => add(select, "option", { value: key }, text));
+  }
+  select.value = value;
+}
+
+function drawDevices() {
+  for (const part of ["devices", "plan"]) byId(part).hidden = !data.instances.length;
+  if (!data.instances.length) return;
+  options(byId("seed"), data.instances.map((one, k) => [k, one.seed]), view.seed);
+  options(byId("method"), data.methods.map((name) => [name, name]), view.method);
+  drawing = drawNetwork(byId("network"), instance());
+  drawing.setClusters(instance().labels);
+  drawing.circles.forEach((circle, k) => {
+    circle.addEventListener("pointerenter", () => pickDevice(k));
+    circle.addEventListener("click", () => pickDevice(k));
+  });
+  byId("network").onpointerleave = () => { view.pointed = null; drawing.pick(null); };
+  drawing.pick(view.pointed);
+  showCycle();
+}
+
+/** Colour the devices as they were after the cycle on the slider. */
+function showCycle() {
+  const found = accuracies(), at = place(), slider = byId("cycle");
+  slider.max = Math.max(found.cycles.length - 1, 0);
+  slider.value = at;
+  slider.disabled = found.cycles.length < 2;
+  byId("cycle-shown").textContent = found.cycles[at] ?? "–";
+  slider.setAttribute("aria-valuetext", `cycle ${found.cycles[at]}`);
+  const [low, high] = accuracyRange();
+  const values = view.paint === "accuracy" ? found.devices[at] : undefined;
+  drawing.paint((k) => (values ? (values[k] === null ? "#888888" : shade((values[k] - low) / (high - low))) : colourOf(instance().labels[k])));
+  showLegend(values ? [low, high] : null);
+  showDevice();
+}
+
+function showLegend(range) {
+  const legend = byId("network-legend");
+  legend.replaceChildren();
+  if (range) {
+    const item = add(legend, "span");
+    item.append(percent(range[0]));
+    add(item, "span", { className: "ramp" }).style.background = `linear-gradient(to right, ${data.scale.join(",")})`;
+    item.append(percent(range[1]), " test accuracy");
+  } else add(legend, "span", {}, "Filled with the cluster's colour");
+  if (instance().labels.some((label) => label !== instance().labels[0])) {
+    add(legend, "span", {}, "Rim and hull: cluster");
+    add(legend, "span", {}, "Solid: link inside a cluster; dashed: between clusters");
+  }
+  add(legend, "span", {}, "Thin: slow link");
+  const left = data.seeds.length - data.instances.length;
+  if (left) add(legend, "span", {}, `${left} more seeds are in the run's folder`);
+}
+
+function pickDevice(k) {
+  view.device = view.pointed = k;
+  drawing.pick(k);
+  showDevice();
+}
+
+/** The card of the device pointed at. */
+function showDevice() {
+  const net = instance(), k = Math.min(view.device, net.names.length - 1), facts = net.devices[k], card = byId("device");
+  const neighbours = net.links.filter(([i, j]) => i === k || j === k);
+  const accuracy = accuracies().devices[place()]?.[k];
+  card.replaceChildren();
+  add(card, "h3", {}, `Device ${net.names[k]}`);
+  const list = add(card, "dl");
+  const line = (term, text) => { add(list, "dt", {}, term); add(list, "dd", {}, text); };
+  line("cluster", net.labels[k]);
+  line("accuracy", `${percent(accuracy)} (${view.method}, cycle ${accuracies().cycles[place()] ?? "–"})`);
+  if (facts) { line("optimizer", facts.optimizer.replace(":", " ")); line("samples", facts.samples); }
+  line("computing", `${short(net.compute_ms[k])} ms a mini-batch`);
+  line("neighbours", neighbours.map(([i, j, , ms, rate]) => `${net.names[i === k ? j : i]} (${short(ms)} ms, ${short(rate)} MB/s)`).join(", ") || "none");
+  if (!facts) return;
+  add(card, "div", { className: "note" }, "samples of each label");
+  const bars = add(card, "div", { className: "bars" }), most = Math.max(...facts.labels, 1);
+  bars.setAttribute("role", "img");
+  bars.setAttribute("aria-label", facts.labels.map((count, label) => `label ${label}: ${count}`).join(", "));
+  facts.labels.forEach((count, label) => {
+    const bar = add(bars, "div", { title: `label ${label}: ${count}` });
+    add(bar, "i").style.height = `${(46 * count) / most}px`;
+    bar.append(label);
+  });
+}
+
+/** Samples of each label on each device, clusters side by side. */
+function drawLabels() {
+  const net = data.instances.length ? instance() : null;
+  byId("labels").hidden = !net?.devices.length;
+  if (!net?.devices.length) return;
+  const order = net.names.map((_, k) => k).sort((a, b) => net.labels[a] - net.labels[b] || a - b);
+  const classes = net.devices[0].labels.map((_, label) => label);
+  const z = classes.map((label) => order.map((k) => net.devices[k].labels[label]));
+  const breaks = order.flatMap((k, at) => (at && net.labels[k] !== net.labels[order[at - 1]] ? [at - 0.5] : []));
+  const ticks = order.length <= 60 ? { tickvals: order.map((_, at) => at), ticktext: order.map((k) => plain(net.names[k])) } : { showticklabels: false };
+  plot("chart-labels", [{ type: "heatmap", z, y: classes, zmin: 0, colorscale: dark() ? [[0, "#1f242a"], [1, "#56b4e9"]] : [[0, "#f0f3f6"], [1, "#0072b2"]],
+    customdata: classes.map(() => order.map((k) => [plain(net.names[k]), net.labels[k]])), xgap: order.length <= 60 ? 1 : 0, ygap: 1,
+    hovertemplate: "device %{customdata[0]}, cluster %{customdata[1]}<br>label %{y}: %{z} samples<extra></extra>",
+    colorbar: { title: { text: "samples" }, thickness: 12, outlinewidth: 0 } }], {
+    xaxis: { title: { text: "device" }, showgrid: false, zeroline: false, ...ticks },
+    yaxis: { title: { text: "label" }, tickvals: classes.length <= 20 ? classes : undefined, showgrid: false, zeroline: false },
+    shapes: breaks.map((x) => ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: dark() ? "#e6e8eb" : "#1b1f24", width: 1.5 } })),
+  }, `Samples of each of ${classes.length} labels on each of ${order.length} devices, clusters side by side.`);
+}
+
+/** Network, labels and plan of the chosen seed. */
+function drawSeed() {
+  drawDevices();
+  drawLabels();
+  for (const part of document.querySelectorAll("[data-seed]")) part.hidden = part.dataset.seed !== String(instance()?.seed);
+  if (data.instances.length) showPlan(instance());
+}
+
+function play() {
+  const button = byId("play");
+  if (view.player) { clearInterval(view.player); view.player = null; button.textContent = "▶"; return; }
+  const last = () => accuracies().cycles.length - 1;
+  if (place() >= last()) view.place = 0;
+  button.textContent = "⏸";
+  showCycle();
+  view.player = setInterval(() => {
+    if (place() >= last()) { play(); return; }
+    view.place = place() + 1;
+    showCycle();
+  }, 250);
+}
+
+function startDevices() {
+  byId("seed").addEventListener("change", (event) => { view.seed = Number(event.target.value); drawSeed(); });
+  byId("method").addEventListener("change", (event) => { view.method = event.target.value; showCycle(); });
+  byId("cycle").addEventListener("input", (event) => { view.place = Number(event.target.value); showCycle(); });
+  byId("play").addEventListener("click", play);
+  for (const box of document.getElementsByName("paint")) box.addEventListener("change", () => { view.paint = box.value; showCycle(); });
+  byId("network").addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    pickDevice((view.device + step + instance().names.length) % instance().names.length);
+  });
+  redraws.push(drawSeed);
+}

@@ -1,0 +1,82 @@
+// The network: clusters as hulls, links as wide as they are fast, devices as circles.
+
+const FRAME = { left: 44, top: 50, width: 552, height: 466 };
+
+/** The corners of the convex hull of points, in order (Andrew's monotone chain). */
+function convexHull(points) {
+  const sorted = [...points].sort((p, q) => p[0] - q[0] || p[1] - q[1]);
+  const turn = (o, p, q) => (p[0] - o[0]) * (q[1] - o[1]) - (p[1] - o[1]) * (q[0] - o[0]);
+  const half = (order) => {
+    const chain = [];
+    for (const point of order) {
+      while (chain.length > 1 && turn(chain.at(-2), chain.at(-1), point) <= 0) chain.pop();
+      chain.push(point);
+    }
+    return chain.slice(0, -1);
+  };
+  return sorted.length < 3 ? sorted : [...half(sorted), ...half(sorted.reverse())];
+}
+
+const deviceTitle = (net, k) => `${net.names[k]}: ${degrees(net)[k]} links, ${short(net.compute_ms[k])} ms a mini-batch`;
+function degrees(net) {
+  if (!net.degrees) {
+    net.degrees = net.names.map(() => 0);
+    for (const [i, j] of net.links) { net.degrees[i] += 1; net.degrees[j] += 1; }
+  }
+  return net.degrees;
+}
+
+/** Draw a network into an SVG; what is returned paints it. */
+function drawNetwork(svg, net) {
+  svg.replaceChildren();
+  const place = net.places.map(([x, y]) => [FRAME.left + x * FRAME.width, FRAME.top + (1 - y) * FRAME.height]);
+  const hulls = draw(svg, "g", {}), wires = draw(svg, "g", {}), dots = draw(svg, "g", {}), texts = draw(svg, "g", {});
+  const count = net.names.length;
+  const radius = count > 60 ? (count > 600 ? 2.5 : 5) : 14;
+  const links = net.links.map(([i, j, width, ms, rate]) => {
+    const line = draw(wires, "line", { x1: place[i][0], y1: place[i][1], x2: place[j][0], y2: place[j][1], "stroke-width": 1.5 * width });
+    draw(line, "title", {}, `${net.names[i]} – ${net.names[j]}: ${short(ms)} ms, ${short(rate)} MB/s`);
+    return [line, i, j];
+  });
+  const circles = place.map(([cx, cy], k) => {
+    const circle = draw(dots, "circle", { cx, cy, r: radius, class: "device" });
+    draw(circle, "title", {}, deviceTitle(net, k));
+    return circle;
+  });
+  const names = radius < 6 ? [] : place.map(([x, y], k) => draw(texts, "text", { x, y, class: "name" }, net.names[k].length <= 3 ? net.names[k] : k));
+
+  /** Hulls, links and rims for a partition. */
+  function setClusters(labels) {
+    hulls.replaceChildren();
+    const members = [];
+    labels.forEach((label, k) => (members[label] ??= []).push(place[k]));
+    const pad = radius + 11;
+    members.forEach((points, label) => {
+      if (members.length > 1) {
+        const corners = convexHull(points).map((p) => p.join(",")).join(" ");
+        draw(hulls, "polygon", { points: corners, class: "hull", fill: colourOf(label), stroke: colourOf(label), "stroke-width": 2 * pad });
+      }
+      if (members.length > 1 && members.length <= 12 && count <= 60) {
+        const top = points.reduce((best, p) => (p[1] < best[1] ? p : best));
+        draw(hulls, "text", { x: top[0], y: top[1] - radius - 15, class: "cluster" }, `cluster ${label}`);
+      }
+    });
+    circles.forEach((circle, k) => circle.setAttribute("stroke", members.length > 1 ? colourOf(labels[k]) : "#fff"));
+    for (const [line, i, j] of links) line.setAttribute("class", labels[i] === labels[j] ? "inside" : "across");
+  }
+
+  /** Fill every device with a colour. */
+  function paint(colour) {
+    circles.forEach((circle, k) => {
+      circle.setAttribute("fill", colour(k));
+      names[k]?.setAttribute("style", `fill:${inkOn(colour(k))}`);
+    });
+  }
+
+  /** Bring a device and its links forward; null shows all alike. */
+  function pick(device) {
+    circles.forEach((circle, k) => circle.classList.toggle("picked", k === device));
+    for (const [line, i, j] of links) line.classList.toggle("faint", device !== null && i !== device && j !== device);
+  }
+  return { circles, setClusters, paint, pick };
+}

@@ -1,0 +1,2 @@
+redraws.push(() => showPlan(data));
+redraw();

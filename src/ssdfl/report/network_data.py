@@ -1,0 +1,120 @@
+"""A network and its plan as the pages' scripts read them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from ssdfl.arrays import FloatArray
+from ssdfl.clusters import Candidate, Clusters, Plan, labels_of
+from ssdfl.graph import Network
+from ssdfl.report.figures import layout, link_widths
+from ssdfl.report.page import table
+
+DRAWN_LINKS = 20_000
+
+
+def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
+    """Where devices are drawn, what they are called, and what links and computing cost.
+
+    Of more than 20 000 links only so many are listed, evenly chosen; ``num_links`` counts all.
+    """
+    labels = labels_of(clusters, network.num_devices)
+    places = layout(network, labels)
+    columns = zip(
+        network.links.tolist(),
+        link_widths(network).round(2).tolist(),
+        (network.latency_s * 1e3).tolist(),
+        (network.bandwidth_Bps / 1e6).tolist(),
+        strict=True,
+    )
+    links = [[i, j, width, short(ms), short(rate)] for (i, j), width, ms, rate in columns]
+    return {
+        "title": network.title,
+        "names": network.names,
+        "labels": labels.tolist(),
+        "places": _unit_square(np.array([places[k] for k in range(network.num_devices)])).round(4).tolist(),
+        "links": links[:: -(-len(links) // DRAWN_LINKS) or 1],
+        "num_links": len(links),
+        "compute_ms": [short(seconds * 1e3) for seconds in network.compute_s.tolist()],
+    }
+
+
+def plan_data(plan: Plan) -> dict[str, Any]:
+    """All candidates of a formed plan and which of them was chosen; none of one that was given."""
+    chosen = [candidate.clusters for candidate in plan.candidates]
+    return {
+        "chosen": chosen.index(plan.clusters) if plan.clusters in chosen else None,
+        "candidates": [_candidate(candidate, plan.num_devices) for candidate in plan.candidates],
+        "score": plan.score_name,
+    }
+
+
+def plan_reason(plan: Plan) -> str:
+    """Why the plan has the clusters it has, in a sentence."""
+    if not plan.candidates:
+        return f"S = {plan.num_clusters}, given and not formed: by {plan.partition}."
+    why = (
+        plan.remark.partition(": ")[2] or "the best of the candidates that reach their conductance threshold."
+    )
+    return f"S = {plan.num_clusters}: {why}"
+
+
+def diagnostics_table(plan: Plan) -> str:
+    """Which assumptions hold for the plan, and what it is predicted to cost."""
+    words = {True: "holds", False: "does not hold", None: ""}
+    rows = ((d.name, words[d.holds], d.detail) for d in plan.diagnostics)
+    return table(("condition", "", "numbers"), rows)
+
+
+def formation_line(plan: Plan) -> str:
+    """How the plan was formed."""
+    return f"Partition {plan.partition}, score {plan.score_name}, mode {plan.mode}: {plan.left_out}"
+
+
+def settings_table(plan: Plan) -> str:
+    """The numbers that formation was given."""
+    rows = (
+        (name, value if isinstance(value, str) else f"{value:g}") for name, value in plan.settings.items()
+    )
+    return table(("setting", "value"), rows)
+
+
+def short(value: float, digits: int = 7) -> float:
+    """A number with so many digits, to keep pages small.
+
+    Examples:
+        >>> short(0.123456789)
+        0.1234568
+    """
+    return float(f"{value:.{digits}g}")
+
+
+def _candidate(candidate: Candidate, num_devices: int) -> dict[str, Any]:
+    found = candidate.min_conductance
+    return {
+        "num_clusters": candidate.num_clusters,
+        "labels": labels_of(candidate.clusters, num_devices).tolist(),
+        "score": candidate.score,
+        "threshold": candidate.threshold,
+        "lower": found.lower,
+        "upper": found.upper,
+        "exact": found.exact,
+        "feasible": candidate.feasible,
+        "rule": candidate.rule,
+        "sizes": _sizes(candidate.clusters),
+    }
+
+
+def _sizes(clusters: Clusters) -> str:
+    """Cluster sizes in words, equal ones counted: ``3 × 5, 2``."""
+    counts = sorted(Counter(len(cluster) for cluster in clusters).items(), reverse=True)
+    return ", ".join(f"{count} × {size}" if count > 1 else str(size) for size, count in counts)
+
+
+def _unit_square(places: FloatArray) -> FloatArray:
+    low, span = places.min(axis=0), np.ptp(places, axis=0)
+    scaled: FloatArray = np.where(span > 0, (places - low) / np.where(span > 0, span, 1), 0.5)
+    return scaled

@@ -1,0 +1,278 @@
+"""The pages in a real browser: no complaints, controls that work, numbers that are the records'."""
+
+import json
+import threading
+import time
+import urllib.request
+
+import pytest
+
+from browser import complaints, open_browser
+from ssdfl.cli.live import LiveRun, serving
+from ssdfl.clusters import FormationSettings, form_clusters, unknown_devices
+from ssdfl.experiments import RunFolder, iterate_experiment, load_experiment, run_experiment
+from ssdfl.experiments.bounds import compare_bounds
+from ssdfl.graph import load_network
+from ssdfl.report import write_comparison, write_plan_page, write_report
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+SETTINGS = (
+    "name=seen",
+    "cycles=4",
+    "data.name=helpers:tiny_data",
+    "data.labels_per_device=2",
+    "network.spec=sites:sites=2,size=3,seed=0",
+    "methods=['ssdfl', 'sdfl', 'pdfl']",
+    "training.local_steps=1",
+    "evaluate.every=1",
+    "evaluate.gaps=true",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    driver = open_browser(tmp_path_factory.mktemp("profile"))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = run_experiment(load_experiment(None, SETTINGS), tmp_path_factory.mktemp("runs") / "seen")
+    folder.write_bounds(compare_bounds(folder))
+    write_report(folder)
+    return folder
+
+
+@pytest.fixture
+def report(browser, run):
+    browser.get((run.path / "report.html").as_uri())
+    return browser
+
+
+def mean(run, method, cycle, quantity):
+    values = [r[quantity] for r in run.all_rows() if (r["method"], r["cycle"]) == (method, cycle)]
+    return sum(values) / len(values)
+
+
+def traces(browser, chart):
+    """The lines of a chart by name, as Plotly drew them."""
+    return browser.execute_script(
+        "const lines = byId(arguments[0]).data.filter((t) => !t.name.endsWith(' band'));"
+        "return Object.fromEntries(lines.map((t) => [t.name, {x: Array.from(t.x), y: Array.from(t.y)}]))",
+        chart,
+    )
+
+
+def slide(browser, name, value):
+    browser.execute_script(
+        "byId(arguments[0]).value = arguments[1]; byId(arguments[0]).dispatchEvent(new Event('input'))",
+        name,
+        value,
+    )
+
+
+def text_of(browser, selector):
+    return browser.find_element("css selector", selector).text
+
+
+def test_nothing_is_complained_of_and_nothing_is_asked_for(report):
+    assert complaints(report) == []
+    asked = report.execute_script("return performance.getEntriesByType('resource').map((e) => e.name)")
+    assert [name for name in asked if not name.startswith("data:")] == []
+    titles = report.execute_script(
+        "return [...document.querySelectorAll('.modebar-btn')].map((b) => b.dataset.title ?? '')"
+    )
+    assert titles
+    assert not any("Share" in title or "loud" in title for title in titles)
+
+
+def test_curves_are_the_records_against_every_cost(report, run):
+    for place, (cost, scale) in enumerate(
+        [("cycle", 1), ("transmissions", 1), ("sent_bytes", 1e6), ("time_s", 1)]
+    ):
+        report.find_elements("css selector", "#curve-controls input[type=radio]")[place].click()
+        for quantity in ("accuracy", "loss", "consensus_distance"):
+            drawn = traces(report, f"chart-{quantity}")
+            assert set(drawn) == {"ssdfl", "sdfl", "pdfl"}
+            for method, line in drawn.items():
+                cycles = range(1, 5)
+                assert line["y"] == pytest.approx([mean(run, method, c, quantity) for c in cycles], rel=1e-6)
+                assert line["x"] == pytest.approx(
+                    [mean(run, method, c, cost) / scale for c in cycles], rel=1e-6
+                )
+    assert complaints(report) == []
+
+
+def test_methods_are_switched_off_and_on(report):
+    box = report.find_element("css selector", "input[data-kind=method][value=sdfl]")
+    box.click()
+    assert set(traces(report, "chart-accuracy")) == {"ssdfl", "pdfl"}
+    assert set(traces(report, "chart-loss")) == {"ssdfl", "pdfl"}
+    label = report.find_element("id", "chart-accuracy").get_attribute("aria-label")
+    assert "sdfl" not in label.replace("ssdfl", "")
+    box.click()
+    assert set(traces(report, "chart-accuracy")) == {"ssdfl", "sdfl", "pdfl"}
+
+
+def test_the_cycle_slider_shows_every_devices_accuracy(report, run):
+    rows = run.read_rows(0, "ssdfl")
+    seen = set()
+    for place in (0, 3):
+        slide(report, "cycle", place)
+        assert text_of(report, "#cycle-shown") == str(rows[place]["cycle"])
+        report.execute_script("pickDevice(2)")
+        assert f"{100 * rows[place]['device_accuracy'][2]:.1f} % (ssdfl, cycle {place + 1})" in text_of(
+            report, "#device"
+        )
+        seen.add(report.find_elements("css selector", "#network .device")[2].get_attribute("fill"))
+    assert len(seen) == 2
+    devices = json.loads((run.seed_folder(0) / "devices.json").read_text())
+    bars = report.find_element("css selector", "#device .bars").get_attribute("aria-label")
+    assert bars == ", ".join(f"label {k}: {count}" for k, count in enumerate(devices[2]["labels"]))
+    assert devices[2]["optimizer"].replace(":", " ") in text_of(report, "#device")
+
+
+def test_the_network_works_by_pointer_and_by_keyboard(report):
+    from selenium.webdriver import ActionChains, Keys
+
+    circle = report.find_elements("css selector", "#network .device")[4]
+    report.execute_script("arguments[0].scrollIntoView({block: 'center'})", circle)
+    ActionChains(report).move_to_element(circle).perform()
+    assert text_of(report, "#device h3") == "Device 4"
+    report.find_element("id", "network").send_keys(Keys.ARROW_RIGHT)
+    assert text_of(report, "#device h3") == "Device 5"
+    report.find_element("id", "cycle").send_keys(Keys.HOME)
+    assert text_of(report, "#cycle-shown") == "1"
+
+
+def test_labels_are_those_of_the_devices(report, run):
+    drawn = report.execute_script(
+        "const t = byId('chart-labels').data[0]; return {z: t.z, of: t.customdata[0]}"
+    )
+    devices = json.loads((run.seed_folder(0) / "devices.json").read_text())
+    for place, (name, _) in enumerate(drawn["of"]):
+        assert [row[place] for row in drawn["z"]] == devices[int(name)]["labels"]
+
+
+def test_the_plan_slider_shows_every_candidate(report, run):
+    plan = run.plan(0)
+    for place, candidate in enumerate(plan.candidates):
+        slide(report, "plan-slider", place)
+        facts = text_of(report, "#plan-facts")
+        assert facts.startswith(f"S = {candidate.num_clusters}")
+        assert ("not feasible" in facts) == (not candidate.feasible)
+        fills = {
+            c.get_attribute("fill") for c in report.find_elements("css selector", "#plan-network .device")
+        }
+        assert len(fills) == candidate.num_clusters
+    report.find_element("id", "plan-back").click()
+    assert text_of(report, "#plan-size") == str(plan.num_clusters)
+
+
+def test_bounds_are_those_that_were_compared(report, run):
+    rows = [r for r in run.read_bounds() if (r.method, r.statement) == ("ssdfl", "Lemma 2")]
+    drawn = traces(report, "chart-Lemma-2")
+    for kind in ("measured", "rigorous"):
+        of_cycles = [[getattr(r, kind) for r in rows if r.cycle == cycle] for cycle in range(1, 5)]
+        assert drawn[kind]["y"] == pytest.approx([sum(v) / len(v) for v in of_cycles], rel=1e-6)
+
+
+def test_another_seed_has_its_own_devices(report, run):
+    from selenium.webdriver.support.ui import Select
+
+    Select(report.find_element("id", "seed")).select_by_visible_text("1")
+    report.execute_script("pickDevice(0)")
+    last = run.read_rows(1, "ssdfl")[-1]
+    assert f"{100 * last['device_accuracy'][0]:.1f} %" in text_of(report, "#device")
+    shown = report.find_elements("css selector", "[data-seed]:not([hidden])")
+    assert [part.get_attribute("data-seed") for part in shown] == ["1"]
+
+
+def test_dark_and_light_and_paper(report):
+    def background():
+        return report.execute_script("return getComputedStyle(document.body).backgroundColor")
+
+    def lettering():
+        return report.execute_script("return byId('chart-loss').layout.font.color")
+
+    before = background(), lettering()
+    report.find_element("id", "theme").click()
+    assert background() != before[0]
+    assert lettering() != before[1]
+    report.find_element("id", "theme").click()
+    assert (background(), lettering()) == before
+    wide = "return byId('chart-accuracy').querySelector('svg').getBoundingClientRect().width"
+    width = report.execute_script(wide)
+    assert len(report.print_page()) > 20_000
+    assert (report.execute_script(wide), background()) == (width, before[0])  # as it was before printing
+    assert complaints(report) == []
+
+
+def test_every_picture_has_words(report):
+    silent = report.execute_script(
+        "return [...document.querySelectorAll('[role=img], [role=application], input, select')]"
+        ".filter((e) => !(e.ariaLabel || e.labels?.length)).map((e) => e.outerHTML.slice(0, 80))"
+    )
+    assert silent == []
+
+
+def test_a_plan_page_works(browser, tmp_path):
+    network = load_network("sites:sites=3,size=4,seed=1")
+    plan = form_clusters(network, unknown_devices(network), FormationSettings())
+    write_plan_page(network, plan, tmp_path / "plan.html")
+    browser.get((tmp_path / "plan.html").as_uri())
+    assert text_of(browser, "#plan-size") == "3"
+    slide(browser, "plan-slider", 4)
+    assert text_of(browser, "#plan-facts").startswith("S = 5")
+    assert len(browser.find_elements("css selector", "#plan-candidates tbody tr")) == 12
+    assert complaints(browser) == []
+
+
+def test_a_comparison_has_every_runs_curves(browser, run, tmp_path):
+    settings = [*SETTINGS, "methods=['ssdfl']", "seeds=[5]", "training.learning_rate=0.01"]
+    other = run_experiment(load_experiment(None, settings), tmp_path / "slow")
+    write_comparison([run, other], tmp_path / "both.html")
+    browser.get((tmp_path / "both.html").as_uri())
+    drawn = traces(browser, "chart-accuracy")
+    assert set(drawn) == {"ssdfl in seen", "sdfl in seen", "pdfl in seen", "ssdfl in slow"}
+    assert drawn["ssdfl in slow"]["y"] == pytest.approx([r["accuracy"] for r in other.all_rows()], rel=1e-6)
+    browser.find_element("css selector", "input[data-kind=run][value=seen]").click()
+    assert set(traces(browser, "chart-accuracy")) == {"ssdfl in slow"}
+    assert complaints(browser) == []
+
+
+def test_a_live_page_follows_its_run(browser, tmp_path):
+    experiment = load_experiment(None, [*SETTINGS, "seeds=[0]"])
+    folder = RunFolder(tmp_path / "live")
+    live = LiveRun(folder, experiment)
+    with serving(live) as address:
+        browser.get(address)
+        advances = iterate_experiment(experiment, folder.path)
+        for _ in range(6):
+            live.cycle(next(advances))
+        wait_for(lambda: text_of(browser, "#live-text").startswith("seed 0, sdfl, cycle 2 of 4"))
+        assert len(traces(browser, "chart-accuracy")["ssdfl"]["x"]) == 4
+        assert len(traces(browser, "chart-accuracy")["sdfl"]["x"]) == 2
+        browser.find_element("css selector", "input[data-kind=method][value=pdfl]").click()
+        slide(browser, "plan-slider", 4)
+        for advance in advances:
+            live.cycle(advance)
+        ending = threading.Thread(target=live.end, args=("The run has ended.",))
+        ending.start()
+        wait_for(lambda: text_of(browser, "#live-text") == "The run has ended.")
+        ending.join()
+    assert set(traces(browser, "chart-accuracy")) == {"ssdfl", "sdfl"}  # what was switched off stays off
+    assert text_of(browser, "#plan-size") == "5"
+    assert "Nothing has been tested" not in text_of(browser, "[data-part=headline]")
+    assert complaints(browser) == []
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(address)
+
+
+def wait_for(true, timeout_s=15):
+    until = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.1)
