@@ -22,6 +22,7 @@ from ssdfl.clusters.partition import (
 )
 from ssdfl.clusters.plan import Plan, form_clusters, plan_clusters, read_plan, write_plan
 from ssdfl.clusters.scores import SCORES, Score, Situation
+from ssdfl.clusters.sharding import shard_devices
 
 __all__ = [
     "SCORES",
@@ -46,6 +47,7 @@ __all__ = [
     "random_clusters",
     "read_devices",
     "read_plan",
+    "shard_devices",
     "spectral_bisection",
     "unknown_devices",
     "write_plan",
