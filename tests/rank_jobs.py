@@ -1,11 +1,16 @@
 """What ranks run in tests: in a module of its own, so that they can import it."""
 
 import dataclasses
+import json
+import os
 
 from torch import nn
 
 from helpers import tiny_job, tiny_task
-from ssdfl.engine import run
+from ssdfl.engine import ENGINES, run
+from ssdfl.engine.ranks import told
+from ssdfl.errors import InputError
+from ssdfl.experiments import load_experiment, run_experiment
 from ssdfl.schedule import METHODS, drop_devices, drop_links
 
 KINDS = ("mixed", "momentum", "proximal")
@@ -46,3 +51,42 @@ def all_runs():
         cycles = list(run(job, "distributed"))
         found[name] = [dataclasses.asdict(record) for record, _ in cycles], cycles[-1][1].whole().X
     return found
+
+
+def finish_experiment():
+    """In a rank: go on with the run in the folder that the environment names."""
+    experiment = load_experiment(None, json.loads(os.environ["SETTINGS"]))
+    run_experiment(experiment, os.environ["FOLDER"], resume=True)
+
+
+def traffic():
+    """In a rank: bytes of parameters sent in every step of two cycles, and where shared memory was used."""
+    found = {}
+    for method in ("ssdfl", "sdfl", "pdfl", "central"):
+        job = tiny_job(method, "sites:sites=4,size=3,seed=0", clusters=4)
+        engine = ENGINES["distributed"](job)
+        state, sent = engine.begin(None), []
+        for t in range(2 * job.steps_per_cycle):
+            before, step = engine.boundary.sent_bytes, job.schedule(t)
+            X, carry, _ = engine.advance(state, step, t)
+            state = dataclasses.replace(state, X=X, carry=carry, trained=step.train)
+            sent.append(engine.boundary.sent_bytes - before)
+        found[method] = sent
+        engine.close()
+    return found
+
+
+def mistakes():
+    """In a rank: what it raises when parameters diverge, and when rank 0 finds a mistake."""
+    found = []
+    job = tiny_job("ssdfl", learning_rate=1e30, optimizers="sgd", model="mlp", cycles=30)
+    for work in (lambda: list(run(job, "distributed")), lambda: told(fail)):
+        try:
+            work()
+        except InputError as error:
+            found.append((type(error).__name__, str(error)))
+    return found
+
+
+def fail():
+    raise InputError("colour", "red", "blue", "Paint it.")

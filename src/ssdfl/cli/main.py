@@ -11,7 +11,8 @@ import typer
 
 import ssdfl
 from ssdfl.cli import bounds, data, graph, mesh, plan, reproduce, run
-from ssdfl.errors import InputError
+from ssdfl.cli.ranks import mistaken
+from ssdfl.errors import InputError, ToldError
 
 app = typer.Typer(
     name="ssdfl",
@@ -59,9 +60,11 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(130)
+    except ToldError:
+        sys.exit(mistaken(""))
     except InputError as error:
         typer.echo(f"ssdfl: {error}", err=True)
-        sys.exit(2)
+        sys.exit(mistaken(str(error)))
     except OSError as error:
         typer.echo(
             f"ssdfl: {error.filename or 'file'} = {error.strerror}: expected a usable path. Check it.",

@@ -20,7 +20,7 @@ from ssdfl.clusters.partition import (
     random_clusters,
     spectral_bisection,
 )
-from ssdfl.clusters.plan import Plan, form_clusters, plan_clusters, read_plan, write_plan
+from ssdfl.clusters.plan import Plan, form_clusters, parse_plan, plan_clusters, read_plan, write_plan
 from ssdfl.clusters.scores import SCORES, Score, Situation
 from ssdfl.clusters.sharding import shard_devices
 
@@ -43,6 +43,7 @@ __all__ = [
     "label_divergence",
     "labels_of",
     "optimizer_distance",
+    "parse_plan",
     "plan_clusters",
     "random_clusters",
     "read_devices",

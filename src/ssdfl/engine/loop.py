@@ -15,7 +15,7 @@ from ssdfl.engine.distributed import DistributedEngine
 from ssdfl.engine.gaps import GapRecorder
 from ssdfl.engine.job import Engine, Job, MakeEngine, Record, State
 from ssdfl.engine.local import LocalEngine
-from ssdfl.engine.ranks import Shares
+from ssdfl.engine.ranks import Shares, common_error
 from ssdfl.engine.reference import ReferenceEngine
 from ssdfl.engine.workers import one_thread_each
 from ssdfl.errors import InputError
@@ -104,7 +104,7 @@ def _check_finite(squares: Tensor, times: list[int], learning_rate: float) -> No
     """Refuse to go on with parameters that are not finite; ranks find the same, and end together."""
     for t, of_step in zip(times, squares.T, strict=True):
         for device in torch.nonzero(of_step.isnan()).flatten().tolist()[:1]:
-            raise InputError(
+            raise common_error(
                 "training.learning_rate",
                 learning_rate,
                 f"one that converges (device {device} diverged at step {t})",

@@ -14,13 +14,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ssdfl.arrays import IntArray
-from ssdfl.errors import InputError
+from ssdfl.errors import InputError, ToldError
 
 _BYTES_AT_ONCE = 1 << 26
-
-
-class ToldError(InputError):
-    """The mistake that rank 0 has found, in the other ranks."""
 
 
 class Shares(Protocol):
@@ -168,6 +164,12 @@ def joined(device: str = "cpu") -> Iterator[None]:
         dist.destroy_process_group()
 
 
+def means_lost_ranks(error: RuntimeError) -> bool:
+    """Whether an error says that another rank has gone."""
+    text = str(error)
+    return isinstance(error, dist.DistError) or any(name in text for name in ("gloo", "NCCL", "TCPStore"))
+
+
 def own_device(name: str) -> str:
     """Which of torch's devices this process uses: of several GPUs, ranks of a machine have one each."""
     return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if name == "cuda" and started_as_rank() else name
@@ -194,6 +196,20 @@ def told(find: Callable[[], str]) -> str:
     if "error" in heard:
         raise ToldError(*heard["error"])
     return str(heard["text"])
+
+
+def agreed(wish: bool) -> bool:
+    """What rank 0 wishes."""
+    if number_of_ranks() == 1:
+        return wish
+    flag = torch.tensor([wish])
+    dist.broadcast(flag, 0)
+    return bool(flag)
+
+
+def common_error(what: str, got: object, expected: str, remedy: str) -> InputError:
+    """A mistake that every rank finds by itself, and only rank 0 shows."""
+    return (InputError if rank() == 0 else ToldError)(what, got, expected, remedy)
 
 
 def _broadcast(message: bytes) -> list[int]:

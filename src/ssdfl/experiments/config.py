@@ -123,8 +123,10 @@ class EvaluateSection(Section):
 class EngineSection(Section):
     """What executes the schedule."""
 
-    name: Literal["local", "reference", "mesh"] = Field(
-        "local", description="local is fast, reference is the oracle, mesh runs a process per device"
+    name: Literal["local", "reference", "distributed", "mesh"] = Field(
+        "local",
+        description="local is fast, reference the oracle, distributed runs on many cores or machines, "
+        "mesh runs a process per device",
     )
     device: Annotated[str, Field(pattern=r"^\w+(:\d+)?$")] = Field(
         "cpu", description="where tensors live: cpu, cuda, cuda:1"
