@@ -98,7 +98,7 @@ def torchrun(settings, folder, restarts):
 
 
 def test_a_killed_rank_changes_nothing(tmp_path):
-    settings = [*TINY, "cycles=1500", "evaluate.every=500", 'methods=["ssdfl"]']
+    settings = [*TINY, "cycles=800", "evaluate.every=400", 'methods=["ssdfl"]']
     unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
     finish_in_ranks([*settings, "engine.name=distributed"], unbroken, tmp_path)
     running = torchrun(settings, broken, "3")
@@ -108,14 +108,14 @@ def test_a_killed_rank_changes_nothing(tmp_path):
             assert time.monotonic() < deadline
             assert running.poll() is None, running.communicate()[1]
             time.sleep(0.02)
-        assert len(RunFolder(broken).read_rows(0, "ssdfl")) < 1500
+        assert len(RunFolder(broken).read_rows(0, "ssdfl")) < 800
         os.kill(children(running.pid)[-1], signal.SIGKILL)
         _, said = running.communicate(timeout=120)
     finally:
         running.kill()
         running.wait()
     assert running.returncode == 0, said
-    assert "SIGKILL" in said
+    assert said.count("demo: helpers:tiny_data") == 2  # it was started twice
     assert torch.equal(parameters(broken, "ssdfl"), parameters(unbroken, "ssdfl"))
     rows = [RunFolder(folder).read_rows(0, "ssdfl") for folder in (broken, unbroken)]
     assert repr(rows[0]) == repr(rows[1])

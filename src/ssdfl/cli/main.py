@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import ssdfl
-from ssdfl.cli import bounds, data, graph, mesh, plan, reproduce, run
+from ssdfl.cli import bounds, data, graph, mesh, plan, reproduce, run, sweep
 from ssdfl.cli.ranks import mistaken
 from ssdfl.errors import InputError, ToldError
 
@@ -29,6 +29,7 @@ app.command("graph")(graph.graph)
 app.command("plan")(plan.plan)
 app.command("bounds")(bounds.bounds)
 app.command("reproduce")(reproduce.reproduce)
+app.command("sweep")(sweep.sweep)
 app.command("device")(mesh.device)
 app.add_typer(mesh.app, name="mesh")
 app.add_typer(data.app, name="data")

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +17,9 @@ from torch import Tensor
 from ssdfl.arrays import IntArray
 from ssdfl.errors import InputError, ToldError
 
+CONNECTING = timedelta(minutes=2)
+"""After so long without the others a rank ends, so that torchrun starts all again."""
+WAITING = timedelta(hours=1)
 _BYTES_AT_ONCE = 1 << 26
 
 
@@ -157,7 +161,8 @@ def joined(device: str = "cpu") -> Iterator[None]:
     if not started_as_rank() or dist.is_initialized():
         yield
         return
-    dist.init_process_group("gloo" if device == "cpu" else "cpu:gloo,cuda:nccl")
+    dist.init_process_group("gloo" if device == "cpu" else "cpu:gloo,cuda:nccl", timeout=CONNECTING)
+    dist.distributed_c10d._set_pg_timeout(WAITING)
     try:
         yield
     finally:

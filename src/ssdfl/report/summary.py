@@ -47,13 +47,14 @@ def summarise(folder: RunFolder) -> list[MethodSummary]:
         for method in experiment.methods
     }
     return [
-        _summarise_method(method, [run for run in runs if run], target)
+        summarise_method(method, [run for run in runs if run], target)
         for method, runs in by_method.items()
         if any(runs)
     ]
 
 
-def _summarise_method(method: str, runs: Sequence[Sequence[Row]], target: float) -> MethodSummary:
+def summarise_method(method: str, runs: Sequence[Sequence[Row]], target: float) -> MethodSummary:
+    """One method's summary, of the records of each seed."""
     final = [[row for row in run if not math.isnan(row["accuracy"])][-1] for run in runs]
     reached = [row for run in runs if (row := first_at(run, target)) is not None]
     return MethodSummary(
