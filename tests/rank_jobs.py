@@ -44,13 +44,20 @@ def with_dropout(image_shape, num_classes):
     return nn.Sequential(nn.Flatten(), nn.Linear(16, 12), nn.Dropout(0.5), nn.Linear(12, num_classes))
 
 
-def all_runs():
+def all_runs(among=""):
     """In a rank: each job's records and final parameters."""
     found = {}
     for name, job in jobs().items():
+        if among not in name:
+            continue
         cycles = list(run(job, "distributed"))
         found[name] = [dataclasses.asdict(record) for record, _ in cycles], cycles[-1][1].whole().X
     return found
+
+
+def some_runs():
+    """In a rank: the same of the jobs on sites."""
+    return all_runs("sites")
 
 
 def finish_experiment():

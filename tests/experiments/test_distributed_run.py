@@ -110,7 +110,7 @@ def test_a_killed_rank_changes_nothing(tmp_path):
             time.sleep(0.02)
         assert len(RunFolder(broken).read_rows(0, "ssdfl")) < 800
         os.kill(children(running.pid)[-1], signal.SIGKILL)
-        _, said = running.communicate(timeout=120)
+        _, said = running.communicate(timeout=240)
     finally:
         running.kill()
         running.wait()
