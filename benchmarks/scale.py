@@ -3,9 +3,9 @@
     python benchmarks/scale.py              # some minutes; --quick: less of each; --json
 
 Every figure is of whole cycles as `run` yields them, testing left out. Configurations take turns and the
-quickest cycle of each counts, since other work on the machine only ever adds time. The core's time of the
-busiest rank says what a quiet machine would take, but for waiting. "Messages" are ranks that may not share
-memory, as on two machines.
+quickest cycle of each counts, since other work on the machine only ever adds time. "Computing" is the time that
+the busiest rank's thread was on a core: what is left where waiting for others costs nothing. "Messages" are
+ranks that may not share memory, as on two machines.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ def make_job(case: Case) -> Job:
 
 
 def cycle_times(case: Case, seconds: float) -> dict[str, float]:
-    """In a process or rank: the quickest cycle, the core's time of one, and bytes over loopback in one."""
+    """In a process or rank: the quickest cycle, the computing thread's time of one, and bytes over loopback in one."""
     job = make_job(case)
     engine = "distributed" if case.ranks else "local"
     times, start, last, before, busy_s = [], time.monotonic(), 0.0, 0, 0.0
     for record, _ in run(job, engine, in_place=True):
         now = time.monotonic()
         if record.cycle == 2:
-            before, busy_s = loopback_bytes(), time.process_time()
+            before, busy_s = loopback_bytes(), time.thread_time()
         if record.cycle > 2:
             times.append(now - last)
         if record.cycle >= 4 and agreed(now - start > seconds):
@@ -95,7 +95,7 @@ def cycle_times(case: Case, seconds: float) -> dict[str, float]:
         last = time.monotonic()
     return {
         "cycle_s": min(times),
-        "busy_s": (time.process_time() - busy_s) / len(times),
+        "busy_s": (time.thread_time() - busy_s) / len(times),
         "loopback_bytes": (loopback_bytes() - before) / len(times),
     }
 
@@ -165,7 +165,7 @@ def speed(model: str, sites: int, seconds: float, rounds: int, show: Callable[..
     cycle = {name: values["cycle_s"] for name, values in found.items()}
     N = cases["local"].devices
     busy = {name: values["busy_s"] for name, values in found.items()}
-    for what, of_case in (("seconds", cycle), ("core's time", busy)):
+    for what, of_case in (("seconds", cycle), ("computing", busy)):
         start = f"{model}, N = {N}, {what}"
         show(f"{start}: one rank / local", of_case["one"] / of_case["local"], "×")
         show(f"{start}: one rank / two, shared memory", of_case["one"] / of_case["two"], "×")
@@ -226,7 +226,7 @@ def main() -> None:
         if not options.json:
             print(f"| {name} | {value:.3g} {unit} |", flush=True)
 
-    seconds, rounds = (options.seconds or 4.0, 1) if options.quick else (options.seconds or 8.0, 3)
+    seconds, rounds = (options.seconds or 4.0, 1) if options.quick else (options.seconds or 8.0, 2)
     if not options.json:
         print("| figure | measured |\n|---|---|")
     for model, sites in (("mlp", 40), ("cnn", 4)):
