@@ -25,6 +25,10 @@ class InputError(ValueError):
         return type(self), (self.what, self.got, self.expected, self.remedy)
 
 
+class ToldError(InputError):
+    """A mistake that another process of the same run has found and shows."""
+
+
 def require(module: str, extra: str) -> ModuleType:
     """Import an optional dependency, or say which extra brings it.
 

@@ -12,6 +12,7 @@ from ssdfl.engine import run
 from ssdfl.engine.gaps import GapRecorder, training_losses
 from ssdfl.engine.job import initial_state
 from ssdfl.engine.local import LocalEngine
+from ssdfl.engine.ranks import Alone
 from ssdfl.theory import consensus_gaps
 
 CLUSTERS = ((0, 1, 2), (3, 4, 5))
@@ -46,13 +47,13 @@ def test_recording_changes_nothing_else_and_is_off_by_default():
     assert [r.accuracy for r in plain] == [r.accuracy for r in recorded]
     assert plain[0].cluster_gaps == ()
     assert math.isnan(plain[0].training_gap)
-    assert GapRecorder(tiny_job()).record() == {}
+    assert GapRecorder(tiny_job(), Alone(6)).record() == {}
 
 
 def test_losses_are_of_each_devices_own_samples():
     job = tiny_job(model="mlp")
     X = initial_state(job).X
-    losses = training_losses(job, samples=10**6)(X)
+    losses = training_losses(job, np.arange(job.network.num_devices), samples=10**6)(X)
     for device in range(6):
         inputs, labels = job.task.batch(job.task.shards[device])
         with torch.no_grad():

@@ -11,7 +11,7 @@ import pytest
 from mesh_help import ENVIRONMENT
 from ssdfl.experiments import load_experiment, run_experiment
 from ssdfl.experiments.estimate import Estimator
-from ssdfl.experiments.pool import is_finished, run_folder, run_key, run_pool, single_runs
+from ssdfl.experiments.pool import Resources, is_finished, run_folder, run_key, run_pool, single_runs
 
 TINY = (
     "data.name=helpers:tiny_data",
@@ -58,7 +58,7 @@ def test_what_determines_a_run_is_its_key():
 
 def test_a_pool_does_each_run_once_and_as_one_process_would(tmp_path):
     runs = single_runs(tiny())
-    done = list(run_pool([*runs, *runs], tmp_path / "cache", workers=2))
+    done = list(run_pool([*runs, *runs], tmp_path / "cache", resources=Resources(workers=2)))
     assert {run_key(one.experiment) for one in done} == {run_key(one) for one in runs}
     assert len(done) == 4
     assert all(is_finished(one, tmp_path / "cache") for one in runs)
@@ -72,7 +72,10 @@ def test_a_pool_does_each_run_once_and_as_one_process_would(tmp_path):
 
 def test_a_run_that_diverges_does_not_stop_the_others(tmp_path):
     good, bad = single_runs(tiny("seeds=[0]"))[1], single_runs(tiny("training.learning_rate=1e30"))[1]
-    done = {run_key(one.experiment): one for one in run_pool([bad, good], tmp_path, workers=1)}
+    done = {
+        run_key(one.experiment): one
+        for one in run_pool([bad, good], tmp_path, resources=Resources(workers=1))
+    }
     assert "diverged" in done[run_key(bad)].error
     assert not done[run_key(good)].error
     assert is_finished(good, tmp_path)
@@ -94,7 +97,7 @@ def test_a_killed_process_is_replaced(tmp_path):
 
     killer = threading.Thread(target=kill_one)
     killer.start()
-    done = list(run_pool(runs, tmp_path, workers=1))
+    done = list(run_pool(runs, tmp_path, resources=Resources(workers=1)))
     killer.join()
     assert killed
     assert [one.error for one in done] == [""]

@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from ssdfl.experiments import Experiment, make_experiment
-from ssdfl.experiments.pool import CACHE, run_folder, run_pool, single_runs
+from ssdfl.experiments.pool import CACHE, Resources, run_folder, run_pool, single_runs
 from ssdfl.files import atomic_path
 
 HERE = Path(__file__).parent
@@ -89,7 +89,8 @@ def main() -> None:
             points[run_folder(one, CACHE).path] = (point, one)
     rows: list[dict[str, object]] = []
     runs = [one for _, one in points.values()]
-    for number, done in enumerate(run_pool(runs, CACHE, workers=options.workers, data=options.data), start=1):
+    finished = run_pool(runs, CACHE, resources=Resources(options.workers), data=options.data)
+    for number, done in enumerate(finished, start=1):
         point, one = points[done.folder.path]
         method, seed = one.methods[0], one.seeds[0]
         print(f"{number}/{len(runs)} {point} {method} {seed}: {done.seconds:.0f} s {done.error}", flush=True)

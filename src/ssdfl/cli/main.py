@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 import ssdfl
-from ssdfl.cli import bounds, data, graph, mesh, plan, report, reproduce, run
-from ssdfl.errors import InputError
+from ssdfl.cli import bounds, data, graph, mesh, plan, report, reproduce, run, sweep
+from ssdfl.cli.ranks import mistaken
+from ssdfl.errors import InputError, ToldError
 
 app = typer.Typer(
     name="ssdfl",
@@ -29,6 +30,7 @@ app.command("graph")(graph.graph)
 app.command("plan")(plan.plan)
 app.command("bounds")(bounds.bounds)
 app.command("reproduce")(reproduce.reproduce)
+app.command("sweep")(sweep.sweep)
 app.command("device")(mesh.device)
 app.add_typer(mesh.app, name="mesh")
 app.add_typer(data.app, name="data")
@@ -60,9 +62,11 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(130)
+    except ToldError:
+        sys.exit(mistaken(""))
     except InputError as error:
         typer.echo(f"ssdfl: {error}", err=True)
-        sys.exit(2)
+        sys.exit(mistaken(str(error)))
     except OSError as error:
         typer.echo(
             f"ssdfl: {error.filename or 'file'} = {error.strerror}: expected a usable path. Check it.",

@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
+from ssdfl.cli import pool
 from ssdfl.cli.progress import say
 from ssdfl.errors import InputError
 
@@ -28,6 +21,7 @@ if TYPE_CHECKING:
     from ssdfl.experiments.paper import Artefact
 
 OUT = Path("runs") / "reproduce"
+CACHE = Path("runs") / "cache"
 
 
 def reproduce(
@@ -49,14 +43,16 @@ def reproduce(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the runs and how long they will take, and stop.")
     ] = False,
-    workers: Annotated[int, typer.Option(help="Runs at a time, each on one core; 0 is one per core.")] = 0,
+    workers: pool.Workers = 0,
+    cpus: pool.Cpus = 1,
+    gpus: pool.Gpus = 0.0,
+    backend: pool.BackendName = "processes",
+    address: pool.Address = "",
     out: Annotated[
         Path | None, typer.Option(help="Folder for tables and figures; by default runs/reproduce/PROFILE.")
     ] = None,
-    cache: Annotated[Path, typer.Option(help="Folder for the runs, which artefacts share.")] = Path(
-        "runs/cache"
-    ),
-    data: Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")] = None,
+    cache: pool.Cache = CACHE,
+    data: pool.Data = None,
 ) -> None:
     """Reproduce the paper's tables and figures: run what is missing, then write ours beside the paper's.
 
@@ -70,9 +66,12 @@ def reproduce(
 
     - `ssdfl reproduce all --profile paper --workers 16`
 
+    - `ssdfl reproduce all --profile paper --backend ray --address auto`
+
     Interrupted, the same command goes on where it stopped.
     """
     from ssdfl.experiments.paper import artefact_names, load_artefact, paper_folder
+    from ssdfl.experiments.pool import Resources
 
     names = artefact_names(paper_folder())
     if listing:
@@ -82,8 +81,7 @@ def reproduce(
         raise InputError("artefact", "none", "at least one name, or all", "See: ssdfl reproduce --list.")
     if seeds is not None and seeds < 1:
         raise InputError("--seeds", seeds, "at least 1", "Give the number of seeds.")
-    if workers < 0:
-        raise InputError("--workers", workers, "at least 0", "0 is one per core.")
+    resources = Resources(workers, cpus, gpus, address)
     chosen = [
         load_artefact(name, profile, seeds=seeds) for name in (names if artefacts == ["all"] else artefacts)
     ]
@@ -92,7 +90,7 @@ def reproduce(
         return
     if not resume:
         _forget(chosen, cache)
-    _run(chosen, cache, workers, data)
+    pool.run_all(list(_distinct(chosen).values()), cache, data, resources, backend)
     options = ["--profile", profile, *(["--seeds", str(seeds)] if seeds is not None else [])]
     _write(chosen, cache, out or OUT / profile, options, data)
 
@@ -142,41 +140,6 @@ def _estimate(chosen: list[Artefact], cache: Path, workers: int, data: Path | No
         console,
         f"About {total_s / 3600 / number:.1f} hours with {number} at a time; shared runs are counted once.",
     )
-
-
-def _run(chosen: list[Artefact], cache: Path, workers: int, data: Path | None) -> None:
-    from ssdfl.experiments.pool import run_pool
-
-    runs = list(_distinct(chosen).values())
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    failed = []
-    try:
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-            task = bars.add_task("runs", total=len(runs))
-            for number, done in enumerate(run_pool(runs, cache, workers=workers, data=data), start=1):
-                bars.advance(task)
-                one = done.experiment
-                if done.error:
-                    failed.append(
-                        f"{one.methods[0]}, seed {one.seeds[0]} on {one.network.spec}: {done.error}"
-                    )
-                if not console.is_terminal and done.seconds:
-                    what = f"{one.methods[0]}, seed {one.seeds[0]} on {one.network.spec}"
-                    say(console, f"{number}/{len(runs)} {what}: {done.seconds:.0f} s")
-    except KeyboardInterrupt:
-        say(console, "Interrupted; what is done is kept. The same command goes on.")
-        raise typer.Exit(130) from None
-    if failed:
-        raise InputError(
-            "runs", f"{len(failed)} of {len(runs)} failed", "finished ones", f"The first: {failed[0]}"
-        )
 
 
 def _write(chosen: list[Artefact], cache: Path, out: Path, options: list[str], data: Path | None) -> None:

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ssdfl.cli import ranks
 from ssdfl.cli.live import LiveRun, serving
 from ssdfl.cli.progress import follow, say
 from ssdfl.errors import InputError
@@ -46,7 +47,16 @@ def run(
     ] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N−1.")] = None,
     engine: Annotated[
-        str | None, typer.Option(help="local (fast), reference or mesh (real processes).")
+        str | None,
+        typer.Option(
+            help="local (fast), distributed (many cores, machines), reference or mesh (real devices)."
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="With --engine distributed: ranks on this machine; 0 is one per core."
+        ),
     ] = None,
     device: Annotated[str | None, typer.Option(help="Where tensors live: cpu, cuda, cuda:1.")] = None,
     plan: Annotated[Path | None, typer.Option(help="Take the clusters from this plan.json.")] = None,
@@ -80,6 +90,8 @@ def run(
 
     - `ssdfl run my.toml --methods ssdfl,sdfl --out runs/mine --resume`
 
+    - `ssdfl run my.toml --engine distributed --workers 4`, or under `torchrun` on several machines
+
     - `ssdfl run --show > my.toml` writes a file with every key and its value: the place to start your own.
 
     A method, model or data set of your own is named `module:function`; the module lies in the working
@@ -105,7 +117,17 @@ def run(
         sys.path.append(str(file.parent.resolve()))
     if port and not live:
         raise InputError("--port", port, "a run with --live", "Add --live.")
+    resume = resume or ranks.started_again()
     folder = RunFolder(out or (newest_folder if resume else next_free_folder)(experiment.name, RUNS))
+    if experiment.engine.name == "distributed":
+        for option, given in (("--live", live), ("--log", log)):
+            if given:
+                remedy = "Leave it out; report.html has everything afterwards."
+                raise InputError(option, given, "another engine than distributed", remedy)
+        _in_ranks(experiment, folder, resume, data, as_json, workers or 0)
+        return
+    if workers is not None:
+        raise InputError("--workers", workers, "--engine distributed", "Other engines use all cores.")
     experiment = folder.joined(experiment) if resume else experiment
     page = LiveRun(folder, experiment) if live else None
     with serving(page, port) if page else nullcontext() as address:
@@ -127,15 +149,44 @@ def _log(write: Callable[[int, str, Row], None], advance: Advance) -> None:
         write(advance.seed, advance.method, asdict(advance.record))
 
 
+def _in_ranks(
+    experiment: Experiment, folder: RunFolder, resume: bool, data: Path | None, as_json: bool, workers: int
+) -> None:
+    """Be a rank, or start them; rank 0 alone shows something."""
+    rank = ranks.number()
+    if rank is None:
+        if resume:
+            folder.joined(experiment)
+        else:
+            folder.check_free()
+        ranks.start(folder.path, workers)
+        return
+    if rank == 0:
+        folder.path.mkdir(parents=True, exist_ok=True)
+    try:
+        _execute(experiment, folder, resume, data, quiet=rank > 0)
+    except RuntimeError as error:
+        from ssdfl.engine.ranks import means_lost_ranks
+
+        if not means_lost_ranks(error):
+            raise
+        say(Console(stderr=True), f"ssdfl: rank {rank} has lost the others: {str(error).splitlines()[0]}")
+        raise typer.Exit(1) from None
+    if rank == 0:
+        _compare_bounds(experiment, folder, data)
+        _present(folder, as_json)
+
+
 def _execute(
     experiment: Experiment,
     folder: RunFolder,
     resume: bool,
     data: Path | None,
-    remark: str,
-    watchers: Sequence[Callable[[Advance], None]],
+    remark: str = "",
+    watchers: Sequence[Callable[[Advance], None]] = (),
+    quiet: bool = False,
 ) -> None:
-    console = Console(stderr=True)
+    console = Console(stderr=True, quiet=quiet)
     try:
         with follow(console, experiment, remark) as follower:
             from ssdfl.experiments import iterate_experiment

@@ -20,8 +20,9 @@ from ssdfl.clusters.partition import (
     random_clusters,
     spectral_bisection,
 )
-from ssdfl.clusters.plan import Plan, form_clusters, plan_clusters, read_plan, write_plan
+from ssdfl.clusters.plan import Plan, form_clusters, parse_plan, plan_clusters, read_plan, write_plan
 from ssdfl.clusters.scores import SCORES, Score, Situation
+from ssdfl.clusters.sharding import shard_devices
 
 __all__ = [
     "SCORES",
@@ -42,10 +43,12 @@ __all__ = [
     "label_divergence",
     "labels_of",
     "optimizer_distance",
+    "parse_plan",
     "plan_clusters",
     "random_clusters",
     "read_devices",
     "read_plan",
+    "shard_devices",
     "spectral_bisection",
     "unknown_devices",
     "write_plan",

@@ -126,4 +126,6 @@ def clusters_of(labels: IntArray) -> Clusters:
         >>> clusters_of(np.array([7, 3, 7]))
         ((0, 2), (1,))
     """
-    return tuple(sorted(tuple(np.flatnonzero(labels == label).tolist()) for label in np.unique(labels)))
+    order = np.argsort(labels, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+    return tuple(sorted(tuple(part.tolist()) for part in parts))

@@ -238,9 +238,25 @@ def read_plan(path: Path | str) -> Plan:
         InputError: not a plan, or of another version, or clusters that are not a partition.
     """
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError("plan", str(path), "a plan.json", f"The reader says: {error!r}.") from error
+    return parse_plan(text, str(path))
+
+
+def parse_plan(text: str, where: str = "plan") -> Plan:
+    """The plan in a text, as `Plan.to_json` makes it.
+
+    Args:
+        where: names the text in errors.
+
+    Raises:
+        InputError: not a plan, or of another version, or clusters that are not a partition.
+    """
+    try:
+        data = json.loads(text)
         if data["version"] != VERSION:
-            raise InputError(f"version of {path}", data["version"], str(VERSION), "Make the plan again.")
+            raise InputError(f"version of {where}", data["version"], str(VERSION), "Make the plan again.")
         plan = Plan(
             clusters=_clusters(data["clusters"]),
             partition=data["partition"],
@@ -252,10 +268,10 @@ def read_plan(path: Path | str) -> Plan:
             settings={name: _or_infinite(value) for name, value in data["settings"].items()},
             diagnostics=tuple(Diagnostic(**diagnostic) for diagnostic in data["diagnostics"]),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError("plan", str(path), "a plan.json", f"The reader says: {error!r}.") from error
+        raise InputError("plan", where, "a plan.json", f"The reader says: {error!r}.") from error
     if sorted(d for cluster in plan.clusters for d in cluster) != list(range(plan.num_devices)):
-        raise InputError(f"clusters of {path}", "these", "every device from 0 in one cluster", "Mend them.")
+        raise InputError(f"clusters of {where}", "these", "every device from 0 in one cluster", "Mend them.")
     return plan

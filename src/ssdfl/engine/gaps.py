@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from ssdfl.arrays import FloatArray
+from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import labels_of
 from ssdfl.engine.job import Job
+from ssdfl.engine.ranks import Shares
 from ssdfl.rng import generator
 
 LOSS_SAMPLES = 16
@@ -20,25 +21,24 @@ LOSS_SAMPLES = 16
 class GapRecorder:
     """Follows a job cycle by cycle; nothing is computed if the job asks for nothing."""
 
-    def __init__(self, job: Job) -> None:
-        self.wanted = bool(job.gap_clusters)
+    def __init__(self, job: Job, shares: Shares) -> None:
+        self.wanted, self._shares = bool(job.gap_clusters), shares
         if self.wanted:
             self._labels = torch.from_numpy(labels_of(job.gap_clusters, job.network.num_devices))
             self._sizes = self._labels.bincount()
-            self._losses_at = training_losses(job)
+            self._losses_at = training_losses(job, shares.devices)
 
     def start(self, X: Tensor) -> None:
         """A cycle starts."""
         if self.wanted:
             self._before, self._across = self._gaps(X)
             self._after = self._before
-            self._losses = self._sums(self._losses_at(X))
-            self._squares = torch.zeros(len(X), dtype=torch.float64)
+            self._losses = self._sums(self._shares.everyone(self._losses_at(X)))
 
     def trained(self, squares: Tensor) -> None:
-        """A training step is done: (N,) squared effective gradients."""
+        """The cycle's training steps are done: (N, steps) squared effective gradients."""
         if self.wanted:
-            self._squares += squares.double().cpu()
+            self._squares = squares.sum(dim=1)
 
     def paused(self, X: Tensor) -> None:
         """Training pauses or the cycle ends: parameters after the last training step."""
@@ -63,22 +63,21 @@ class GapRecorder:
 
     def _gaps(self, X: Tensor) -> tuple[FloatArray, float]:
         """(S,) ‖Δ_s‖ and ‖Δ̂‖: from sums of squares about the means, in one pass over the parameters."""
-        mean = X.mean(dim=0)
-        centred = X - mean
-        squares = self._sums(centred.square().sum(dim=1))
+        centred = X - self._shares.mean(X)
+        squares = self._sums(self._shares.everyone(centred.square().sum(dim=1)))
         sums = torch.zeros(len(self._sizes), X.shape[1], dtype=X.dtype, device=X.device)
-        sums.index_add_(0, self._labels.to(X.device), centred)
-        of_means = sums.square().sum(dim=1).double().cpu().numpy() / self._sizes.numpy()
+        sums.index_add_(0, self._labels[torch.from_numpy(self._shares.devices)].to(X.device), centred)
+        of_means = self._shares.total(sums).square().sum(dim=1).double().cpu().numpy() / self._sizes.numpy()
         return np.sqrt(np.maximum(squares - of_means, 0.0)), float(np.sqrt(squares.sum()))
 
 
-def training_losses(job: Job, samples: int = LOSS_SAMPLES) -> Callable[[Tensor], Tensor]:
-    """A function of (N, d) parameters: (N,) each device's loss on a few of its samples, always the same."""
+def training_losses(job: Job, devices: IntArray, samples: int = LOSS_SAMPLES) -> Callable[[Tensor], Tensor]:
+    """A function of (n, d) parameters: (n,) each device's loss on a few of its samples, always the same."""
     task = job.task
     rng = generator(job.seed, "losses")
     few = min(samples, task.shard_size)
     positions = np.stack([rng.permutation(task.shard_size)[:few] for _ in range(task.num_devices)])
-    inputs, labels = task.batch(task.samples(range(task.num_devices), positions))
+    inputs, labels = task.batch(task.samples(devices, positions[devices]))
 
     def loss(theta: Tensor, inputs: Tensor, labels: Tensor) -> Tensor:
         return task.loss(task.scores(theta, inputs), labels)

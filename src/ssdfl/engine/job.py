@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ssdfl.arrays import BoolArray, FloatArray
+from ssdfl.arrays import BoolArray, FloatArray, IntArray
 from ssdfl.clusters import Clusters
+from ssdfl.engine.ranks import Shares
 from ssdfl.errors import InputError, check_range
 from ssdfl.graph import Network
 from ssdfl.learning import LocalOptimizer, Task, draw_batches
@@ -66,12 +67,12 @@ class Job:
         theta = self.task.initial_parameters
         return theta.numel() * theta.element_size()
 
-    def samples(self, devices: range, t: int) -> Tensor:
-        """(len(devices), E, M) the samples that a range of devices uses at step t."""
+    def samples(self, devices: Sequence[int] | IntArray, t: int) -> Tensor:
+        """(n, E, M) the samples that n devices, in ascending order, use at step t."""
         shape = (self.local_steps, self.batch_size)
         if self.batch_size == 0:
-            whole = self.task.shards[devices.start : devices.stop, None]
-            return whole.expand(-1, self.local_steps, -1)
+            rows = torch.from_numpy(np.asarray(devices)).to(self.task.shards.device)
+            return self.task.shards[rows, None].expand(-1, self.local_steps, -1)
         return self.task.samples(devices, draw_batches(self.seed, t, devices, shape, self.task.shard_size))
 
 
@@ -87,6 +88,7 @@ class State:
         trained: (N,) who trained in the last step; others start a new regime when they train next.
         ready_s: (N,) simulated seconds at which each device can start its next step.
         transmissions: directed messages so far.
+        shares: if several processes run the job, which rows of ``X`` and ``carry`` are here.
     """
 
     cycle: int
@@ -95,6 +97,15 @@ class State:
     trained: BoolArray
     ready_s: FloatArray
     transmissions: int
+    shares: Shares | None = None
+
+    def whole(self) -> State:
+        """The state of all devices, in rank 0; every rank has to ask at the same time."""
+        if self.shares is None:
+            return self
+        X = self.shares.collected(self.X)
+        carry = self.shares.collected(self.carry) if self.trained.any() else self.carry
+        return replace(self, X=X, carry=carry, shares=None)
 
     def clone(self) -> State:
         """The same state in memory of its own."""
@@ -141,7 +152,15 @@ class Record:
 
 
 class Engine(Protocol):
-    """How steps are executed. `ssdfl.engine.run` does the rest for every engine."""
+    """How steps are executed. `ssdfl.engine.run` does the rest for every engine.
+
+    Where several processes run a job, N devices are here those of one process.
+    """
+
+    shares: Shares
+
+    def begin(self, state: State | None) -> State:
+        """The state to go on from, of this process's devices; None begins."""
 
     def advance(self, state: State, step: Step, t: int) -> tuple[Tensor, Tensor, Tensor]:
         """After step t: parameters, what optimizers carry, and (N,) how far each that trained has moved.

@@ -11,8 +11,9 @@ from torch import Tensor
 from ssdfl.arrays import BoolArray, IntArray
 from ssdfl.engine.evaluation import Evaluation
 from ssdfl.engine.gradients import choose_gradients
-from ssdfl.engine.job import Job, State
+from ssdfl.engine.job import Job, State, initial_state
 from ssdfl.engine.mixing import Mixing
+from ssdfl.engine.ranks import Alone, Shares
 from ssdfl.engine.workers import workers_for
 from ssdfl.memo import by_identity
 from ssdfl.schedule import Step
@@ -27,13 +28,15 @@ class Group:
 
     Attributes:
         devices: (n,) who.
-        rows: their rows of a matrix; a slice, which makes views and no copies, where they are neighbours.
+        places: (n,) their rows of a matrix.
+        rows: the same as an index; a slice, which makes views and no copies, where they are neighbours.
         ρ, μ: (n, 1) their optimizers.
         momenta: how many of them have momentum.
         proximal: how many have a proximal pull.
     """
 
     devices: IntArray
+    places: IntArray
     rows: slice | Tensor
     ρ: Tensor
     μ: Tensor
@@ -49,17 +52,24 @@ class LocalEngine:
     from step to step.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, devices: IntArray | None = None) -> None:
+        """Make ready to run all of a job's devices, or some: then states and steps are of those alone."""
         self.job = job
+        self.shares: Shares = Alone(job.network.num_devices)
+        self.devices = self.shares.devices if devices is None else devices
         self.workers = workers_for(job)
         tasks = [job.task, *(job.task.twin() for _ in range(self.workers.number - 1))]
         self._gradients = choose_gradients(job, tasks)
         self.evaluate = Evaluation(job, tasks, self.workers)
         θ = job.task.initial_parameters
         self._mixing = by_identity(lambda W: Mixing(W, θ.dtype, θ.device))
-        self._everyone = self._groups(np.arange(job.network.num_devices))
+        self._everyone = self._groups(np.arange(len(self.devices)))
         self._matrices: list[Tensor] = []
         self._carry: Tensor | None = None
+
+    def begin(self, state: State | None) -> State:
+        """The state as it is."""
+        return state or initial_state(self.job)
 
     def advance(self, state: State, step: Step, t: int) -> tuple[Tensor, Tensor, Tensor]:
         """``X ← W X`` plus the displacement of those that train."""
@@ -73,13 +83,13 @@ class LocalEngine:
             return X, state.carry, moved
         if state.carry is not self._carry:
             self._carry = state.carry.to(X.device, copy=True).contiguous()
-        carry, samples = self._carry, self.job.samples(range(len(X)), t)
+        carry, samples = self._carry, self.job.samples(self.devices, t)
 
         def train(worker: int, group: Group) -> None:
             before, carried = state.X[group.rows], carry[group.rows]
-            _start_regimes(group, carried, before, ~state.trained[group.devices])
+            _start_regimes(group, carried, before, ~state.trained[group.places])
             θ, descent = self._local_steps(worker, group, before, carried, samples[group.rows], t)
-            after = mixing.rows(state.X, group.devices) if by_group else X[group.rows]
+            after = mixing.rows(state.X, group.places) if by_group else X[group.rows]
             after.add_(descent, alpha=-self.job.learning_rate)
             if θ is not before:
                 after.add_(θ.sub_(before))
@@ -107,18 +117,18 @@ class LocalEngine:
             descent = _descent(group, θ, gradients(θ, group.devices, samples[:, e], (t, e)), carried)
         return θ, descent
 
-    def _groups(self, devices: IntArray) -> list[Group]:
+    def _groups(self, places: IntArray) -> list[Group]:
         """Devices in groups that fit a core's cache: the same groups on any machine."""
         task, size = self.job.task, 1
         if task.stackable:
             in_cache = int(np.clip(_NUMBERS_IN_CACHE // task.num_parameters, _FEWEST, _MOST))
-            size = in_cache if task.inputs.device.type == "cpu" else len(devices)
-        return [self._group(devices[k : k + size]) for k in range(0, len(devices), size)]
+            size = in_cache if task.inputs.device.type == "cpu" else len(places)
+        return [self._group(places[k : k + size]) for k in range(0, len(places), size)]
 
-    def _group(self, devices: IntArray) -> Group:
+    def _group(self, places: IntArray) -> Group:
         θ = self.job.task.initial_parameters
-        first, last = int(devices[0]), int(devices[-1])
-        neighbours = last - first + 1 == len(devices)
+        devices, first, last = self.devices[places], int(places[0]), int(places[-1])
+        neighbours = last - first + 1 == len(places)
         ρ, μ = (
             torch.tensor([[getattr(self.job.optimizers[i], name)] for i in devices]).to(θ)
             for name in ("rho", "mu")
@@ -126,7 +136,8 @@ class LocalEngine:
         kinds = [self.job.optimizers[i].kind for i in devices]
         return Group(
             devices,
-            slice(first, last + 1) if neighbours else torch.from_numpy(devices).to(θ.device),
+            places,
+            slice(first, last + 1) if neighbours else torch.from_numpy(places).to(θ.device),
             ρ,
             μ,
             kinds.count("momentum"),

@@ -17,7 +17,7 @@ _LEAST_COLUMNS = 256
 
 
 class Mixing:
-    """A mixing matrix made ready for products with parameters of one kind and place.
+    """A mixing matrix, or some rows and columns of it, ready for products with parameters.
 
     Few links: each row gathers its neighbours' rows. Many links: a dense product. Everyone with everyone
     alike: the mean. Nobody with anybody: a copy.
@@ -32,8 +32,10 @@ class Mixing:
     """
 
     def __init__(self, W: MixingMatrix, dtype: torch.dtype, device: torch.device) -> None:
-        self.num_devices = W.shape[0]
+        self.num_rows = W.shape[0]
         self.kind = _kind(W)
+        if self.kind == "alike":
+            self._share = round(float(W.data[0]) * W.shape[1], 9)
         if self.kind == "dense":
             self._dense = torch.from_numpy(W.toarray()).to(device, dtype)
         if self.kind == "sparse":
@@ -49,7 +51,7 @@ class Mixing:
             return
         width = X.shape[1]
         if X.device.type == "cpu":
-            width = min(width, max(_LEAST_COLUMNS, _NUMBERS_IN_CACHE // self.num_devices))
+            width = min(width, max(_LEAST_COLUMNS, _NUMBERS_IN_CACHE // max(X.shape[0], self.num_rows)))
 
         def stretch(worker: int, start: int) -> None:
             columns = slice(start, start + width)
@@ -59,14 +61,15 @@ class Mixing:
 
     def _product(self, X: Tensor) -> Tensor:
         if self.kind == "alike":
-            return X.mean(dim=0)
+            mean: Tensor = X.mean(dim=0) * self._share
+            return mean
         if self.kind == "dense":
             return self._dense @ X
-        return self.rows(X.contiguous(), np.arange(self.num_devices))
+        return self.rows(X.contiguous(), np.arange(self.num_rows))
 
-    def rows(self, X: Tensor, devices: IntArray) -> Tensor:
-        """The rows of ``W X`` of devices with consecutive numbers, where W is sparse."""
-        start, stop = int(devices[0]), int(devices[-1]) + 1
+    def rows(self, X: Tensor, which: IntArray) -> Tensor:
+        """Consecutive rows of ``W X``, where W is sparse."""
+        start, stop = int(which[0]), int(which[-1]) + 1
         entries = slice(self._starts[start], self._starts[stop])
         gathered: Tensor = embedding_bag(
             self._neighbours[entries],
@@ -79,9 +82,9 @@ class Mixing:
 
 
 def _kind(W: MixingMatrix) -> str:
-    N = W.shape[0]
-    if W.nnz == N and bool((W.diagonal() == 1).all()):
+    rows, cols = W.shape
+    if W.nnz == rows == cols and bool((W.diagonal() == 1).all()):
         return "alone"
-    if W.nnz == N * N and np.ptp(W.data) < 1e-12:
+    if W.nnz == rows * cols and np.ptp(W.data) < 1e-12:
         return "alike"
-    return "dense" if W.nnz > DENSE_SHARE * N * N else "sparse"
+    return "dense" if W.nnz > DENSE_SHARE * rows * cols else "sparse"

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from ssdfl.engine.gradients import gradient
-from ssdfl.engine.job import Job, State
+from ssdfl.engine.job import Job, State, initial_state
+from ssdfl.engine.ranks import Alone, Shares
 from ssdfl.schedule import Step
 
 
@@ -21,6 +22,11 @@ class ReferenceEngine:
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.shares: Shares = Alone(job.network.num_devices)
+
+    def begin(self, state: State | None) -> State:
+        """The state as it is."""
+        return state or initial_state(self.job)
 
     def advance(self, state: State, step: Step, t: int) -> tuple[Tensor, Tensor, Tensor]:
         """Train each device from its own parameters, then add its displacement to its neighbours' mix."""

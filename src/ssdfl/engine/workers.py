@@ -55,9 +55,9 @@ def workers_for(job: Job) -> Workers:
     return Workers(1 if alone else torch.get_num_threads())
 
 
-def use_one_core() -> None:
-    """For a process that shares the machine with others: all its engines use one thread from now on."""
-    torch.set_num_threads(1)
+def use_cores(number: int) -> None:
+    """For a process that shares the machine with others: its engines use so many threads from now on."""
+    torch.set_num_threads(number)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from ssdfl.clusters import (
 )
 from ssdfl.clusters.formation import PRICE
 from ssdfl.engine import Job
+from ssdfl.engine.ranks import own_device
 from ssdfl.errors import InputError
 from ssdfl.experiments.config import Experiment
 from ssdfl.graph import MIXINGS, Network, links_within, load_network
@@ -85,7 +86,7 @@ def prepare(experiment: Experiment, seed: int, data: Dataset, formed: Plan | Non
         plan=_plan(experiment, network, task, optimizers, seed, formed),
         task=task,
         optimizers=optimizers,
-        device=available_device(experiment.engine.device),
+        device=available_device(own_device(experiment.engine.device)),
     )
 
 

@@ -123,8 +123,10 @@ class EvaluateSection(Section):
 class EngineSection(Section):
     """What executes the schedule."""
 
-    name: Literal["local", "reference", "mesh"] = Field(
-        "local", description="local is fast, reference is the oracle, mesh runs a process per device"
+    name: Literal["local", "reference", "distributed", "mesh"] = Field(
+        "local",
+        description="local is fast, reference the oracle, distributed runs on many cores or machines, "
+        "mesh runs a process per device",
     )
     device: Annotated[str, Field(pattern=r"^\w+(:\d+)?$")] = Field(
         "cpu", description="where tensors live: cpu, cuda, cuda:1"
@@ -195,6 +197,13 @@ def load_experiment(path: Path | str | None = None, settings: Sequence[str] = ()
     Raises:
         InputError: an unreadable file, or a key or value that cannot be used.
     """
+    values = read_values(path, settings)
+    locate_files(values, Path())
+    return make_experiment(values)
+
+
+def read_values(path: Path | str | None, settings: Sequence[str]) -> dict[str, Any]:
+    """What a TOML file holds, with settings laid over it, not yet checked."""
     values: dict[str, Any] = {}
     if path is not None:
         path = Path(path)
@@ -202,14 +211,13 @@ def load_experiment(path: Path | str | None = None, settings: Sequence[str] = ()
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise InputError("experiment", str(path), "a TOML file", f"The reader says: {error}.") from None
-        _locate_files(values, path.parent)
+        locate_files(values, path.parent)
     for setting in settings:
         _lay_over(values, setting)
-    _locate_files(values, Path())
-    return make_experiment(values)
+    return values
 
 
-def _locate_files(values: dict[str, Any], folder: Path) -> None:
+def locate_files(values: dict[str, Any], folder: Path) -> None:
     """Make the paths of network and plan files absolute, so that the experiment repeats from anywhere."""
     for section, key in (("network", "spec"), ("clusters", "plan")):
         table = values.get(section)

@@ -14,7 +14,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from functools import cache
 from pathlib import Path
 
 import ssdfl
-from ssdfl.engine.workers import use_one_core
-from ssdfl.errors import InputError
+from ssdfl.engine.workers import use_cores
+from ssdfl.errors import InputError, check_range
 from ssdfl.experiments.config import ClustersSection, Experiment, make_experiment
 from ssdfl.experiments.run import run_experiment
 from ssdfl.experiments.store import RunFolder
@@ -82,26 +82,72 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+@dataclass(frozen=True)
+class Resources:
+    """What a pool may use.
+
+    Attributes:
+        workers: runs at a time; 0 is as many as there are cores for.
+        cpus: cores of one run.
+        gpus: of one run, where a backend deals them out; its ``engine.device`` has to be cuda.
+        address: of a cluster's head, for backends that know clusters; none is this machine.
+    """
+
+    workers: int = 0
+    cpus: int = 1
+    gpus: float = 0.0
+    address: str = ""
+
+    def __post_init__(self) -> None:
+        check_range("--workers", self.workers, 0, remedy="0 is one per core.")
+        check_range("--cpus", self.cpus, 1)
+        check_range("--gpus", self.gpus, 0)
+
+
+DEFAULT = Resources()
+
+Backend = Callable[[Sequence[Experiment], Path, Path | None, Resources], Iterator[Finished]]
+"""Does runs into folders under a root, with data sets from a folder; yields each as it ends."""
+
+
 def run_pool(
-    experiments: Iterable[Experiment], root: Path, *, workers: int = 0, data: Path | None = None
+    experiments: Iterable[Experiment],
+    root: Path,
+    *,
+    data: Path | None = None,
+    resources: Resources = DEFAULT,
+    backend: str = "processes",
 ) -> Iterator[Finished]:
-    """Do the runs that are not there yet, each in one process and on one core; yield each as it ends.
+    """Do the runs that are not there yet, and yield each as it ends.
 
     Args:
         experiments: of one method and one seed each, as `single_runs` makes them.
-        workers: processes at a time; 0 takes one per core.
+        backend: ``processes`` of this machine, or ``ray``.
 
     A run that fails, say because it diverges, is yielded with its error and does not stop the others. One
     whose process is killed is tried again, from its checkpoint.
     """
+    if backend not in BACKENDS:
+        raise InputError("--backend", backend, f"one of {', '.join(BACKENDS)}", "Choose one of them.")
     todo = {run_key(one): one for one in experiments}
     for key, one in list(todo.items()):
         if is_finished(one, root):
             yield Finished(todo.pop(key), run_folder(one, root), 0.0)
-    number = workers or cores()
+    if todo:
+        yield from BACKENDS[backend](list(todo.values()), root, data, resources)
+
+
+def in_processes(
+    experiments: Sequence[Experiment], root: Path, data: Path | None, resources: Resources
+) -> Iterator[Finished]:
+    """Each run in a process of this machine."""
+    if resources.address or resources.gpus:
+        raise InputError("--backend", "processes", "ray, to use --address or --gpus", "Add --backend ray.")
+    todo = {run_key(one): one for one in experiments}
+    number = resources.workers or max(1, cores() // resources.cpus)
     for attempt in range(RETRIES + 1):
         try:
-            for done in _in_processes(list(todo.values()), root, number, data):
+            for done in _in_processes(list(todo.values()), root, data, number, resources.cpus):
                 del todo[run_key(done.experiment)]
                 yield done
             return
@@ -112,16 +158,26 @@ def run_pool(
                 raise InputError("workers", number, expected, remedy) from None
 
 
-def _in_processes(
-    experiments: Sequence[Experiment], root: Path, workers: int, data: Path | None
+def _on_ray(
+    experiments: Sequence[Experiment], root: Path, data: Path | None, resources: Resources
 ) -> Iterator[Finished]:
-    if not experiments:
-        return
+    from ssdfl.experiments.on_ray import on_ray
+
+    return on_ray(experiments, root, data, resources)
+
+
+BACKENDS: dict[str, Backend] = {"processes": in_processes, "ray": _on_ray}
+
+
+def _in_processes(
+    experiments: Sequence[Experiment], root: Path, data: Path | None, workers: int, cpus: int
+) -> Iterator[Finished]:
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(workers, len(experiments)), mp_context=context, initializer=_begin)
+    number = min(workers, len(experiments))
+    pool = ProcessPoolExecutor(number, mp_context=context, initializer=_begin, initargs=(cpus,))
     try:
         running: dict[Future[tuple[float, str]], Experiment] = {
-            pool.submit(_run, one.model_dump(), root, data): one for one in experiments
+            pool.submit(run_one, one.model_dump(), root, data): one for one in experiments
         }
         while running:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -134,10 +190,10 @@ def _in_processes(
             child.terminate()
 
 
-def _begin() -> None:
-    """A worker computes on one core, leaves Ctrl-C to the process that started it, and ends with that."""
+def _begin(cpus: int) -> None:
+    """A worker keeps to its cores, leaves Ctrl-C to the process that started it, and ends with that."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    use_one_core()
+    use_cores(cpus)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -154,7 +210,8 @@ def _dataset(name: str, data: Path | None) -> Dataset:
     return load_dataset(name, data)
 
 
-def _run(values: dict[str, object], root: Path, data: Path | None) -> tuple[float, str]:
+def run_one(values: dict[str, object], root: Path, data: Path | None) -> tuple[float, str]:
+    """Do or finish one run, in a worker of a backend: how long it took, and its error if it failed."""
     experiment = make_experiment(values)
     start = time.monotonic()
     folder = run_folder(experiment, root)

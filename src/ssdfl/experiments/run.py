@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from scipy.sparse import csr_array
 
-from ssdfl.engine import Job, Record, initial_state, load_state, run, save_state
+from ssdfl.clusters import parse_plan
+from ssdfl.engine import Job, Record, State, load_state, run, save_state
+from ssdfl.engine.ranks import agreed, joined, rank, told
 from ssdfl.errors import InputError
 from ssdfl.experiments.build import Instance, make_job, prepare
-from ssdfl.experiments.config import Experiment, write_experiment
-from ssdfl.experiments.store import RunFolder
+from ssdfl.experiments.config import Experiment, make_experiment, to_toml, write_experiment
+from ssdfl.experiments.store import Row, RunFolder
 from ssdfl.experiments.versions import current_versions
 from ssdfl.graph import NetworkLike, check_mixing, load_network, to_json
 from ssdfl.learning import Dataset, load_dataset
 from ssdfl.learning.sources import Progress
 from ssdfl.schedule import METHODS, Step, find_method
 
+Result = TypeVar("Result")
+
 SAVE_INTERVAL_S = 2.0
+SAVING_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -70,18 +78,54 @@ def iterate_experiment(
     Raises:
         InputError: something in the experiment cannot be used; what was computed before is kept.
     """
-    folder = RunFolder(out)
-    if not resume:
-        folder.check_free()
-    if network is not None:
-        experiment = folder.on_network(experiment, load_network(network))
-    if resume:
-        experiment = folder.joined(experiment)
+    if experiment.engine.name != "distributed":
+        yield from _iterate(experiment, RunFolder(out), _ALONE, network, resume, data, progress)
+        return
+    with joined(experiment.engine.device):
+        part = _Part(rank() == 0, told, agreed)
+        yield from _iterate(experiment, RunFolder(out), part, network, resume, data, progress)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A process's part in a run: whether it leads, that is writes files, and how it hears from the leader."""
+
+    leads: bool
+    told: Callable[[Callable[[], str]], str]
+    agreed: Callable[[bool], bool]
+
+    def led(self, work: Callable[[], Result]) -> Result | None:
+        """What the leader's work comes to, None elsewhere; its mistakes end all."""
+        found: list[Result] = []
+
+        def do() -> str:
+            found.append(work())
+            return ""
+
+        self.told(do)
+        return found[0] if found else None
+
+
+_ALONE = _Part(True, lambda find: find(), bool)
+
+
+def _iterate(
+    experiment: Experiment,
+    folder: RunFolder,
+    part: _Part,
+    network: NetworkLike | None,
+    resume: bool,
+    data: Path | str | Dataset | None,
+    progress: Progress | None,
+) -> Iterator[Advance]:
+    experiment = make_experiment(
+        tomllib.loads(part.told(lambda: to_toml(_admitted(experiment, folder, network, resume))))
+    )
     for method in experiment.methods:
         find_method(method)
     place = None if data is None or isinstance(data, Dataset) else Path(data)
     dataset = data if isinstance(data, Dataset) else load_dataset(experiment.data.name, place, progress)
-    instances = [prepare(experiment, seed, dataset, formed=folder.plan(seed)) for seed in experiment.seeds]
+    instances = [_prepared(experiment, seed, dataset, folder, part) for seed in experiment.seeds]
     jobs = [
         (instance, {method: make_job(experiment, instance, method) for method in experiment.methods})
         for instance in instances
@@ -94,14 +138,43 @@ def iterate_experiment(
                 from ssdfl.experiments.mesh_folder import check_reach
 
                 check_reach(method, job)
-    write_experiment(experiment, folder.experiment_file)
-    folder.note_versions(current_versions())
+    if part.leads:
+        write_experiment(experiment, folder.experiment_file)
+        folder.note_versions(current_versions())
     for instance, of_methods in jobs:
-        _describe(folder, instance)
+        part.led(partial(_describe, folder, instance))
         for method, job in of_methods.items():
-            run_method = _run_mesh if experiment.engine.name == "mesh" else _run_method
-            yield from run_method(experiment, folder, job, method, place)
-    folder.write_all_rows()
+            if experiment.engine.name == "mesh":
+                yield from _run_mesh(experiment, folder, job, method, place)
+            else:
+                yield from _run_method(experiment, folder, job, method, part)
+    if part.leads:
+        folder.write_all_rows()
+
+
+def _admitted(
+    experiment: Experiment, folder: RunFolder, network: NetworkLike | None, resume: bool
+) -> Experiment:
+    """The experiment to run into a folder, if it may."""
+    if not resume:
+        folder.check_free()
+    if network is not None:
+        experiment = folder.on_network(experiment, load_network(network))
+    return folder.joined(experiment) if resume else experiment
+
+
+def _prepared(
+    experiment: Experiment, seed: int, dataset: Dataset, folder: RunFolder, part: _Part
+) -> Instance:
+    """What a seed determines; the plan is formed once."""
+    made: list[Instance] = []
+
+    def form() -> str:
+        made.append(prepare(experiment, seed, dataset, formed=folder.plan(seed)))
+        return json.dumps(made[0].plan.to_json())
+
+    plan = part.told(form)
+    return made[0] if made else prepare(experiment, seed, dataset, formed=parse_plan(plan))
 
 
 def _check_schedule(method: str, job: Job) -> None:
@@ -162,22 +235,32 @@ def _run_mesh(
 
 
 def _run_method(
-    experiment: Experiment, folder: RunFolder, job: Job, method: str, data: Path | None
+    experiment: Experiment, folder: RunFolder, job: Job, method: str, part: _Part
 ) -> Iterator[Advance]:
     checkpoint = folder.method_folder(job.seed, method) / "checkpoint.safetensors"
-    start = load_state(checkpoint, job) if checkpoint.exists() else initial_state(job)
-    rows = [row for row in folder.read_rows(job.seed, method) if row["cycle"] <= start.cycle]
-    if len(rows) != start.cycle:  # records are lost: do the method again
-        rows, start = [], initial_state(job)
+    start, rows = part.led(lambda: _reached(folder, job, method, checkpoint)) or (None, [])
     for row in rows:
         yield Advance(job.seed, method, row["cycle"], None)
-    saved = time.monotonic()
+    saved, took_s = time.monotonic(), 0.0
     cycles = run(job, experiment.engine.name, start, in_place=True)
     del start
     for record, state in cycles:
         rows.append(asdict(record))
-        if time.monotonic() - saved > SAVE_INTERVAL_S or state.cycle == experiment.cycles:
-            folder.write_rows(job.seed, method, rows)
-            save_state(state, job, checkpoint)
+        interval_s = max(SAVE_INTERVAL_S, took_s / SAVING_SHARE)
+        if part.agreed(time.monotonic() - saved > interval_s or state.cycle == experiment.cycles):
+            begun = time.monotonic()
+            whole = state.whole()
+            if part.leads:
+                folder.write_rows(job.seed, method, rows)
+                save_state(whole, job, checkpoint)
             saved = time.monotonic()
+            took_s = saved - begun
         yield Advance(job.seed, method, record.cycle, record)
+
+
+def _reached(folder: RunFolder, job: Job, method: str, checkpoint: Path) -> tuple[State | None, list[Row]]:
+    """Where an earlier run of a method stopped, and its records; None to begin, also if records are lost."""
+    start = load_state(checkpoint, job) if checkpoint.exists() else None
+    reached = start.cycle if start else 0
+    rows = [row for row in folder.read_rows(job.seed, method) if row["cycle"] <= reached]
+    return (start, rows) if len(rows) == reached else (None, [])

@@ -122,6 +122,8 @@ class RunFolder:
     def joined(self, experiment: Experiment) -> Experiment:
         """The experiment to go on with: what the folder holds, with methods and seeds added.
 
+        Another engine may go on, but not in or after a mesh, whose devices keep their own files.
+
         Raises:
             InputError: the experiment differs in anything else.
         """
@@ -228,8 +230,11 @@ class RunFolder:
 
 def _check_same(old: Experiment, new: Experiment) -> None:
     before, after = flat(old.model_dump()), flat(new.model_dump())
-    for key in sorted(before.keys() | after.keys()):
-        if key not in ("methods", "seeds") and before.get(key) != after.get(key):
+    free = {"methods", "seeds"}
+    if "mesh" not in (old.engine.name, new.engine.name):
+        free |= {"engine.name", "engine.device"}
+    for key in sorted((before.keys() | after.keys()) - free):
+        if before.get(key) != after.get(key):
             raise InputError(
                 key,
                 after.get(key),

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ssdfl.arrays import IntArray
 from ssdfl.rng import generator
 
 
-def draw_batches(seed: int, t: int, devices: range, shape: tuple[int, int], shard_size: int) -> IntArray:
-    """Positions in their shards of the samples that a range of devices uses at step t.
+def draw_batches(
+    seed: int, t: int, devices: Sequence[int] | IntArray, shape: tuple[int, int], shard_size: int
+) -> IntArray:
+    """Positions in their shards of the samples that devices, in ascending order, use at step t.
 
     Uniform with replacement (`eq:stochastic_local_grad`). Each device owns a stretch of one stream per
-    step, so a single device jumps to its own.
+    step, so that some devices alone jump to their own.
 
     Args:
         shape: (local steps, batch size).
@@ -27,6 +31,12 @@ def draw_batches(seed: int, t: int, devices: range, shape: tuple[int, int], shar
     """
     rng = generator(seed, "batches", t)
     assert isinstance(rng.bit_generator, np.random.PCG64)
-    rng.bit_generator.advance(devices.start * shape[0] * shape[1])
-    positions: IntArray = (rng.random((len(devices), *shape)) * shard_size).astype(np.int64)
+    numbers = np.asarray(devices)
+    each, reached, drawn = shape[0] * shape[1], 0, []
+    for run in np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1):
+        rng.bit_generator.advance((int(run[0]) - reached) * each)
+        drawn.append(rng.random((len(run), *shape)))
+        reached = int(run[-1]) + 1
+    uniform = drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
+    positions: IntArray = (uniform * shard_size).astype(np.int64)
     return positions

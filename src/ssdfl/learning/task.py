@@ -158,7 +158,7 @@ class Task:
         result: Tensor = functional_call(self.model, parameters, (inputs,))
         return result
 
-    def samples(self, devices: Sequence[int], positions: IntArray) -> Tensor:
+    def samples(self, devices: Sequence[int] | IntArray, positions: IntArray) -> Tensor:
         """(n, …) which samples lie at positions (n, …) in the shards of n devices."""
         rows = np.asarray(devices).reshape(-1, *[1] * (positions.ndim - 1))
         place = torch.from_numpy(rows * self.shard_size + positions).to(self.shards.device)

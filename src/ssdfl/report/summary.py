@@ -54,10 +54,11 @@ def summarise_rows(rows: Sequence[Row], target: float) -> list[MethodSummary]:
         method: [run for run in runs.values() if any(row["accuracy"] == row["accuracy"] for row in run)]
         for method, runs in by_method.items()
     }
-    return [_summarise_method(method, runs, target) for method, runs in tested.items() if runs]
+    return [summarise_method(method, runs, target) for method, runs in tested.items() if runs]
 
 
-def _summarise_method(method: str, runs: Sequence[Sequence[Row]], target: float) -> MethodSummary:
+def summarise_method(method: str, runs: Sequence[Sequence[Row]], target: float) -> MethodSummary:
+    """One method's summary, of the records of each seed."""
     final = [[row for row in run if not math.isnan(row["accuracy"])][-1] for run in runs]
     reached = [row for run in runs if (row := first_at(run, target)) is not None]
     return MethodSummary(

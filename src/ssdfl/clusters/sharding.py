@@ -1,0 +1,162 @@
+"""Devices shared out to processes: whole clusters where that is fair, and little to cut between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
+from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.clusters.partition import Clusters, labels_of
+from ssdfl.errors import check_range
+from ssdfl.graph import slowest_mode
+
+UNFAIR = 1.5
+_SLACK = 0.02
+_CONSIDERED = 64
+_MOST_CHANGES = 1000
+_MANY, _MOST_ROUNDS, _QUICK = 2000, 30, 0.98
+
+
+def shard_devices(links: csr_array, num_shards: int, clusters: Clusters = ()) -> Clusters:
+    """As many sets of devices as there are processes, alike in size, with little weight between them.
+
+    Clusters stay whole unless there are too few of them, or one process would get more than 1.5 times its
+    share of devices. Neighbouring shards have most in common: halves are halved.
+
+    Args:
+        links: (N, N) symmetric; what it costs to cut each link.
+
+    Examples:
+        >>> from ssdfl.graph import load_network
+        >>> shard_devices(load_network("cliques:cliques=3,size=2").adjacency, 2)
+        ((0, 1, 2), (3, 4, 5))
+        >>> shard_devices(load_network("ring:n=6").adjacency, 2, ((0, 5), (1, 2), (3, 4)))
+        ((0, 1, 2, 5), (3, 4))
+    """
+    N = links.shape[0]
+    check_range("ranks", num_shards, 1, N, "There are at most as many ranks as devices.")
+    if num_shards == 1:
+        return (tuple(range(N)),)
+    labels = np.arange(N)
+    if len(clusters) >= num_shards:
+        of_cluster = labels_of(clusters, N)
+        whole = _parts(*_contracted(links, of_cluster), num_shards)[of_cluster]
+        if np.bincount(whole).max() <= UNFAIR * N / num_shards:
+            return _in_order(whole)
+    return _in_order(_parts(*_contracted(links, labels), num_shards))
+
+
+def _in_order(labels: IntArray) -> Clusters:
+    """The devices of part 0, of part 1, and so on."""
+    return tuple(tuple(np.flatnonzero(labels == part).tolist()) for part in range(labels.max() + 1))
+
+
+def _contracted(links: csr_array, labels: IntArray) -> tuple[csr_array, FloatArray]:
+    """Links between groups of devices, and the groups' sizes."""
+    entries = links.tocoo()
+    a, b, weight = labels[entries.row], labels[entries.col], entries.data.astype(float)
+    apart = a != b
+    n = int(labels.max()) + 1
+    between = csr_array((weight[apart], (a[apart], b[apart])), shape=(n, n))
+    return between, np.bincount(labels).astype(float)
+
+
+def _parts(links: csr_array, sizes: FloatArray, number: int) -> IntArray:
+    """(n,) the part that each is in, by halving recursively."""
+    labels = np.zeros(len(sizes), dtype=np.int64)
+    for first_part, members in _halving(links, sizes, np.arange(len(sizes)), 0, number):
+        labels[members] = first_part
+    return labels
+
+
+def _halving(
+    links: csr_array, sizes: FloatArray, members: IntArray, part: int, number: int
+) -> Iterator[tuple[int, IntArray]]:
+    if number == 1:
+        yield part, members
+        return
+    few = number // 2
+    first = _Halves(links[members][:, members], sizes[members], few, number).improved()
+    yield from _halving(links, sizes, members[first], part, few)
+    yield from _halving(links, sizes, members[~first], part + few, number - few)
+
+
+class _Halves:
+    """A cut in two that gets better by moving and swapping members, as Kernighan and Lin's."""
+
+    def __init__(self, links: csr_array, sizes: FloatArray, few: int, number: int) -> None:
+        self.links, self.sizes = links, sizes
+        self.target, self.slack = float(sizes.sum()) * few / number, _SLACK * float(sizes.sum())
+        self.fewest = few, number - few
+        order = _order(links)
+        before = np.cumsum(sizes[order])
+        counts = np.arange(few, len(sizes) - (number - few) + 1)
+        self.first = np.zeros(len(sizes), dtype=bool)
+        self.first[order[: counts[np.abs(before[counts - 1] - self.target).argmin()]]] = True
+
+    def improved(self) -> BoolArray:
+        """Which are in the first half when no move or swap makes the halves fairer, or the cut smaller."""
+        for _ in range(_MOST_CHANGES):
+            best = min(self._changes(), default=(0.0, 0.0, (), ()))
+            if best[:2] >= (self._unfairness(0.0), -1e-9):
+                break
+            self.first[[*best[2], *best[3]]] ^= True
+        alike = self.fewest[0] == self.fewest[1]
+        return ~self.first if alike and not self.first[0] else self.first
+
+    def _unfairness(self, moved: float) -> float:
+        """By how much more than the slack the first half misses its share, with so much more in it."""
+        missed = abs(float(self.sizes[self.first].sum()) + moved - self.target)
+        return round(max(0.0, missed - self.slack), 9)
+
+    def _changes(self) -> Iterator[tuple[float, float, tuple[int, ...], tuple[int, ...]]]:
+        """What may be done: unfairness after it, weight that the cut grows by, who leaves and who enters."""
+        side = np.where(self.first, 1.0, -1.0)
+        growth = side * (self.links @ side)
+        leaving, entering = (self._promising(growth, who) for who in (self.first, ~self.first))
+        if self.first.sum() > self.fewest[0]:
+            for a in leaving:
+                yield self._unfairness(-self.sizes[a]), growth[a], (a,), ()
+        if (~self.first).sum() > self.fewest[1]:
+            for b in entering:
+                yield self._unfairness(self.sizes[b]), growth[b], (), (b,)
+        if leaving and entering:
+            between = self.links[leaving][:, entering].toarray()
+            grown = growth[leaving][:, None] + growth[entering] + 2 * between
+            moved = self.sizes[entering] - self.sizes[leaving][:, None]
+            now = self.sizes[self.first].sum() - self.target
+            unfair = np.round(np.maximum(0.0, np.abs(now + moved) - self.slack), 9)
+            a, b = np.unravel_index(np.lexsort((grown.ravel(), unfair.ravel()))[0], grown.shape)
+            yield float(unfair[a, b]), float(grown[a, b]), (leaving[a],), (entering[b],)
+
+    def _promising(self, growth: FloatArray, who: BoolArray) -> list[int]:
+        """Those of a half whose leaving cuts least."""
+        members = np.flatnonzero(who)
+        few: list[int] = members[np.argsort(growth[members], kind="stable")[:_CONSIDERED]].tolist()
+        return few
+
+
+def _order(links: csr_array) -> IntArray:
+    """All in the order of a Fiedler vector; of many that mix quickly, in that of a rough one."""
+    degrees = np.maximum(np.asarray(links.sum(axis=1)).ravel(), 1e-12)
+    fiedler = _rough_mode(links, degrees) if len(degrees) > _MANY else None
+    if fiedler is None:
+        half = links / (2 * degrees.max())
+        fiedler = slowest_mode(csr_array(half + diags_array(1 - degrees / (2 * degrees.max()))))[1]
+    return np.argsort(np.round(fiedler, 9), kind="stable")
+
+
+def _rough_mode(links: csr_array, degrees: FloatArray) -> FloatArray | None:
+    """By a few rounds of Lanczos on (I + D^{-½} A D^{-½}) / 2; None where that does not converge."""
+    scale = diags_array(1 / np.sqrt(degrees))
+    M = csr_array((scale @ links @ scale + diags_array(np.ones(len(degrees)))) / 2)
+    try:
+        values, vectors = eigsh(
+            M, k=2, which="LA", v0=np.cos(np.arange(len(degrees))), maxiter=_MOST_ROUNDS, tol=1e-3
+        )
+    except ArpackNoConvergence:
+        return None
+    return vectors[:, int(values.argmin())] / np.sqrt(degrees) if values.min() < _QUICK else None

@@ -1,0 +1,133 @@
+"""Rows of parameters that go from rank to rank: through shared memory on one machine, else as messages."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from ssdfl.engine.cut import Cut, Side
+from ssdfl.engine.ranks import number_of_ranks, rank, told
+from ssdfl.errors import InputError
+
+SHARED_MEMORY = Path("/dev/shm")
+FORBIDDEN = "SSDFL_SHARED_MEMORY"
+"""Set to 0, this variable makes ranks of one machine send messages, too."""
+
+
+class Boundary:
+    """Sends and receives the rows that mix across ranks.
+
+    `post` returns at once and `receive` waits, so that rows travel while devices train. Between ranks of one
+    machine they lie in shared memory, and a message only says that they are there.
+
+    Attributes:
+        sent_bytes: parameters that this rank has sent so far, notices not counted.
+    """
+
+    def __init__(self, like: Tensor) -> None:
+        self.like, self.sent_bytes = like, 0
+        self.token = told(lambda: secrets.token_hex(8))
+        self._neighbours = _ranks_that_share_memory(self.token) if like.device.type == "cpu" else set()
+        self._out: dict[int, Slots] = {}
+        self._in: dict[int, Slots] = {}
+        self._buffers: dict[int, Tensor] = {}
+        self._works: list[dist.Work] = []
+        self._kept: list[Tensor] = []
+
+    def post(self, cut: Cut, X: Tensor) -> None:
+        """Begin to send the rows of X that others mix, and to receive theirs."""
+        messages, notices = [], []
+        for side in cut.sides:
+            own = torch.from_numpy(side.rows).to(X.device)
+            rows = X[own].mean(dim=0, keepdim=True) if side.summed else X[own]
+            self.sent_bytes += rows.numel() * rows.element_size()
+            if side.peer in self._neighbours:
+                self._slots(self._out, rank(), side.peer, len(rows)).next()[: len(rows)] = rows
+                notices += self._exchange(side.peer, torch.zeros(1), torch.zeros(1))
+            else:
+                messages += self._exchange(side.peer, rows, self._buffer(side))
+        for operations in (messages, notices):
+            self._works += dist.batch_isend_irecv(operations) if operations else []
+
+    def receive(self, cut: Cut) -> list[Tensor]:
+        """For each side the rows that the other has sent, until they are asked for again."""
+        for work in self._works:
+            work.wait()
+        self._works, self._kept = [], []
+        return [self._received(side) for side in cut.sides]
+
+    def close(self) -> None:
+        """Leave nothing in shared memory."""
+        for slots in (*self._out.values(), *self._in.values()):
+            slots.path.unlink(missing_ok=True)
+
+    def _exchange(self, peer: int, out: Tensor, into: Tensor) -> list[dist.P2POp]:
+        self._kept += [out, into]  # until the messages are through
+        return [dist.P2POp(dist.isend, out, peer), dist.P2POp(dist.irecv, into, peer)]
+
+    def _received(self, side: Side) -> Tensor:
+        rows = side.weights.shape[1]
+        if side.peer not in self._neighbours:
+            return self._buffers[side.peer][:rows]
+        slots = self._slots(self._in, side.peer, rank(), rows)
+        slots.path.unlink(missing_ok=True)  # both have it open: whatever ends them, nothing is left
+        return slots.next()[:rows]
+
+    def _buffer(self, side: Side) -> Tensor:
+        rows = side.weights.shape[1]
+        if side.peer not in self._buffers or len(self._buffers[side.peer]) < rows:
+            self._buffers[side.peer] = self.like.new_empty((rows, len(self.like)))
+        return self._buffers[side.peer][:rows]
+
+    def _slots(self, kept: dict[int, Slots], sender: int, receiver: int, rows: int) -> Slots:
+        """Slots for so many rows or more; both ranks find that they need larger ones at the same time."""
+        peer = receiver if sender == rank() else sender
+        if peer not in kept or kept[peer].rows < rows:
+            path = SHARED_MEMORY / f"ssdfl-{self.token}-{sender}-{receiver}-{rows}"
+            kept[peer] = Slots(path, rows, self.like)
+        return kept[peer]
+
+
+class Slots:
+    """Two places in shared memory for rows from one rank to another, used in turn.
+
+    Who writes into a place has read the other's answer to what was in it before, so that it has been read.
+    """
+
+    def __init__(self, path: Path, rows: int, like: Tensor) -> None:
+        self.path, self.rows, self._turn = path, rows, 0
+        size = 2 * rows * len(like)
+        try:
+            with path.open("ab") as file:
+                os.posix_fallocate(file.fileno(), 0, size * like.element_size())
+        except OSError as error:
+            needed = f"{size * like.element_size() / 1e6:.0f} MB of it ({error.strerror})"
+            remedy = f"Give the machine more, or set {FORBIDDEN}=0 to send messages."
+            raise InputError("shared memory", str(path.parent), needed, remedy) from error
+        mapped = torch.from_file(str(path), shared=True, size=size, dtype=like.dtype)
+        self._places = mapped.view(2, rows, len(like))
+
+    def next(self) -> Tensor:
+        """The place whose turn it is."""
+        self._turn ^= 1
+        return self._places[self._turn]
+
+
+def _ranks_that_share_memory(token: str) -> set[int]:
+    """The other ranks whose file this rank finds: those of the same machine, if nothing forbids it."""
+    allowed = os.environ.get(FORBIDDEN) != "0" and os.access(SHARED_MEMORY, os.W_OK)
+    names = [SHARED_MEMORY / f"ssdfl-{token}-{number}" for number in range(number_of_ranks())]
+    if allowed:
+        names[rank()].touch()
+    if len(names) > 1:
+        dist.barrier()
+    found = {number for number, name in enumerate(names) if allowed and number != rank() and name.exists()}
+    if len(names) > 1:
+        dist.barrier()
+    names[rank()].unlink(missing_ok=True)
+    return found

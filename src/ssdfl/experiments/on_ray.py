@@ -1,0 +1,90 @@
+"""Runs as Ray's tasks: on this machine, or on a cluster that is already up."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ssdfl.engine.workers import use_cores
+from ssdfl.errors import InputError, require
+from ssdfl.experiments.config import Experiment, make_experiment
+from ssdfl.experiments.pool import RETRIES, Finished, Resources, cores, run_folder, run_one
+from ssdfl.files import atomic_path
+
+Files = dict[str, bytes]
+
+
+def on_ray(
+    experiments: Sequence[Experiment], root: Path, data: Path | None, resources: Resources
+) -> Iterator[Finished]:
+    """Each run is a task with its cores and GPUs; a task whose machine or process dies is tried again.
+
+    Tasks write under the same root as processes do. Where machines share no file system, their small files
+    come back with the result, but a run that is tried again elsewhere starts anew.
+
+    Raises:
+        InputError: Ray is not installed, no cluster answers, or a task dies again and again.
+    """
+    ray = require("ray", "ray")
+    ours = not ray.is_initialized()
+    if ours:
+        _connect(ray, resources)
+    options = {"num_cpus": resources.cpus, "num_gpus": resources.gpus, "max_retries": RETRIES}
+    task = ray.remote(**options)(_task)
+    waiting = list(experiments)[::-1]
+    running: dict[object, Experiment] = {}
+    try:
+        while waiting or running:
+            while waiting and (not resources.workers or len(running) < resources.workers):
+                one = waiting.pop()
+                running[task.remote(one.model_dump(), root.resolve(), data, resources.cpus, sys.path)] = one
+            for reference in ray.wait(list(running), num_returns=1)[0]:
+                one = running.pop(reference)
+                try:
+                    seconds, error, files = ray.get(reference)
+                except ray.exceptions.RayError as failure:
+                    seconds, error, files = 0.0, " ".join(str(failure).split()), {}
+                _bring_home(files, run_folder(one, root).path)
+                yield Finished(one, run_folder(one, root), seconds, error)
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _connect(ray: object, resources: Resources) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    options: dict[str, object] = {"address": resources.address or "local", "log_to_driver": False}
+    options["logging_level"] = "ERROR"
+    if not resources.address:
+        number = resources.workers * resources.cpus or max(cores(), resources.cpus)
+        options |= {"num_cpus": number, "include_dashboard": False}
+    try:
+        ray.init(**options)  # type: ignore[attr-defined]
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        said = " ".join(str(error).split())
+        expected = f"a Ray cluster that answers ({said})"
+        raise InputError(
+            "--address", resources.address or "local", expected, "Start one: ray start --head."
+        ) from None
+
+
+def _task(
+    values: dict[str, object], root: Path, data: Path | None, cpus: int, paths: list[str]
+) -> tuple[float, str, Files]:
+    """A run, in a worker of Ray's: how long it took, its error, and its files."""
+    sys.path.extend(path for path in paths if path not in sys.path)
+    use_cores(cpus)
+    seconds, error = run_one(values, root, data)
+    folder = run_folder(make_experiment(values), root).path
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return seconds, error, {} if error else files
+
+
+def _bring_home(files: Files, folder: Path) -> None:
+    """Write what is not there yet."""
+    for name, content in files.items():
+        if not (folder / name).exists():
+            with atomic_path(folder / name) as temporary:
+                temporary.write_bytes(content)

@@ -1,0 +1,95 @@
+"""Sweeps: an experiment's file with a table ``[sweep]`` of keys and the values that each shall take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from ssdfl.errors import InputError
+from ssdfl.experiments.config import Experiment, locate_files, make_experiment, read_values
+from ssdfl.experiments.pool import run_folder, single_runs
+from ssdfl.experiments.store import Row
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One choice of a value for each key of a sweep, and the experiment that it makes."""
+
+    choices: Mapping[str, Any]
+    experiment: Experiment
+
+    def runs(self) -> list[Experiment]:
+        """Its runs of one method and one seed."""
+        return single_runs(self.experiment)
+
+    def finished(self, root: Path) -> dict[str, list[list[Row]]]:
+        """For each method the records of each seed, of the runs in a cache that are whole."""
+        found: dict[str, list[list[Row]]] = {method: [] for method in self.experiment.methods}
+        for one in self.runs():
+            rows = run_folder(one, root).read_rows(one.seeds[0], one.methods[0])
+            if len(rows) >= one.cycles:
+                found[one.methods[0]].append(rows)
+        return found
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All combinations of a grid, in the order of its file."""
+
+    name: str
+    keys: tuple[str, ...]
+    combinations: tuple[Combination, ...]
+
+    def runs(self) -> list[Experiment]:
+        """The runs of all combinations, methods and seeds."""
+        return [one for combination in self.combinations for one in combination.runs()]
+
+
+def load_sweep(path: Path, settings: tuple[str, ...] = ()) -> Sweep:
+    """The sweep that a file describes, with ``a.b=value`` settings laid over what is not swept.
+
+    Raises:
+        InputError: an unreadable file, no table ``[sweep]``, or a key or value that cannot be used.
+    """
+    values = read_values(path, settings)
+    grid = _grid(values.pop("sweep", None))
+    combinations = []
+    for chosen in product(*grid.values()):
+        choices = dict(zip(grid, chosen, strict=True))
+        combinations.append(Combination(choices, _experiment(values, choices, path.parent)))
+    return Sweep(combinations[0].experiment.name, tuple(grid), tuple(combinations))
+
+
+def _grid(table: object) -> dict[str, list[Any]]:
+    """Keys with dots, and their values; tables in the table are sections."""
+    remedy = 'Write such as "training.learning_rate" = [0.02, 0.05].'
+    if not isinstance(table, dict) or not table:
+        raise InputError("sweep", "none" if table is None else table, "a table of keys and lists", remedy)
+    grid: dict[str, list[Any]] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            grid |= {f"{key}.{rest}": values for rest, values in _grid(value).items()}
+        elif isinstance(value, list) and value:
+            grid[key] = value
+        else:
+            raise InputError(f"sweep.{key}", value, "a list of values", remedy)
+    return grid
+
+
+def _experiment(values: dict[str, Any], choices: Mapping[str, Any], folder: Path) -> Experiment:
+    values = deepcopy(values)
+    for key, value in choices.items():
+        *sections, last = key.split(".")
+        place = values
+        for section in sections:
+            place = place.setdefault(section, {})
+            if not isinstance(place, dict):
+                raise InputError(key, value, f"{section} to be a section", "Mend the key in [sweep].")
+        place[last] = value
+    for place_of_files in (folder, Path()):
+        locate_files(values, place_of_files)
+    return make_experiment(values)

@@ -1,0 +1,159 @@
+"""Sweeps: every combination once, found again, on processes and on Ray alike."""
+
+import csv
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from mesh_help import ENVIRONMENT, command
+from ssdfl.errors import InputError
+from ssdfl.experiments.pool import Resources, is_finished, run_folder, run_key, run_pool
+from ssdfl.experiments.sweep import load_sweep
+
+BASE = """
+name = "rates"
+methods = ["ssdfl", "pdfl"]
+seeds = [0, 1]
+cycles = 3
+
+[data]
+name = "helpers:tiny_data"
+labels_per_device = 2
+
+[network]
+spec = "barbell:size=3"
+
+[clusters]
+number = 2
+
+[model]
+name = "logreg"
+
+[evaluate]
+every = 1
+"""
+GRID = """
+[sweep]
+"training.learning_rate" = [0.02, 0.05]
+schedule.tau_a = [1, 2]
+"""
+NO_RAY = importlib.util.find_spec("ray") is None
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch):
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "rates.toml"
+    path.write_text(BASE + GRID)
+    return path
+
+
+def test_every_combination_is_there_once(file):
+    sweep = load_sweep(file, ("training.batch_size=4",))
+    assert sweep.keys == ("training.learning_rate", "schedule.tau_a")
+    found = [(c.experiment.training.learning_rate, c.experiment.schedule.tau_a) for c in sweep.combinations]
+    assert found == [(0.02, 1), (0.02, 2), (0.05, 1), (0.05, 2)]
+    assert all(one.experiment.training.batch_size == 4 for one in sweep.combinations)
+    assert len({run_key(one) for one in sweep.runs()}) == len(sweep.runs()) == 2 * 2 * 2 * 2
+
+
+def test_a_sweep_is_done_once_compared_and_resumed(file, tmp_path):
+    options = (file, "--cache", tmp_path / "cache", "--out", tmp_path / "out", "--workers", 2)
+    planned = command("sweep", *options, "--dry-run")
+    assert planned.returncode == 0, planned.stderr
+    assert "hours with 2 at a time" in planned.stdout
+    assert not (tmp_path / "cache").exists()
+    done = command("sweep", *options)
+    assert done.returncode == 0, done.stderr
+    with (tmp_path / "out" / "sweep.csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    asked = {(rate, tau, method) for rate in ("0.02", "0.05") for tau in "12" for method in ("ssdfl", "pdfl")}
+    assert {(r["training.learning_rate"], r["schedule.tau_a"], r["method"]) for r in rows} == asked
+    assert len(rows) == len(asked)
+    assert all(row["seeds"] == "2" and 0 <= float(row["accuracy"]) <= 1 for row in rows)
+    assert (tmp_path / "out" / "sweep.md").read_text().count("\n|") == 2 + len(asked)
+    assert (tmp_path / "out" / "sweep.png").stat().st_size > 1000
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("metrics.parquet")}
+    lost = load_sweep(file).runs()[3]
+    for path in run_folder(lost, tmp_path / "cache").path.rglob("metrics.parquet"):
+        path.unlink()
+    assert command("sweep", *options).returncode == 0
+    again = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("metrics.parquet")}
+    changed = {path for path, then in times.items() if again[path] != then}
+    assert {path.relative_to(tmp_path / "cache").parts[0] for path in changed} == {run_key(lost)}
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ("", "sweep = none"),
+        ("[sweep]\n", "sweep = {}"),
+        ('[sweep]\n"training.learnin_rate" = [1.0]\n', "training.learnin_rate = 1.0"),
+        ('[sweep]\n"training.learning_rate" = [0.1, -1.0]\n', "training.learning_rate = -1.0"),
+        ('[sweep]\n"training.learning_rate" = 0.1\n', "sweep.training.learning_rate = 0.1"),
+        ('[sweep]\n"schedule.tau_a" = []\n', "sweep.schedule.tau_a = []"),
+        ('[sweep]\n"cycles.many" = [2]\n', "cycles.many = 2"),
+    ],
+)
+def test_bad_grids_are_named(grid, message, tmp_path):
+    path = tmp_path / "bad.toml"
+    path.write_text(BASE + grid)
+    with pytest.raises(InputError) as caught:
+        load_sweep(path)
+    assert str(caught.value).startswith(message)
+
+
+def test_bad_options_end_with_one_line_and_code_2(file, tmp_path):
+    for words, message in (
+        ((tmp_path / "none.toml",), "experiment = "),
+        ((file, "--backend", "dask"), "--backend = dask: expected one of processes, ray"),
+        ((file, "--cpus", "0"), "--cpus = 0"),
+        ((file, "--address", "auto"), "expected ray, to use --address"),
+    ):
+        done = command("sweep", *words, "--cache", tmp_path / "cache")
+        assert done.returncode == 2, done.stderr
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(NO_RAY, reason="needs ssdfl[ray]")
+def test_ray_does_what_processes_do(file, tmp_path):
+    code = """
+import json, sys
+from pathlib import Path
+from ssdfl.experiments.pool import Resources, run_pool
+from ssdfl.experiments.sweep import load_sweep
+runs = load_sweep(Path(sys.argv[1])).runs()[:3]
+done = list(run_pool(runs, Path(sys.argv[2]), resources=Resources(workers=2), backend="ray"))
+print(json.dumps([(one.error, one.seconds > 0) for one in done]))
+"""
+    words = [sys.executable, "-c", code, str(file), str(tmp_path / "ray")]
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=200, env={**os.environ, **ENVIRONMENT}
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [["", True]] * 3
+    runs = load_sweep(file).runs()[:3]
+    list(run_pool(runs, tmp_path / "processes", resources=Resources(workers=1)))
+    for one in runs:
+        assert is_finished(one, tmp_path / "ray")
+        rows = [
+            run_folder(one, tmp_path / place).read_rows(one.seeds[0], one.methods[0])
+            for place in ("ray", "processes")
+        ]
+        assert repr(rows[0]) == repr(rows[1])
+
+
+@pytest.mark.skipif(not NO_RAY, reason="Ray is installed")
+def test_a_missing_ray_is_named(file, tmp_path):
+    with pytest.raises(InputError, match=r"pip install 'ssdfl\[ray\]'"):
+        list(run_pool(load_sweep(file).runs(), tmp_path, backend="ray"))

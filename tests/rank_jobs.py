@@ -1,0 +1,99 @@
+"""What ranks run in tests: in a module of its own, so that they can import it."""
+
+import dataclasses
+import json
+import os
+
+from torch import nn
+
+from helpers import tiny_job, tiny_task
+from ssdfl.engine import ENGINES, run
+from ssdfl.engine.ranks import told
+from ssdfl.errors import InputError
+from ssdfl.experiments import load_experiment, run_experiment
+from ssdfl.schedule import METHODS, drop_devices, drop_links
+
+KINDS = ("mixed", "momentum", "proximal")
+SPECS = ("er:n=9,p=0.2,seed=1", "complete:n=6", "star:n=6", "sites:sites=3,size=3,seed=1")
+
+
+def jobs():
+    """Every method and topology, optimizers in turn, and what else makes steps differ."""
+    found = {}
+    for number, spec in enumerate(SPECS):
+        for place, method in enumerate(METHODS):
+            kind = KINDS[(number + place) % len(KINDS)]
+            found[f"{method} {spec} {kind}"] = tiny_job(method, spec, kind, cycles=2)
+    found["several steps"] = tiny_job(local_steps=3, optimizers="momentum", model="mlp")
+    found["whole shards"] = tiny_job("sdfl", batch_size=0)
+    found["convolutions"] = tiny_job(task=tiny_task(6, f"{__name__}:small_cnn"), method="sdfl")
+    found["dropout"] = tiny_job(task=tiny_task(6, f"{__name__}:with_dropout"), method="sdfl")
+    faulty = tiny_job("ssdfl", cycles=4)
+    found["links fail"] = dataclasses.replace(faulty, schedule=drop_links(faulty.schedule, 0.4, seed=2))
+    found["devices fail"] = dataclasses.replace(faulty, schedule=drop_devices(faulty.schedule, 0.4, seed=2))
+    found["gaps"] = tiny_job(gap_clusters=((0, 1), (2, 3), (4, 5)))
+    found["seldom tested"] = tiny_job(evaluate_every=2)
+    return found
+
+
+def small_cnn(image_shape, num_classes):
+    return nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(48, num_classes))
+
+
+def with_dropout(image_shape, num_classes):
+    return nn.Sequential(nn.Flatten(), nn.Linear(16, 12), nn.Dropout(0.5), nn.Linear(12, num_classes))
+
+
+def all_runs(among=""):
+    """In a rank: each job's records and final parameters."""
+    found = {}
+    for name, job in jobs().items():
+        if among not in name:
+            continue
+        cycles = list(run(job, "distributed"))
+        found[name] = [dataclasses.asdict(record) for record, _ in cycles], cycles[-1][1].whole().X
+    return found
+
+
+def some_runs():
+    """In a rank: the same of the jobs on sites."""
+    return all_runs("sites")
+
+
+def finish_experiment():
+    """In a rank: go on with the run in the folder that the environment names."""
+    experiment = load_experiment(None, json.loads(os.environ["SETTINGS"]))
+    run_experiment(experiment, os.environ["FOLDER"], resume=True)
+
+
+def traffic():
+    """In a rank: bytes of parameters sent in every step of two cycles, and where shared memory was used."""
+    found = {}
+    for method in ("ssdfl", "sdfl", "pdfl", "central"):
+        job = tiny_job(method, "sites:sites=4,size=3,seed=0", clusters=4)
+        engine = ENGINES["distributed"](job)
+        state, sent = engine.begin(None), []
+        for t in range(2 * job.steps_per_cycle):
+            before, step = engine.boundary.sent_bytes, job.schedule(t)
+            X, carry, _ = engine.advance(state, step, t)
+            state = dataclasses.replace(state, X=X, carry=carry, trained=step.train)
+            sent.append(engine.boundary.sent_bytes - before)
+        found[method] = sent
+        engine.close()
+    return found
+
+
+def mistakes():
+    """In a rank: what it raises when parameters diverge, and when rank 0 finds a mistake."""
+    found = []
+    job = tiny_job("ssdfl", learning_rate=1e30, optimizers="sgd", model="mlp", cycles=30)
+    for work in (lambda: list(run(job, "distributed")), lambda: told(fail)):
+        try:
+            work()
+        except InputError as error:
+            found.append((type(error).__name__, str(error)))
+    return found
+
+
+def fail():
+    raise InputError("colour", "red", "blue", "Paint it.")
