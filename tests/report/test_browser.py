@@ -8,6 +8,7 @@ import urllib.request
 import pytest
 
 from browser import complaints, open_browser
+from ssdfl.cli import live as module
 from ssdfl.cli.live import LiveRun, serving
 from ssdfl.clusters import FormationSettings, form_clusters, unknown_devices
 from ssdfl.experiments import RunFolder, iterate_experiment, load_experiment, run_experiment
@@ -243,7 +244,8 @@ def test_a_comparison_has_every_runs_curves(browser, run, tmp_path):
     assert complaints(browser) == []
 
 
-def test_a_live_page_follows_its_run(browser, tmp_path):
+def test_a_live_page_follows_its_run(browser, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE_S", 60.0)
     experiment = load_experiment(None, [*SETTINGS, "seeds=[0]"])
     folder = RunFolder(tmp_path / "live")
     live = LiveRun(folder, experiment)
@@ -271,7 +273,7 @@ def test_a_live_page_follows_its_run(browser, tmp_path):
         urllib.request.urlopen(address)
 
 
-def wait_for(true, timeout_s=15):
+def wait_for(true, timeout_s=60):
     until = time.monotonic() + timeout_s
     while not true():
         assert time.monotonic() < until
