@@ -40,6 +40,7 @@ bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 	$(PIP) --editable '.[peers]'
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/formation.py
 	$(BIN)/python benchmarks/gaps.py
 	$(BIN)/python benchmarks/mesh.py
