@@ -28,7 +28,8 @@ demo: .venv/.base  ## compare six methods on a small network (a minute)
 
 # Tests of pages need chromium and chromedriver on the PATH and are skipped, with that reason, without them.
 test: .venv/.dev  ## run the test suite
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not mesh"
+	$(BIN)/pytest -m mesh
 
 check: .venv/.dev  ## format, lint, types, doctests, examples
 	$(BIN)/ruff format --check .
@@ -41,6 +42,7 @@ bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 	$(PIP) --editable '.[peers]'
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/formation.py
 	$(BIN)/python benchmarks/gaps.py
 	$(BIN)/python benchmarks/mesh.py

@@ -3,9 +3,9 @@
     python benchmarks/scale.py              # some minutes; --quick: less of each; --json
 
 Every figure is of whole cycles as `run` yields them, testing left out. Configurations take turns and the
-quickest cycle of each counts, since other work on the machine only ever adds time. "Computing" is the time that
-the busiest rank's thread was on a core: what is left where waiting for others costs nothing. "Messages" are
-ranks that may not share memory, as on two machines.
+quickest cycle of each counts, since other work on the machine only ever adds time. "Computing" is the time
+that the busiest rank's thread was on a core: what is left where waiting for others costs nothing. "Messages"
+are ranks that may not share memory, as on two machines.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def make_job(case: Case) -> Job:
 
 
 def cycle_times(case: Case, seconds: float) -> dict[str, float]:
-    """In a process or rank: the quickest cycle, the computing thread's time of one, and bytes over loopback in one."""
+    """In a process or rank: the quickest cycle, its thread's computing time, and bytes over loopback."""
     job = make_job(case)
     engine = "distributed" if case.ranks else "local"
     times, start, last, before, busy_s = [], time.monotonic(), 0.0, 0, 0.0

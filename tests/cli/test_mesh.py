@@ -15,7 +15,7 @@ from ssdfl.experiments import RunFolder, load_experiment, mesh_folder
 from ssdfl.experiments.device import RunningDevice, run_device
 from ssdfl.experiments.mesh_folder import device_names, init_mesh, move_to_free_ports, read_device, read_hosts
 
-pytestmark = pytest.mark.xdist_group("mesh")  # so many processes at a time, and no more
+pytestmark = pytest.mark.mesh
 
 SETTINGS = [part for setting in (*SMALL, "network.spec=path:n=3", "cycles=2") for part in ("--set", setting)]
 

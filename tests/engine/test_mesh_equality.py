@@ -8,7 +8,7 @@ import pytest
 from mesh_help import final_parameters, finish, local_parameters, made, running, small
 from ssdfl.schedule import METHODS
 
-pytestmark = pytest.mark.xdist_group("mesh")  # so many processes at a time, and no more
+pytestmark = pytest.mark.mesh
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "central"])

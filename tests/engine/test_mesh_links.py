@@ -49,7 +49,7 @@ from ssdfl.experiments import device, prepare, run_experiment
 from ssdfl.experiments.mesh_folder import Host, device_names, loopback_hosts
 from ssdfl.learning import load_dataset
 
-pytestmark = pytest.mark.xdist_group("mesh")  # so many processes at a time, and no more
+pytestmark = pytest.mark.mesh
 
 
 def credentials(authority, name):

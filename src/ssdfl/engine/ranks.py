@@ -13,12 +13,11 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
 from ssdfl.arrays import IntArray
 from ssdfl.errors import InputError, ToldError
 
-CONNECTING = timedelta(minutes=2)
-"""After so long without the others a rank ends, so that torchrun starts all again."""
 WAITING = timedelta(hours=1)
 _BYTES_AT_ONCE = 1 << 26
 
@@ -161,12 +160,24 @@ def joined(device: str = "cpu") -> Iterator[None]:
     if not started_as_rank() or dist.is_initialized():
         yield
         return
-    dist.init_process_group("gloo" if device == "cpu" else "cpu:gloo,cuda:nccl", timeout=CONNECTING)
-    dist.distributed_c10d._set_pg_timeout(WAITING)
+    backend = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
+    store, number, size = next(rendezvous("env://", timeout=WAITING))
+    store = dist.PrefixStore(_attempt(), store)  # type: ignore[attr-defined]
+    dist.init_process_group(backend, store=store, rank=number, world_size=size, timeout=WAITING)
     try:
         yield
     finally:
         dist.destroy_process_group()
+
+
+def _attempt() -> str:
+    """A name that ranks which torchrun has started together, on one machine, share with none before them.
+
+    Its store outlives them, and the addresses of the dead in it. Torchruns of several machines count restarts
+    apart; there the store has to be a new one each time (`docs/cluster.md`).
+    """
+    alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]
+    return f"attempt-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}" if alone else "attempt"
 
 
 def means_lost_ranks(error: RuntimeError) -> bool:
