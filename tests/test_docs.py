@@ -73,6 +73,8 @@ ONLY_PARSED = {
     "device": "waits for its neighbours on other hosts; tests/engine/test_mesh_*.py do it",
     "run --engine mesh": "a process per device; tests/cli/test_mesh.py does it",
     "reproduce": "needs Fashion-MNIST or CIFAR-10; tests/cli/test_reproduce.py runs stand-ins",
+    "run my.toml --engine distributed": "starts ranks; tests/experiments/test_distributed_run.py does it",
+    "sweep": "many runs in processes; tests/experiments/test_sweep.py does it",
     "data fetch": "downloads; tests/learning/test_sources.py does it from a local server",
 }
 # Commands of other hosts and schedulers, which nothing here can check.
