@@ -74,6 +74,7 @@ ONLY_PARSED = {
     "run --engine mesh": "a process per device; tests/cli/test_mesh.py does it",
     "reproduce": "needs Fashion-MNIST or CIFAR-10; tests/cli/test_reproduce.py runs stand-ins",
     "run my.toml --engine distributed": "starts ranks; tests/experiments/test_distributed_run.py does it",
+    "report": "opens a browser, and compares runs of the reader's; tests/cli/test_cli.py does it",
     "sweep": "many runs in processes; tests/experiments/test_sweep.py does it",
     "data fetch": "downloads; tests/learning/test_sources.py does it from a local server",
 }
