@@ -75,6 +75,7 @@ ONLY_PARSED = {
     "reproduce": "needs Fashion-MNIST or CIFAR-10; tests/cli/test_reproduce.py runs stand-ins",
     "run my.toml --engine distributed": "starts ranks; tests/experiments/test_distributed_run.py does it",
     "report": "opens a browser, and compares runs of the reader's; tests/cli/test_cli.py does it",
+    "run --log": "other libraries warn, which is an error here; tests/experiments/test_logs.py does it",
     "sweep": "many runs in processes; tests/experiments/test_sweep.py does it",
     "data fetch": "downloads; tests/learning/test_sources.py does it from a local server",
 }
