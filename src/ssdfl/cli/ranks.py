@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import typer
@@ -37,6 +38,15 @@ def mistaken(text: str) -> int:
     with Path(place).open("a", encoding="utf-8") as file:
         file.write(text)
     return 0
+
+
+def another_is_mistaken(patience_s: float = 0.0) -> bool:
+    """Whether another rank has found a user's mistake, or does so soon: then this one need not go on."""
+    place = os.environ.get(MISTAKE)
+    deadline = time.monotonic() + patience_s
+    while place and not Path(place).exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return bool(place) and Path(str(place)).exists()
 
 
 def start(out: Path, workers: int) -> None:

@@ -161,6 +161,8 @@ def _in_ranks(
             folder.check_free()
         ranks.start(folder.path, workers)
         return
+    if ranks.another_is_mistaken():
+        return
     if rank == 0:
         folder.path.mkdir(parents=True, exist_ok=True)
     try:
@@ -170,6 +172,8 @@ def _in_ranks(
 
         if not means_lost_ranks(error):
             raise
+        if ranks.another_is_mistaken(patience_s=5.0):
+            return
         say(Console(stderr=True), f"ssdfl: rank {rank} has lost the others: {str(error).splitlines()[0]}")
         raise typer.Exit(1) from None
     if rank == 0:
