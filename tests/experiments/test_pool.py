@@ -11,7 +11,7 @@ import pytest
 from mesh_help import ENVIRONMENT
 from ssdfl.experiments import load_experiment, run_experiment
 from ssdfl.experiments.estimate import Estimator
-from ssdfl.experiments.pool import Resources, is_finished, run_folder, run_key, run_pool, single_runs
+from ssdfl.experiments.pool import Resources, finished_rows, run_folder, run_key, run_pool, single_runs
 
 TINY = (
     "data.name=helpers:tiny_data",
@@ -61,7 +61,7 @@ def test_a_pool_does_each_run_once_and_as_one_process_would(tmp_path):
     done = list(run_pool([*runs, *runs], tmp_path / "cache", resources=Resources(workers=2)))
     assert {run_key(one.experiment) for one in done} == {run_key(one) for one in runs}
     assert len(done) == 4
-    assert all(is_finished(one, tmp_path / "cache") for one in runs)
+    assert all(finished_rows(one, tmp_path / "cache") for one in runs)
     alone = run_experiment(runs[0], tmp_path / "alone")
     pooled = run_folder(runs[0], tmp_path / "cache").read_rows(0, "ssdfl")
     assert repr(pooled) == repr(alone.read_rows(0, "ssdfl"))  # as text: NaN differs from itself
@@ -78,8 +78,8 @@ def test_a_run_that_diverges_does_not_stop_the_others(tmp_path):
     }
     assert "diverged" in done[run_key(bad)].error
     assert not done[run_key(good)].error
-    assert is_finished(good, tmp_path)
-    assert not is_finished(bad, tmp_path)
+    assert finished_rows(good, tmp_path)
+    assert not finished_rows(bad, tmp_path)
 
 
 def test_a_killed_process_is_replaced(tmp_path):
@@ -101,7 +101,7 @@ def test_a_killed_process_is_replaced(tmp_path):
     killer.join()
     assert killed
     assert [one.error for one in done] == [""]
-    assert is_finished(runs[0], tmp_path)
+    assert finished_rows(runs[0], tmp_path)
 
 
 def test_estimates_count_the_work():

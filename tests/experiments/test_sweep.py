@@ -11,7 +11,7 @@ import pytest
 
 from mesh_help import ENVIRONMENT, command
 from ssdfl.errors import InputError
-from ssdfl.experiments.pool import Resources, is_finished, run_folder, run_key, run_pool
+from ssdfl.experiments.pool import Resources, finished_rows, run_folder, run_key, run_pool
 from ssdfl.experiments.sweep import load_sweep
 
 BASE = """
@@ -145,7 +145,7 @@ print(json.dumps([(one.error, one.seconds > 0) for one in done]))
     runs = load_sweep(file).runs()[:3]
     list(run_pool(runs, tmp_path / "processes", resources=Resources(workers=1)))
     for one in runs:
-        assert is_finished(one, tmp_path / "ray")
+        assert finished_rows(one, tmp_path / "ray")
         rows = [
             run_folder(one, tmp_path / place).read_rows(one.seeds[0], one.methods[0])
             for place in ("ray", "processes")

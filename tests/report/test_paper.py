@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from ssdfl.experiments.paper import load_artefact
-from ssdfl.report.paper import cells, cost_to, half_width, write_artefact
+from ssdfl.report.paper import cells, cost_to, half_width
+from ssdfl.report.paper_pages import write_artefact
 
 
 def rows(accuracies):
@@ -19,6 +20,7 @@ def rows(accuracies):
             "transmissions": 10 * k,
             "sent_bytes": 2_000_000 * k,
             "time_s": 0.5 * k,
+            "clusters": 4,
         }
         for k, value in enumerate(accuracies, start=1)
     ]
@@ -103,5 +105,6 @@ def test_final_accuracies_are_means_over_seeds(tmp_path):
     cell = found["mild", "PrefA", "STC"]
     assert cell.value == pytest.approx(0.75 - 0.15 + 0.01)
     assert cell.paper == "0.677"
+    assert cell.clusters == 4
     least = cells(load_artefact("fmnist-bound"), made_up(load_artefact("fmnist-bound")))
     assert {c.value for c in least} == {3.0}

@@ -1,11 +1,13 @@
-"""What commands that do many runs share: their options, and one view of how far all runs are."""
+"""What commands that do many runs share: options, an estimate, and one view of how far all runs are."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -15,6 +17,8 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
+from rich.text import Text
 
 from ssdfl.cli.progress import say
 from ssdfl.errors import InputError
@@ -30,6 +34,42 @@ BackendName = Annotated[str, typer.Option("--backend", help="What does the runs:
 Address = Annotated[str, typer.Option(help="A Ray cluster's, such as auto; none is this machine.")]
 Cache = Annotated[Path, typer.Option(help="Folder for the runs, which those who ask for the same share.")]
 Data = Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print the runs and how long they will take, and stop.")
+]
+CACHE = Path("runs") / "cache"
+
+
+def estimate(
+    titles: Sequence[str],
+    groups: Sequence[tuple[Sequence[object], list[Experiment]]],
+    cache: Path,
+    resources: Resources,
+    data: Path | None,
+) -> None:
+    """Print how many runs of each group are there and to do, and how long these will take.
+
+    Args:
+        titles: of the columns that name a group.
+        groups: each group's names and runs; a run that several share is counted once.
+    """
+    from ssdfl.experiments.estimate import Estimator
+    from ssdfl.experiments.pool import cores, finished_rows, run_key
+
+    estimator, seen, total_s = Estimator(data), set[str](), 0.0
+    table = Table(*titles, "runs", "there", "to do", "core-hours", box=SIMPLE_HEAD)
+    for names, runs in groups:
+        missing = {run_key(one): one for one in runs if not finished_rows(one, cache)}
+        seconds = sum(estimator.seconds(one) for key, one in missing.items() if key not in seen)
+        seen |= missing.keys()
+        total_s += seconds
+        counts = (len(runs), len(runs) - len(missing), len(missing), f"{seconds / 3600:.3f}")
+        table.add_row(*(Text(str(cell)) for cell in (*names, *counts)))
+    number = resources.workers or max(1, cores() // resources.cpus)
+    console = Console()
+    console.print(table, highlight=False)
+    hours = total_s / 3600 / number
+    say(console, f"About {hours:.2f} hours with {number} at a time; shared runs are counted once.")
 
 
 def run_all(

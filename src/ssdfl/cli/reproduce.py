@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.table import Table
 
 from ssdfl.cli import pool
-from ssdfl.cli.progress import say
 from ssdfl.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from ssdfl.experiments.paper import Artefact
 
 OUT = Path("runs") / "reproduce"
-CACHE = Path("runs") / "cache"
 
 
 def reproduce(
@@ -40,9 +38,7 @@ def reproduce(
         bool,
         typer.Option("--resume/--fresh", help="Use runs that are there (the default), or do them again."),
     ] = True,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the runs and how long they will take, and stop.")
-    ] = False,
+    dry_run: pool.DryRun = False,
     workers: pool.Workers = 0,
     cpus: pool.Cpus = 1,
     gpus: pool.Gpus = 0.0,
@@ -51,7 +47,7 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option(help="Folder for tables and figures; by default runs/reproduce/PROFILE.")
     ] = None,
-    cache: pool.Cache = CACHE,
+    cache: pool.Cache = pool.CACHE,
     data: pool.Data = None,
 ) -> None:
     """Reproduce the paper's tables and figures: run what is missing, then write ours beside the paper's.
@@ -86,7 +82,8 @@ def reproduce(
         load_artefact(name, profile, seeds=seeds) for name in (names if artefacts == ["all"] else artefacts)
     ]
     if dry_run:
-        _estimate(chosen, cache, workers, data)
+        groups = [([artefact.name], artefact.runs()) for artefact in chosen]
+        pool.estimate(["artefact"], groups, cache, resources, data)
         return
     if not resume:
         _forget(chosen, cache)
@@ -118,35 +115,11 @@ def _forget(chosen: list[Artefact], cache: Path) -> None:
         shutil.rmtree(run_folder(one, cache).path, ignore_errors=True)
 
 
-def _estimate(chosen: list[Artefact], cache: Path, workers: int, data: Path | None) -> None:
-    from ssdfl.experiments.estimate import Estimator
-    from ssdfl.experiments.pool import cores, is_finished
-
-    estimator, number = Estimator(data), workers or cores()
-    table = Table("artefact", "runs", "there", "to do", "core-hours", box=SIMPLE_HEAD)
-    seen: set[str] = set()
-    total_s = 0.0
-    for artefact in chosen:
-        runs = _distinct([artefact])
-        missing = {key: one for key, one in runs.items() if not is_finished(one, cache)}
-        seconds = sum(estimator.seconds(one) for key, one in missing.items() if key not in seen)
-        seen |= missing.keys()
-        total_s += seconds
-        there = len(runs) - len(missing)
-        table.add_row(artefact.name, str(len(runs)), str(there), str(len(missing)), f"{seconds / 3600:.2f}")
-    console = Console()
-    console.print(table, highlight=False)
-    say(
-        console,
-        f"About {total_s / 3600 / number:.1f} hours with {number} at a time; shared runs are counted once.",
-    )
-
-
 def _write(chosen: list[Artefact], cache: Path, out: Path, options: list[str], data: Path | None) -> None:
-    from ssdfl.experiments.paper import finished_rows
-    from ssdfl.report.paper import write_artefact
+    from ssdfl.experiments.paper import artefact_rows
+    from ssdfl.report.paper_pages import write_artefact
 
     for artefact in chosen:
         command = shlex.join(["ssdfl", "reproduce", artefact.name, *options])
-        written = write_artefact(artefact, finished_rows(artefact, cache, data), out, command)
+        written = write_artefact(artefact, artefact_rows(artefact, cache, data), out, command)
         typer.echo(f"{artefact.name}: {', '.join(str(path) for path in written)}")

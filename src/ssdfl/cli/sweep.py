@@ -15,11 +15,9 @@ from ssdfl.cli import pool
 from ssdfl.cli.progress import say
 
 if TYPE_CHECKING:
-    from ssdfl.experiments.pool import Resources
     from ssdfl.experiments.sweep import Sweep
 
 OUT = Path("runs") / "sweeps"
-CACHE = Path("runs") / "cache"
 
 
 def sweep(
@@ -33,13 +31,11 @@ def sweep(
     gpus: pool.Gpus = 0.0,
     backend: pool.BackendName = "processes",
     address: pool.Address = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the runs and how long they will take, and stop.")
-    ] = False,
+    dry_run: pool.DryRun = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the comparison; by default runs/sweeps/NAME.")
     ] = None,
-    cache: pool.Cache = CACHE,
+    cache: pool.Cache = pool.CACHE,
     data: pool.Data = None,
 ) -> None:
     """Run every combination of the values in `[sweep]`, with all methods and seeds, and compare them.
@@ -62,29 +58,11 @@ def sweep(
     grid = load_sweep(file, tuple(settings or ()))
     resources = Resources(workers, cpus, gpus, address)
     if dry_run:
-        _estimate(grid, cache, resources, data)
+        groups = [(tuple(one.choices.values()), one.runs()) for one in grid.combinations]
+        pool.estimate(grid.keys, groups, cache, resources, data)
         return
     pool.run_all(grid.runs(), cache, data, resources, backend)
     _present(grid, cache, out or OUT / grid.name)
-
-
-def _estimate(grid: Sweep, cache: Path, resources: Resources, data: Path | None) -> None:
-    from ssdfl.experiments.estimate import Estimator
-    from ssdfl.experiments.pool import cores, is_finished, run_key
-
-    estimator, seen, total_s = Estimator(data), set[str](), 0.0
-    table = Table(*grid.keys, "runs", "to do", "core-hours", box=SIMPLE_HEAD)
-    for combination in grid.combinations:
-        missing = {run_key(one): one for one in combination.runs() if not is_finished(one, cache)}
-        seconds = sum(estimator.seconds(one) for key, one in missing.items() if key not in seen)
-        seen |= missing.keys()
-        total_s += seconds
-        counts = (len(combination.runs()), len(missing), f"{seconds / 3600:.3f}")
-        table.add_row(*(Text(str(cell)) for cell in (*combination.choices.values(), *counts)))
-    console = Console()
-    console.print(table, highlight=False)
-    number = resources.workers or cores()
-    say(console, f"About {total_s / 3600 / number:.2f} hours with {number} at a time.")
 
 
 def _present(grid: Sweep, cache: Path, out: Path) -> None:

@@ -230,15 +230,31 @@ def _lay_over(values: dict[str, Any], setting: str) -> None:
     key, equals, text = setting.partition("=")
     if not equals:
         raise InputError("--set", setting, "key=value", "Write it like --set training.learning_rate=0.1.")
-    *sections, last = key.strip().split(".")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    set_value(values, key.strip(), value)
+
+
+def set_value(values: dict[str, Any], key: str, value: Any) -> None:
+    """Set the value of a key such as ``schedule.tau_a`` in nested values.
+
+    Raises:
+        InputError: what should be a section is a value.
+
+    Examples:
+        >>> values = {"schedule": {"tau_a": 3}}
+        >>> set_value(values, "schedule.tau_r", 5)
+        >>> values
+        {'schedule': {'tau_a': 3, 'tau_r': 5}}
+    """
+    *sections, last = key.split(".")
     for section in sections:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
-            raise InputError("--set", setting, f"{section} to be a section", "Mend the key.")
-    try:
-        values[last] = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        values[last] = text
+            raise InputError(key, value, f"{section} to be a section", "Mend the key.")
+    values[last] = value
 
 
 def to_toml(experiment: Experiment) -> str:

@@ -12,16 +12,17 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from ssdfl.errors import InputError
-from ssdfl.experiments.config import Experiment, make_experiment
-from ssdfl.experiments.pool import run_folder, single_runs
+from ssdfl.experiments.config import Experiment, make_experiment, set_value
+from ssdfl.experiments.pool import finished_rows, run_folder, single_runs
 from ssdfl.experiments.store import Row
 
 KINDS = ("table", "curves", "points", "bars", "bound", "costs")
-WHOLE = ("model",)
+WHOLE = ("model", "model.options")
 
 Settings = Mapping[str, Any]
 CaseKey = tuple[str, str, str]
@@ -58,7 +59,7 @@ class Artefact:
 
     Attributes:
         name: of its file.
-        label: the paper's own, as in its source.
+        label: the paper's own, as in its source; empty for what goes beyond it.
         kind: table, curves against cycles, points or bars of final accuracy, the bound against S, or what
             accuracy costs in messages, bytes and simulated seconds.
         panels: blocks of the table, or small plots of the figure.
@@ -85,13 +86,11 @@ class Artefact:
         return tuple(self._cases())
 
     def _cases(self) -> Iterator[Case]:
-        for panel in self.panels:
-            for point in self.points:
-                for series in self.series:
-                    values: dict[str, Any] = {"name": self.name}
-                    for settings in (self.base, panel.settings, point.settings, series.settings):
-                        lay_over(values, settings)
-                    yield Case(panel.name, point.name, series.name, make_experiment(values))
+        for panel, point, series in product(self.panels, self.points, self.series):
+            values: dict[str, Any] = {"name": self.name}
+            for settings in (self.base, panel.settings, point.settings, series.settings):
+                lay_over(values, settings)
+            yield Case(panel.name, point.name, series.name, make_experiment(values))
 
     def runs(self) -> list[Experiment]:
         """Its runs of one method and one seed; none for the bound."""
@@ -100,8 +99,8 @@ class Artefact:
         return [one for case in self.cases for one in single_runs(case.experiment)]
 
 
-def finished_rows(artefact: Artefact, root: Path, data: Path | None = None) -> dict[CaseKey, list[list[Row]]]:
-    """Every case's records, a list for each seed, from the runs in a cache.
+def artefact_rows(artefact: Artefact, root: Path, data: Path | None = None) -> dict[CaseKey, list[list[Row]]]:
+    """Every case's records, a list for each seed, from the runs in a cache; SSD-FL's with its ``clusters``.
 
     The bound needs no runs: its rows are formation's candidates, ``clusters`` and ``score`` of each.
 
@@ -113,14 +112,17 @@ def finished_rows(artefact: Artefact, root: Path, data: Path | None = None) -> d
         if artefact.kind == "bound":
             found[case.key] = _candidates(case.experiment, data)
             continue
-        found[case.key] = []
-        for one in single_runs(case.experiment):
-            rows = run_folder(one, root).read_rows(one.seeds[0], one.methods[0])
-            if len(rows) < one.cycles:
-                what = f"{case.series}, {case.panel} {case.point}".strip()
-                raise InputError("run", what, "a finished one", f"Run: ssdfl reproduce {artefact.name}.")
-            found[case.key].append(rows)
+        found[case.key] = [_rows(artefact, case, one, root) for one in single_runs(case.experiment)]
     return found
+
+
+def _rows(artefact: Artefact, case: Case, one: Experiment, root: Path) -> list[Row]:
+    rows = finished_rows(one, root)
+    if not rows:
+        what = f"{case.series}, {case.panel} {case.point}".strip()
+        raise InputError("run", what, "a finished one", f"Run: ssdfl reproduce {artefact.name}.")
+    plan = run_folder(one, root).plan(one.seeds[0]) if one.methods == ("ssdfl",) else None
+    return [{**row, "clusters": plan.num_clusters if plan else None} for row in rows]
 
 
 def _candidates(experiment: Experiment, data: Path | None) -> list[list[Row]]:
@@ -137,7 +139,7 @@ def _candidates(experiment: Experiment, data: Path | None) -> list[list[Row]]:
 def lay_over(values: dict[str, Any], settings: Settings) -> None:
     """Set ``{"a.b": value}`` or ``{"a": {"b": value}}`` in nested values; later settings win.
 
-    A model is replaced as a whole: the options of one are not another's.
+    A model and its options are replaced as a whole: the options of one are not another's.
 
     Examples:
         >>> values = {"schedule": {"tau_a": 3}}
@@ -146,14 +148,10 @@ def lay_over(values: dict[str, Any], settings: Settings) -> None:
         {'schedule': {'tau_a': 3, 'tau_r': 5}, 'data': {'name': 'fmnist'}}
     """
     for key, value in settings.items():
-        *sections, last = key.split(".")
-        place = values
-        for section in sections:
-            place = place.setdefault(section, {})
-        if isinstance(value, Mapping) and last not in WHOLE:
-            lay_over(place.setdefault(last, {}), value)
+        if isinstance(value, Mapping) and key not in WHOLE:
+            lay_over(values, {f"{key}.{inner}": one for inner, one in value.items()})
         else:
-            place[last] = value
+            set_value(values, key, value)
 
 
 def paper_folder() -> Path:

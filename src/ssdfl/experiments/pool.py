@@ -26,7 +26,7 @@ from ssdfl.engine.workers import use_cores
 from ssdfl.errors import InputError, check_range
 from ssdfl.experiments.config import ClustersSection, Experiment, make_experiment
 from ssdfl.experiments.run import run_experiment
-from ssdfl.experiments.store import RunFolder
+from ssdfl.experiments.store import Row, RunFolder
 from ssdfl.learning import Dataset, load_dataset
 
 CACHE = Path("runs") / "cache"
@@ -47,13 +47,14 @@ class Finished:
 def single_runs(experiment: Experiment) -> list[Experiment]:
     """An experiment's runs of one method and one seed.
 
-    A method that knows no clusters is given one, so that none are formed and all such runs are shared.
+    A method that knows no clusters is given one, so that none are formed and all such runs are shared; unless
+    gaps inside the clusters are recorded.
     """
     runs = []
     for seed in experiment.seeds:
         for method in experiment.methods:
             update: dict[str, object] = {"methods": (method,), "seeds": (seed,), "name": method}
-            if method in PLANLESS:
+            if method in PLANLESS and not experiment.evaluate.gaps:
                 update["clusters"] = ClustersSection(number=1)
             runs.append(experiment.model_copy(update=update))
     return runs
@@ -71,10 +72,10 @@ def run_folder(experiment: Experiment, root: Path) -> RunFolder:
     return RunFolder(root / run_key(experiment))
 
 
-def is_finished(experiment: Experiment, root: Path) -> bool:
-    """Whether a run of one method and seed is there, whole."""
-    folder = run_folder(experiment, root)
-    return len(folder.read_rows(experiment.seeds[0], experiment.methods[0])) >= experiment.cycles
+def finished_rows(experiment: Experiment, root: Path) -> list[Row]:
+    """The records of a run of one method and seed; none unless it is there, whole."""
+    rows = run_folder(experiment, root).read_rows(experiment.seeds[0], experiment.methods[0])
+    return rows if len(rows) >= experiment.cycles else []
 
 
 def cores() -> int:
@@ -131,7 +132,7 @@ def run_pool(
         raise InputError("--backend", backend, f"one of {', '.join(BACKENDS)}", "Choose one of them.")
     todo = {run_key(one): one for one in experiments}
     for key, one in list(todo.items()):
-        if is_finished(one, root):
+        if finished_rows(one, root):
             yield Finished(todo.pop(key), run_folder(one, root), 0.0)
     if todo:
         yield from BACKENDS[backend](list(todo.values()), root, data, resources)

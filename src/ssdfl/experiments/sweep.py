@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ssdfl.errors import InputError
-from ssdfl.experiments.config import Experiment, locate_files, make_experiment, read_values
-from ssdfl.experiments.pool import run_folder, single_runs
+from ssdfl.experiments.config import Experiment, locate_files, make_experiment, read_values, set_value
+from ssdfl.experiments.pool import finished_rows, single_runs
 from ssdfl.experiments.store import Row
 
 
@@ -30,8 +30,7 @@ class Combination:
         """For each method the records of each seed, of the runs in a cache that are whole."""
         found: dict[str, list[list[Row]]] = {method: [] for method in self.experiment.methods}
         for one in self.runs():
-            rows = run_folder(one, root).read_rows(one.seeds[0], one.methods[0])
-            if len(rows) >= one.cycles:
+            if rows := finished_rows(one, root):
                 found[one.methods[0]].append(rows)
         return found
 
@@ -83,13 +82,7 @@ def _grid(table: object) -> dict[str, list[Any]]:
 def _experiment(values: dict[str, Any], choices: Mapping[str, Any], folder: Path) -> Experiment:
     values = deepcopy(values)
     for key, value in choices.items():
-        *sections, last = key.split(".")
-        place = values
-        for section in sections:
-            place = place.setdefault(section, {})
-            if not isinstance(place, dict):
-                raise InputError(key, value, f"{section} to be a section", "Mend the key in [sweep].")
-        place[last] = value
-    for place_of_files in (folder, Path()):
-        locate_files(values, place_of_files)
+        set_value(values, key, value)
+    for place in (folder, Path()):
+        locate_files(values, place)
     return make_experiment(values)

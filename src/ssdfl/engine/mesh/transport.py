@@ -174,6 +174,24 @@ class GrpcTransport:
         number = 4 + (_MOST_AT_ONCE + len(_PURPOSES)) * len(self._neighbours)
         threads = ThreadPoolExecutor(number, thread_name_prefix="mesh")
         self._server = grpc.server(threads, options=_OPTIONS)
+        calls = grpc.method_handlers_generic_handler(_SERVICE, self._calls(handler))
+        self._server.add_generic_rpc_handlers((calls,))
+        server = grpc.ssl_server_credentials(
+            [(credentials.key, credentials.certificate)], credentials.authority, require_client_auth=True
+        )
+        try:
+            self.port = self._server.add_secure_port(self._listen, server)
+        except RuntimeError:
+            self.port = 0
+        if not self.port:
+            raise InputError(
+                "listen", self._listen, "an address that is free on this host", "Choose another."
+            )
+        self._server.start()
+
+    def _calls(self, handler: Handler) -> dict[str, Any]:
+        """What neighbours may call, by name, as gRPC wants it."""
+        grpc = self._grpc
 
         def ask(request: Request, context: Any) -> Answer:
             name = self._caller(context)
@@ -195,7 +213,7 @@ class GrpcTransport:
                 context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{name} can be dialled")
             yield from self._lines[name, purpose].attached(answers)
 
-        handlers = {
+        return {
             "Ask": grpc.unary_unary_rpc_method_handler(
                 ask, request_deserializer=Request.FromString, response_serializer=_bytes_of
             ),
@@ -205,19 +223,6 @@ class GrpcTransport:
                 response_serializer=Request.SerializeToString,
             ),
         }
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, handlers),))
-        server = grpc.ssl_server_credentials(
-            [(credentials.key, credentials.certificate)], credentials.authority, require_client_auth=True
-        )
-        try:
-            self.port = self._server.add_secure_port(self._listen, server)
-        except RuntimeError:
-            self.port = 0
-        if not self.port:
-            raise InputError(
-                "listen", self._listen, "an address that is free on this host", "Choose another."
-            )
-        self._server.start()
 
     def _caller(self, context: Any) -> str:
         """The neighbour whose certificate the caller has shown; others are turned away."""
