@@ -4,10 +4,12 @@ import dataclasses
 import json
 import os
 
+import torch.distributed as dist
 from torch import nn
 
 from helpers import tiny_job, tiny_task
 from ssdfl.engine import ENGINES, run
+from ssdfl.engine.boundary import SHARED_MEMORY
 from ssdfl.engine.ranks import told
 from ssdfl.errors import InputError
 from ssdfl.experiments import load_experiment, run_experiment
@@ -67,7 +69,7 @@ def finish_experiment():
 
 
 def traffic():
-    """In a rank: bytes of parameters sent in every step of two cycles, and where shared memory was used."""
+    """In a rank: bytes of parameters sent in every step of two cycles."""
     found = {}
     for method in ("ssdfl", "sdfl", "pdfl", "central"):
         job = tiny_job(method, "sites:sites=4,size=3,seed=0", clusters=4)
@@ -81,6 +83,22 @@ def traffic():
         found[method] = sent
         engine.close()
     return found
+
+
+def shared_memory():
+    """In a rank: to and from how many ranks rows went through shared memory, and the files left of them."""
+    used, left = {}, {}
+    for method in ("ssdfl", "sdfl"):
+        job = tiny_job(method, "sites:sites=4,size=3,seed=0", clusters=4)
+        engine = ENGINES["distributed"](job)
+        state = engine.begin(None)
+        for t in range(job.steps_per_cycle):
+            engine.advance(state, job.schedule(t), t)
+        used[method] = len(engine.boundary._in) + len(engine.boundary._out)
+        engine.close()
+        dist.barrier()
+        left[method] = list(SHARED_MEMORY.glob(f"ssdfl-{engine.boundary.token}-*"))
+    return used, left
 
 
 def mistakes():

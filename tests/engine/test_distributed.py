@@ -11,7 +11,7 @@ from rank_jobs import jobs
 from ranks_help import in_ranks
 from ssdfl.clusters import labels_of
 from ssdfl.engine import run
-from ssdfl.engine.boundary import FORBIDDEN, SHARED_MEMORY
+from ssdfl.engine.boundary import FORBIDDEN
 from ssdfl.engine.cut import cut_matrix, shard_job
 from ssdfl.graph import load_network, metropolis
 
@@ -45,10 +45,6 @@ def test_every_rank_has_the_same_records(done):
     )
 
 
-def test_shared_memory_is_left_empty(done):
-    assert not list(SHARED_MEMORY.glob("ssdfl-*"))
-
-
 def test_one_rank_computes_the_bits_of_the_local_engine():
     for method in ("ssdfl", "stc", "central"):
         job = tiny_job(method, optimizers="mixed")
@@ -71,6 +67,12 @@ def test_only_boundary_rows_move_and_only_when_clusters_mix(shared, tmp_path):
         assert sent["pdfl"] == [0, 0, boundary[number] * row] * 2
         assert sent["sdfl"] == [boundary[number] * row] * 6
         assert sent["central"] == [row] * 6
+
+
+def test_shared_memory_is_left_empty(tmp_path):
+    for used, left in in_ranks("rank_jobs:shared_memory", 2, tmp_path):
+        assert used == {"ssdfl": 2, "sdfl": 2}
+        assert left == {"ssdfl": [], "sdfl": []}
 
 
 def test_all_ranks_end_with_the_same_mistake(tmp_path):
