@@ -1,17 +1,31 @@
 """Run a function in several ranks, as torchrun would, and collect what rank 0 returns."""
 
+import json
 import os
 import pickle
 import socket
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
+
+from safetensors.torch import load_file
 
 from ssdfl.engine.ranks import joined
 from ssdfl.errors import import_object
 
 TESTS = Path(__file__).parent
+TINY = [
+    "data.name=helpers:tiny_data",
+    "data.labels_per_device=2",
+    "network.spec=barbell:size=3",
+    "clusters.number=2",
+    "model.name=logreg",
+    "cycles=6",
+    "evaluate.every=2",
+    "seeds=[0]",
+    'methods=["ssdfl", "stc"]',
+]
 
 
 def free_port():
@@ -47,6 +61,23 @@ def in_ranks(function, number, folder, **more):
             process.wait()
     assert [process.returncode for process in ranks] == [0] * number, said
     return [pickle.loads((Path(folder) / f"result-{k}").read_bytes()) for k in range(number)]
+
+
+def finish_in_ranks(settings, folder, tmp_path):
+    """Run an experiment in two ranks, or go on with it."""
+    in_ranks("rank_jobs:finish_experiment", 2, tmp_path, SETTINGS=json.dumps(settings), FOLDER=str(folder))
+
+
+def parameters(folder, method):
+    """What devices came to."""
+    return load_file(folder / "seed-0" / method / "checkpoint.safetensors")["X"]
+
+
+def children(pid):
+    """The processes that a process has started."""
+    with suppress(OSError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
 
 
 if __name__ == "__main__":

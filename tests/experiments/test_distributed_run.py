@@ -6,32 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
-from ranks_help import environment, in_ranks
+from ranks_help import TINY, children, environment, finish_in_ranks, parameters
 from ssdfl.experiments import iterate_experiment, load_experiment, run
 from ssdfl.experiments.store import RunFolder
-
-TINY = [
-    "data.name=helpers:tiny_data",
-    "data.labels_per_device=2",
-    "network.spec=barbell:size=3",
-    "clusters.number=2",
-    "model.name=logreg",
-    "cycles=6",
-    "evaluate.every=2",
-    "seeds=[0]",
-    'methods=["ssdfl", "stc"]',
-]
-
-
-def finish_in_ranks(settings, folder, tmp_path):
-    in_ranks("rank_jobs:finish_experiment", 2, tmp_path, SETTINGS=json.dumps(settings), FOLDER=str(folder))
 
 
 def begin(settings, folder, cycles):
@@ -40,10 +21,6 @@ def begin(settings, folder, cycles):
     for advance in stopped:
         if advance.cycle == cycles:
             stopped.close()
-
-
-def parameters(folder, method):
-    return load_file(folder / "seed-0" / method / "checkpoint.safetensors")["X"]
 
 
 def assert_same(folder, other):
@@ -67,12 +44,6 @@ def test_ranks_go_on_where_one_process_stopped_and_back(tmp_path, monkeypatch):
     finish_in_ranks([*TINY, 'methods=["ssdfl"]', "engine.name=distributed"], there, tmp_path)
     list(iterate_experiment(load_experiment(None, TINY), there, resume=True))
     assert_same(there, whole)
-
-
-def children(pid):
-    with suppress(OSError):
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return []
 
 
 def torchrun(settings, folder, restarts):

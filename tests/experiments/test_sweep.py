@@ -66,6 +66,13 @@ def test_every_combination_is_there_once(file):
     assert len({run_key(one) for one in sweep.runs()}) == len(sweep.runs()) == 2 * 2 * 2 * 2
 
 
+def test_tables_of_a_grid_are_sections(file):
+    file.write_text(BASE + '[sweep.model]\nname = ["mlp", "logreg"]\n')
+    sweep = load_sweep(file)
+    assert sweep.keys == ("model.name",)
+    assert [one.experiment.model.name for one in sweep.combinations] == ["mlp", "logreg"]
+
+
 def test_a_sweep_is_done_once_compared_and_resumed(file, tmp_path):
     options = (file, "--cache", tmp_path / "cache", "--out", tmp_path / "out", "--workers", 2)
     planned = command("sweep", *options, "--dry-run")
@@ -82,6 +89,12 @@ def test_a_sweep_is_done_once_compared_and_resumed(file, tmp_path):
     assert all(row["seeds"] == "2" and 0 <= float(row["accuracy"]) <= 1 for row in rows)
     assert (tmp_path / "out" / "sweep.md").read_text().count("\n|") == 2 + len(asked)
     assert (tmp_path / "out" / "sweep.png").stat().st_size > 1000
+    page = (tmp_path / "out" / "sweep.html").read_text()
+    for row in rows:
+        name = f"learning_rate {row['training.learning_rate']}, tau_a {row['schedule.tau_a']}"
+        accuracy = f"{100 * float(row['accuracy']):.1f} ±{100 * float(row['accuracy_std']):.1f}"
+        assert f"<td>{name}</td><td>{row['method']}</td><td>{accuracy}</td>" in page
+    assert f"ssdfl sweep {file}" in page
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("metrics.parquet")}
     lost = load_sweep(file).runs()[3]
     for path in run_folder(lost, tmp_path / "cache").path.rglob("metrics.parquet"):
@@ -92,6 +105,18 @@ def test_a_sweep_is_done_once_compared_and_resumed(file, tmp_path):
     assert {path.relative_to(tmp_path / "cache").parts[0] for path in changed} == {run_key(lost)}
 
 
+def test_what_diverges_is_said_and_the_rest_compared(file, tmp_path):
+    file.write_text(BASE + '[sweep]\n"training.learning_rate" = [0.02, 1e30]\n')
+    done = command("sweep", file, "--cache", tmp_path / "cache", "--out", tmp_path / "out", "--workers", 2)
+    assert done.returncode == 2
+    assert "runs = 4 of 8 failed" in done.stderr
+    with (tmp_path / "out" / "sweep.csv").open() as lines:
+        assert [row["training.learning_rate"] for row in csv.DictReader(lines)] == ["0.02", "0.02"]
+    page = (tmp_path / "out" / "sweep.html").read_text()
+    assert "<td>learning_rate 0.02</td><td>ssdfl</td>" in page
+    assert "1e+30</td>" not in page
+
+
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
@@ -100,8 +125,10 @@ def test_a_sweep_is_done_once_compared_and_resumed(file, tmp_path):
         ('[sweep]\n"training.learnin_rate" = [1.0]\n', "training.learnin_rate = 1.0"),
         ('[sweep]\n"training.learning_rate" = [0.1, -1.0]\n', "training.learning_rate = -1.0"),
         ('[sweep]\n"training.learning_rate" = 0.1\n', "sweep.training.learning_rate = 0.1"),
+        ("[sweep.training]\nlearning_rate = 0.1\n", "sweep.training.learning_rate = 0.1"),
         ('[sweep]\n"schedule.tau_a" = []\n', "sweep.schedule.tau_a = []"),
         ('[sweep]\n"cycles.many" = [2]\n', "cycles.many = 2"),
+        ('[sweep]\n"evaluate.target_accuracy" = [0.5, 0.6]\n', "sweep.evaluate.target_accuracy = [0.5, 0.6]"),
     ],
 )
 def test_bad_grids_are_named(grid, message, tmp_path):

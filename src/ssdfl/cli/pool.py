@@ -74,12 +74,8 @@ def estimate(
 
 def run_all(
     runs: list[Experiment], cache: Path, data: Path | None, resources: Resources, backend: str
-) -> None:
-    """Do what is missing of runs and show how far they are.
-
-    Raises:
-        InputError: some failed; it names the first.
-    """
+) -> list[str]:
+    """Do what is missing of runs and show how far they are; the failures, in words."""
     from ssdfl.experiments.pool import run_pool
 
     console = Console(stderr=True)
@@ -106,7 +102,16 @@ def run_all(
     except KeyboardInterrupt:
         say(console, "Interrupted; what is done is kept. The same command goes on.")
         raise typer.Exit(130) from None
+    return failed
+
+
+def refuse(failed: list[str], runs: int) -> None:
+    """Say that some of the runs failed, and why the first did.
+
+    Raises:
+        InputError: if any did.
+    """
     if failed:
         raise InputError(
-            "runs", f"{len(failed)} of {len(runs)} failed", "finished ones", f"The first: {failed[0]}"
+            "runs", f"{len(failed)} of {runs} failed", "finished ones", f"The first: {failed[0]}"
         )

@@ -87,7 +87,8 @@ def reproduce(
         return
     if not resume:
         _forget(chosen, cache)
-    pool.run_all(list(_distinct(chosen).values()), cache, data, resources, backend)
+    runs = list(_distinct(chosen).values())
+    pool.refuse(pool.run_all(runs, cache, data, resources, backend), len(runs))
     options = ["--profile", profile, *(["--seeds", str(seeds)] if seeds is not None else [])]
     _write(chosen, cache, out or OUT / profile, options, data)
 

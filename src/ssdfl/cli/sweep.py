@@ -50,7 +50,7 @@ def sweep(
 
     - `ssdfl sweep rates.toml --backend ray --address auto --cpus 2`
 
-    Interrupted, the same command goes on where it stopped.
+    Interrupted, the same command goes on where it stopped. Runs that fail are left out of the comparison.
     """
     from ssdfl.experiments.pool import Resources
     from ssdfl.experiments.sweep import load_sweep
@@ -61,15 +61,19 @@ def sweep(
         groups = [(tuple(one.choices.values()), one.runs()) for one in grid.combinations]
         pool.estimate(grid.keys, groups, cache, resources, data)
         return
-    pool.run_all(grid.runs(), cache, data, resources, backend)
+    runs = grid.runs()
+    failed = pool.run_all(runs, cache, data, resources, backend)
     _present(grid, cache, out or OUT / grid.name)
+    pool.refuse(failed, len(runs))
 
 
 def _present(grid: Sweep, cache: Path, out: Path) -> None:
-    from ssdfl.report.sweep import compare, headers_of, texts_of, write_comparison
+    from ssdfl.report.sweep import compare, headers_of, texts_of, write_sweep
 
     lines = compare(grid, cache)
-    written = write_comparison(grid, lines, out)
+    if not lines:
+        return
+    written = write_sweep(grid, lines, out)
     table = Table(title=f"{grid.name}: {len(grid.combinations)} combinations", box=SIMPLE_HEAD)
     for header in headers_of(grid):
         table.add_column(header, overflow="fold")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -12,7 +13,10 @@ from typing import Any
 from ssdfl.errors import InputError
 from ssdfl.experiments.config import Experiment, locate_files, make_experiment, read_values, set_value
 from ssdfl.experiments.pool import finished_rows, single_runs
-from ssdfl.experiments.store import Row
+from ssdfl.experiments.store import Row, flat
+
+COMMON = {"name", "evaluate.target_accuracy"}
+"""What all combinations of a sweep have in common."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +41,21 @@ class Combination:
 
 @dataclass(frozen=True)
 class Sweep:
-    """All combinations of a grid, in the order of its file."""
+    """All combinations of a grid, in the order of its file.
+
+    Attributes:
+        command: what does it again.
+    """
 
     name: str
     keys: tuple[str, ...]
     combinations: tuple[Combination, ...]
+    command: str
+
+    @property
+    def target(self) -> float:
+        """The accuracy that all are held to."""
+        return self.combinations[0].experiment.evaluate.target_accuracy
 
     def runs(self) -> list[Experiment]:
         """The runs of all combinations, methods and seeds."""
@@ -56,11 +70,15 @@ def load_sweep(path: Path, settings: tuple[str, ...] = ()) -> Sweep:
     """
     values = read_values(path, settings)
     grid = _grid(values.pop("sweep", None))
+    for key in sorted(COMMON & grid.keys()):
+        raise InputError(f"sweep.{key}", grid[key], "a key that changes runs", f"Set {key} once, for all.")
     combinations = []
     for chosen in product(*grid.values()):
         choices = dict(zip(grid, chosen, strict=True))
         combinations.append(Combination(choices, _experiment(values, choices, path.parent)))
-    return Sweep(combinations[0].experiment.name, tuple(grid), tuple(combinations))
+    command = ["ssdfl", "sweep", str(path), *(word for setting in settings for word in ("--set", setting))]
+    name = combinations[0].experiment.name
+    return Sweep(name, tuple(grid), tuple(combinations), shlex.join(command))
 
 
 def _grid(table: object) -> dict[str, list[Any]]:
@@ -68,13 +86,9 @@ def _grid(table: object) -> dict[str, list[Any]]:
     remedy = 'Write such as "training.learning_rate" = [0.02, 0.05].'
     if not isinstance(table, dict) or not table:
         raise InputError("sweep", "none" if table is None else table, "a table of keys and lists", remedy)
-    grid: dict[str, list[Any]] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            grid |= {f"{key}.{rest}": values for rest, values in _grid(value).items()}
-        elif isinstance(value, list) and value:
-            grid[key] = value
-        else:
+    grid = flat(table)
+    for key, value in grid.items():
+        if not isinstance(value, list) or not value:
             raise InputError(f"sweep.{key}", value, "a list of values", remedy)
     return grid
 

@@ -1,25 +1,34 @@
-"""``comparison.html``: several runs on one page."""
+"""``comparison.html``: several runs, or what a sweep has tried, on one page."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from ssdfl.errors import InputError
 from ssdfl.experiments.config import Experiment
-from ssdfl.experiments.store import RunFolder, flat
+from ssdfl.experiments.store import Row, RunFolder, flat
 from ssdfl.files import write_text
 from ssdfl.report.html import tested_rows, tiles
 from ssdfl.report.leads import contenders, headline, leads
-from ssdfl.report.page import BASE_SCRIPTS, fill, page, palette, table
+from ssdfl.report.page import BASE_SCRIPTS, asset, fill, page, palette, table
 from ssdfl.report.run_data import series_data
 from ssdfl.report.summary import cells, headers, summarise_rows
 
 COMPARISON_SCRIPTS = (*BASE_SCRIPTS, "curves.js", "comparison_page.js")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of those that are compared: what it is called, its experiment and its records."""
+
+    name: str
+    experiment: Experiment
+    rows: Sequence[Row]
 
 
 def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
@@ -31,41 +40,49 @@ def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
     if len({folder.path.resolve() for folder in folders}) < max(2, len(folders)):
         got = ", ".join(str(folder.path) for folder in folders)
         raise InputError("runs", got, "at least two, each once", "Name two folders or more.")
-    runs = [tested_rows(folder) for folder in folders]
-    names = run_names(folders)
-    target = runs[0][0].evaluate.target_accuracy
-    summaries = [summarise_rows(rows, target) for _, rows in runs]
+    sides = [
+        Side(name, *tested_rows(folder)) for name, folder in zip(run_names(folders), folders, strict=True)
+    ]
+    commands = [shlex.join(["ssdfl", "run", str(folder.experiment_file)]) for folder in folders]
+    write_text(path, comparison_page(", ".join(side.name for side in sides), sides, commands))
+
+
+def comparison_page(title: str, sides: Sequence[Side], commands: Sequence[str]) -> str:
+    """The page that shows some side by side, held to the target accuracy of the first.
+
+    Args:
+        sides: at least one.
+        commands: what does them again.
+    """
+    target = sides[0].experiment.evaluate.target_accuracy
+    summaries = [summarise_rows(side.rows, target) for side in sides]
     field = [
-        replace(summary, method=f"{summary.method} in {name}")
-        for name, of_run in zip(names, summaries, strict=True)
-        for summary in contenders(of_run)
+        replace(summary, method=f"{summary.method} in {side.name}")
+        for side, of_side in zip(sides, summaries, strict=True)
+        for summary in contenders(of_side)
     ]
     body = fill(
         "comparison.html",
-        title=escape(", ".join(names)),
+        title=escape(title),
         tiles=tiles(leads(field, target)),
         headline=escape(headline(field, target)),
+        curves_part=asset("curves_part.html"),
         results=table(
             ["run", *headers(target)],
             (
-                [name, *cells(summary)]
-                for name, of_run in zip(names, summaries, strict=True)
-                for summary in of_run
+                [side.name, *cells(summary)]
+                for side, of_side in zip(sides, summaries, strict=True)
+                for summary in of_side
             ),
         ),
-        differences=_differences([experiment for experiment, _ in runs], names),
-        commands="\n".join(
-            escape(shlex.join(["ssdfl", "run", str(folder.experiment_file)])) for folder in folders
-        ),
+        differences=_differences(sides),
+        commands="\n".join(map(escape, commands)),
     )
-    series = [
-        one
-        for name, (experiment, rows) in zip(names, runs, strict=True)
-        for one in series_data(rows, experiment.methods, name)
-    ]
+    series = [one for side in sides for one in series_data(side.rows, side.experiment.methods, side.name)]
     methods = list(dict.fromkeys(one["method"] for one in series))
+    names = [side.name for side in sides]
     data = {**palette(), "target": target, "runs": names, "methods": methods, "series": series}
-    write_text(path, page("ssdfl: comparison", body, data, COMPARISON_SCRIPTS, charts=True))
+    return page(f"ssdfl: {title}", body, data, COMPARISON_SCRIPTS, charts=True)
 
 
 def run_names(folders: Sequence[RunFolder]) -> list[str]:
@@ -79,15 +96,15 @@ def run_names(folders: Sequence[RunFolder]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(folder.path) for folder in folders]
 
 
-def _differences(experiments: Sequence[Experiment], names: Sequence[str]) -> str:
+def _differences(sides: Sequence[Side]) -> str:
     """The keys in which the experiments differ."""
-    values: list[dict[str, Any]] = [flat(experiment.model_dump(mode="json")) for experiment in experiments]
+    values: list[dict[str, Any]] = [flat(side.experiment.model_dump(mode="json")) for side in sides]
     keys = sorted({key for one in values for key in one})
     rows = [[key, *(_shown(one.get(key)) for one in values)] for key in keys]
     different = [row for row in rows if len(set(row[1:])) > 1]
     if not different:
         return "<p>The experiments are the same, key by key.</p>"
-    return table(["key", *names], different)
+    return table(["key", *(side.name for side in sides)], different)
 
 
 def _shown(value: Any) -> str:

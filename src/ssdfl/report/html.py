@@ -74,6 +74,7 @@ def run_body(
         title=escape(experiment.name),
         subtitle=escape(_subtitle(experiment)),
         status=status,
+        curves_part=asset("curves_part.html"),
         plan_part=asset("plan_part.html"),
         figures="\n".join(_figure(path, caption) for path, caption in figures),
         experiment=escape(to_toml(experiment)),

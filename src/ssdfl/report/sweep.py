@@ -1,4 +1,4 @@
-"""A sweep's combinations side by side: a table as CSV and Markdown, and a figure."""
+"""A sweep's combinations side by side: a table as CSV and Markdown, a figure, and a page."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from ssdfl.experiments.store import Row
 from ssdfl.experiments.sweep import Combination, Sweep
 from ssdfl.files import atomic_path, write_text
+from ssdfl.report.comparison import Side, comparison_page
 from ssdfl.report.figures import COLOURS, save
 from ssdfl.report.summary import MethodSummary, cells, headers, summarise_method
 
 
 @dataclass(frozen=True)
 class Line:
-    """What one method came to with one combination, over seeds."""
+    """What one method came to with one combination: the records of each seed, and their summary."""
 
     combination: Combination
+    runs: Sequence[Sequence[Row]]
     summary: MethodSummary
 
 
@@ -27,16 +30,15 @@ def compare(sweep: Sweep, cache: Path) -> list[Line]:
     """A line for each combination and method that has finished runs in a cache."""
     lines = []
     for combination in sweep.combinations:
-        target = combination.experiment.evaluate.target_accuracy
         for method, runs in combination.finished(cache).items():
             if runs:
-                lines.append(Line(combination, summarise_method(method, runs, target)))
+                lines.append(Line(combination, runs, summarise_method(method, runs, sweep.target)))
     return lines
 
 
 def headers_of(sweep: Sweep) -> list[str]:
     """The titles of the table's columns."""
-    return [*sweep.keys, *headers(sweep.combinations[0].experiment.evaluate.target_accuracy)]
+    return [*sweep.keys, *headers(sweep.target)]
 
 
 def texts_of(sweep: Sweep, line: Line) -> list[str]:
@@ -44,9 +46,9 @@ def texts_of(sweep: Sweep, line: Line) -> list[str]:
     return [*(str(line.combination.choices[key]) for key in sweep.keys), *cells(line.summary)]
 
 
-def write_comparison(sweep: Sweep, lines: Sequence[Line], out: Path) -> list[Path]:
-    """Write ``sweep.csv``, ``sweep.md`` and ``sweep.png`` into a folder."""
-    paths = [out / f"sweep.{kind}" for kind in ("csv", "md", "png")]
+def write_sweep(sweep: Sweep, lines: Sequence[Line], out: Path) -> list[Path]:
+    """Write ``sweep.csv``, ``sweep.md``, ``sweep.png`` and ``sweep.html`` into a folder."""
+    paths = [out / f"sweep.{kind}" for kind in ("csv", "md", "png", "html")]
     with atomic_path(paths[0]) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow([*sweep.keys, *MethodSummary.__dataclass_fields__])
@@ -54,8 +56,29 @@ def write_comparison(sweep: Sweep, lines: Sequence[Line], out: Path) -> list[Pat
             choices = [line.combination.choices[key] for key in sweep.keys]
             writer.writerow([*choices, *asdict(line.summary).values()])
     write_text(paths[1], _markdown(sweep, lines))
-    save(draw_comparison(sweep, lines), paths[2])
+    save(draw_sweep(sweep, lines), paths[2])
+    write_text(paths[3], comparison_page(sweep.name, _sides(sweep, lines), [sweep.command]))
     return paths
+
+
+def _sides(sweep: Sweep, lines: Sequence[Line]) -> list[Side]:
+    """The combinations that have records, each named by its choices."""
+    names = {key: key.rpartition(".")[2] for key in sweep.keys}
+    if len(set(names.values())) < len(names):
+        names = {key: key for key in names}
+    sides = []
+    for one in sweep.combinations:
+        rows = [
+            {"method": line.summary.method, "seed": seed, **row}
+            for line in lines
+            if line.combination is one
+            for seed, run in enumerate(line.runs)
+            for row in run
+        ]
+        if rows:
+            name = ", ".join(f"{names[key]} {value}" for key, value in one.choices.items())
+            sides.append(Side(name, one.experiment, rows))
+    return sides
 
 
 def _markdown(sweep: Sweep, lines: Sequence[Line]) -> str:
@@ -65,7 +88,7 @@ def _markdown(sweep: Sweep, lines: Sequence[Line]) -> str:
     return f"# {sweep.name}\n\n{len(sweep.combinations)} combinations.\n\n{table}\n"
 
 
-def draw_comparison(sweep: Sweep, lines: Sequence[Line]) -> Figure:
+def draw_sweep(sweep: Sweep, lines: Sequence[Line]) -> Figure:
     """Final accuracy, and megabytes to the target accuracy, of each combination and method."""
     labels = ["\n".join(map(str, one.choices.values())) for one in sweep.combinations]
     width = min(24.0, max(6.4, 0.5 * len(labels) + 2))
@@ -82,12 +105,13 @@ def draw_comparison(sweep: Sweep, lines: Sequence[Line]) -> Figure:
             shifted, [100 * v.accuracy for v in values], [100 * v.accuracy_std for v in values], **style
         )
         reached = [
-            (x, v.bytes_to_target / 1e6) for x, v in zip(shifted, values, strict=True) if v.bytes_to_target
+            (x, v.bytes_to_target / 1e6)
+            for x, v in zip(shifted, values, strict=True)
+            if v.bytes_to_target is not None
         ]
         cost.errorbar([x for x, _ in reached], [y for _, y in reached], **style)
     accuracy.set_ylabel("final accuracy %")
-    target = sweep.combinations[0].experiment.evaluate.target_accuracy
-    cost.set_ylabel(f"megabytes to {100 * target:g} %")
+    cost.set_ylabel(f"megabytes to {100 * sweep.target:g} %")
     cost.set_xticks(range(len(labels)), labels)
     cost.set_xlabel(", ".join(sweep.keys))
     accuracy.legend(frameon=False, ncols=len(methods))
