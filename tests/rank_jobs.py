@@ -12,7 +12,8 @@ from ssdfl.engine import ENGINES, run
 from ssdfl.engine.boundary import SHARED_MEMORY
 from ssdfl.engine.ranks import told
 from ssdfl.errors import InputError
-from ssdfl.experiments import load_experiment, run_experiment
+from ssdfl.experiments import iterate_experiment, load_experiment, run_experiment
+from ssdfl.experiments import run as run_module
 from ssdfl.schedule import METHODS, drop_devices, drop_links
 
 KINDS = ("mixed", "momentum", "proximal")
@@ -68,6 +69,21 @@ def finish_experiment():
     run_experiment(experiment, os.environ["FOLDER"], resume=True)
 
 
+def begin_experiment():
+    """In a rank: three cycles of it, and a checkpoint of the last."""
+    run_module.SAVE_INTERVAL_S, run_module.SAVING_SHARE = 0.0, 1e9
+    experiment = load_experiment(None, json.loads(os.environ["SETTINGS"]))
+    for advance in iterate_experiment(experiment, os.environ["FOLDER"]):
+        if advance.cycle == 3:
+            return
+
+
+def two_experiments():
+    """In a rank of torchrun: one experiment after the other."""
+    for k, settings in enumerate(json.loads(os.environ["SETTINGS"])):
+        run_experiment(load_experiment(None, settings), f"{os.environ['FOLDER']}-{k}")
+
+
 def traffic():
     """In a rank: bytes of parameters sent in every step of two cycles."""
     found = {}
@@ -95,6 +111,7 @@ def shared_memory():
         for t in range(job.steps_per_cycle):
             engine.advance(state, job.schedule(t), t)
         used[method] = len(engine.boundary._in) + len(engine.boundary._out)
+        dist.barrier()
         engine.close()
         dist.barrier()
         left[method] = list(SHARED_MEMORY.glob(f"ssdfl-{engine.boundary.token}-*"))
@@ -115,3 +132,7 @@ def mistakes():
 
 def fail():
     raise InputError("colour", "red", "blue", "Paint it.")
+
+
+if __name__ == "__main__":
+    two_experiments()

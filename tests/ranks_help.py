@@ -1,15 +1,15 @@
-"""Run a function in several ranks, as torchrun would, and collect what rank 0 returns."""
+"""Run a function in several ranks, as torchrun would, and collect what they return."""
 
 import json
 import os
 import pickle
-import socket
 import subprocess
 import sys
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from safetensors.torch import load_file
+from torch.distributed import TCPStore
 
 from ssdfl.engine.ranks import joined
 from ssdfl.errors import import_object
@@ -28,12 +28,6 @@ TINY = [
 ]
 
 
-def free_port():
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def environment(**more):
     paths = [str(TESTS.parent / "src"), str(TESTS), os.environ.get("PYTHONPATH", "")]
     fixed = {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
@@ -42,25 +36,26 @@ def environment(**more):
 
 def in_ranks(function, number, folder, **more):
     """What ``module:function`` returns in each of so many ranks."""
-    port = str(free_port())
+    folder = Path(folder)
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    common = {"WORLD_SIZE": str(number), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
+    common["TORCHELASTIC_USE_AGENT_STORE"] = "True"
     ranks = []
-    for number_of_rank in range(number):
-        place = {"RANK": str(number_of_rank), "LOCAL_RANK": str(number_of_rank), "WORLD_SIZE": str(number)}
-        variables = environment(**place, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, **more)
-        result = Path(folder) / f"result-{number_of_rank}"
-        ranks.append(
-            subprocess.Popen(
-                [sys.executable, __file__, function, result], env=variables, stderr=subprocess.PIPE, text=True
-            )
-        )
+    for place in range(number):
+        variables = environment(RANK=str(place), LOCAL_RANK=str(place), **common, **more)
+        with (folder / f"said-{place}").open("w") as said:
+            words = [sys.executable, __file__, function, folder / f"result-{place}"]
+            ranks.append(subprocess.Popen(words, env=variables, stderr=said))
     try:
-        said = [process.communicate(timeout=240)[1] for process in ranks]
+        for process in ranks:
+            process.wait(timeout=240)
     finally:
         for process in ranks:
             process.kill()
             process.wait()
-    assert [process.returncode for process in ranks] == [0] * number, said
-    return [pickle.loads((Path(folder) / f"result-{k}").read_bytes()) for k in range(number)]
+    codes = [process.returncode for process in ranks]
+    assert codes == [0] * number, [(folder / f"said-{place}").read_text() for place in range(number)]
+    return [pickle.loads((folder / f"result-{place}").read_bytes()) for place in range(number)]
 
 
 def finish_in_ranks(settings, folder, tmp_path):

@@ -21,6 +21,12 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def remove_temporaries(folder: Path) -> None:
+    """Remove what processes that were killed have left of `atomic_path` in a folder that nobody writes to."""
+    for path in folder.glob(".*.tmp*"):
+        path.unlink(missing_ok=True)
+
+
 def write_text(path: Path | str, text: str) -> None:
     """Write a text file atomically."""
     with atomic_path(path) as temporary:

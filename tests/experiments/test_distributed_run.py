@@ -10,7 +10,8 @@ import time
 import pytest
 import torch
 
-from ranks_help import TINY, children, environment, finish_in_ranks, parameters
+from ranks_help import TINY, children, environment, finish_in_ranks, in_ranks, parameters
+from ssdfl.cli import ranks
 from ssdfl.experiments import iterate_experiment, load_experiment, run
 from ssdfl.experiments.store import RunFolder
 
@@ -41,38 +42,32 @@ def test_ranks_go_on_where_one_process_stopped_and_back(tmp_path, monkeypatch):
     finish_in_ranks([*TINY, "engine.name=distributed"], here, tmp_path)
     assert_same(here, whole)
     assert 'name = "distributed"' in (here / "experiment.toml").read_text()
-    finish_in_ranks([*TINY, 'methods=["ssdfl"]', "engine.name=distributed"], there, tmp_path)
+    asked = json.dumps([*TINY, "engine.name=distributed"])
+    in_ranks("rank_jobs:begin_experiment", 2, tmp_path, SETTINGS=asked, FOLDER=str(there))
+    assert len(RunFolder(there).read_rows(0, "ssdfl")) == 3
     list(iterate_experiment(load_experiment(None, TINY), there, resume=True))
     assert_same(there, whole)
 
 
-def torchrun(settings, folder, restarts):
-    launcher = [
-        "-m",
-        "torch.distributed.run",
-        "--nnodes",
-        "1",
-        "--nproc-per-node",
-        "2",
-        "--max-restarts",
-        restarts,
-    ]
+def torchrun(*words, restarts="0", **variables):
+    launcher = ["-m", "torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2"]
     launcher += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--monitor-interval", "0.1"]
-    asked = [word for setting in settings for word in ("--set", setting)]
     return subprocess.Popen(
-        [sys.executable, *launcher, "-m", "ssdfl", "run", *asked, "--out", folder, "--engine", "distributed"],
-        env=environment(),
+        [sys.executable, *launcher, "--max-restarts", restarts, "-m", *words],
+        env=environment(**variables),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def test_a_killed_rank_changes_nothing(tmp_path):
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_rank_changes_nothing(victim, tmp_path):
     settings = [*TINY, "cycles=800", "evaluate.every=400", 'methods=["ssdfl"]']
     unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
     finish_in_ranks([*settings, "engine.name=distributed"], unbroken, tmp_path)
-    running = torchrun(settings, broken, "3")
+    asked = [word for setting in settings for word in ("--set", setting)]
+    running = torchrun("ssdfl", "run", *asked, "--out", broken, "--engine", "distributed", restarts="3")
     try:
         deadline = time.monotonic() + 120
         while not (broken / "seed-0" / "ssdfl" / "checkpoint.safetensors").exists():
@@ -80,7 +75,7 @@ def test_a_killed_rank_changes_nothing(tmp_path):
             assert running.poll() is None, running.communicate()[1]
             time.sleep(0.02)
         assert len(RunFolder(broken).read_rows(0, "ssdfl")) < 800
-        os.kill(children(running.pid)[-1], signal.SIGKILL)
+        os.kill(children(running.pid)[victim], signal.SIGKILL)
         _, said = running.communicate(timeout=240)
     finally:
         running.kill()
@@ -92,11 +87,23 @@ def test_a_killed_rank_changes_nothing(tmp_path):
     assert repr(rows[0]) == repr(rows[1])
 
 
-def command(*words, cwd):
+def test_ranks_run_one_experiment_after_the_other(tmp_path):
+    settings = [*TINY, "engine.name=distributed"]
+    asked = json.dumps([settings, [*settings, "training.learning_rate=0.01"]])
+    running = torchrun("rank_jobs", SETTINGS=asked, FOLDER=str(tmp_path / "run"))
+    try:
+        _, said = running.communicate(timeout=120)
+    finally:
+        running.kill()
+    assert running.returncode == 0, said
+    assert all(len(RunFolder(tmp_path / f"run-{k}").all_rows()) == 12 for k in (0, 1))
+
+
+def command(*words, cwd, **variables):
     return subprocess.run(
         [sys.executable, "-m", "ssdfl", *map(str, words)],
         cwd=cwd,
-        env=environment(COLUMNS="120"),
+        env=environment(COLUMNS="120", **variables),
         capture_output=True,
         text=True,
         timeout=200,
@@ -114,12 +121,37 @@ def test_the_command_starts_ranks_and_shows_one_result(tmp_path):
     assert "--out = runs/demo" in again.stderr
 
 
-def test_a_mistake_in_ranks_is_one_line(tmp_path):
-    asked = [word for setting in [*TINY, "training.learning_rate=1e30"] for word in ("--set", setting)]
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("training.learning_rate=1e30", "diverged at step"),
+        ('methods=["none"]', "method = none"),
+        ("clusters.plan=none.json", "none.json"),
+    ],
+)
+def test_a_mistake_in_ranks_is_one_line(change, message, tmp_path):
+    asked = [word for setting in [*TINY, change] for word in ("--set", setting)]
     done = command("run", *asked, "--engine", "distributed", "--workers", 2, cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.count("diverged at step") == 1
+    assert done.stderr.count(message) == 1, done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_ranks_need_the_engine_that_knows_them(tmp_path):
+    as_rank = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    done = command("run", cwd=tmp_path, **as_rank)
+    assert done.returncode == 2
+    assert "--engine = local: expected distributed, in several ranks" in done.stderr
+
+
+def test_rank_0_knows_the_run_that_its_launcher_began(tmp_path, monkeypatch):
+    begun, another, new = tmp_path / "demo-2", tmp_path / "demo", tmp_path / "none"
+    ranks.begin(begun)
+    monkeypatch.setattr(os, "getppid", lambda: 1)
+    ranks.begin(another)
+    monkeypatch.undo()
+    assert ranks.begun([new, another, begun]) == begun
+    assert ranks.begun([new, another]) is None
 
 
 def test_workers_belong_to_the_distributed_engine(tmp_path):

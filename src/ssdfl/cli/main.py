@@ -65,11 +65,7 @@ def main() -> None:
     except ToldError:
         sys.exit(mistaken(""))
     except InputError as error:
-        typer.echo(f"ssdfl: {error}", err=True)
-        sys.exit(mistaken(str(error)))
+        sys.exit(mistaken(f"ssdfl: {error}"))
     except OSError as error:
-        typer.echo(
-            f"ssdfl: {error.filename or 'file'} = {error.strerror}: expected a usable path. Check it.",
-            err=True,
-        )
-        sys.exit(2)
+        path = error.filename or "file"
+        sys.exit(mistaken(f"ssdfl: {path} = {error.strerror}: expected a usable path. Check it."))

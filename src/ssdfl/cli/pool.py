@@ -54,7 +54,7 @@ def estimate(
         groups: each group's names and runs; a run that several share is counted once.
     """
     from ssdfl.experiments.estimate import Estimator
-    from ssdfl.experiments.pool import cores, finished_rows, run_key
+    from ssdfl.experiments.pool import finished_rows, run_key
 
     estimator, seen, total_s = Estimator(data), set[str](), 0.0
     table = Table(*titles, "runs", "there", "to do", "core-hours", box=SIMPLE_HEAD)
@@ -65,7 +65,7 @@ def estimate(
         total_s += seconds
         counts = (len(runs), len(runs) - len(missing), len(missing), f"{seconds / 3600:.3f}")
         table.add_row(*(Text(str(cell)) for cell in (*names, *counts)))
-    number = resources.workers or max(1, cores() // resources.cpus)
+    number = resources.at_a_time
     console = Console()
     console.print(table, highlight=False)
     hours = total_s / 3600 / number
@@ -75,7 +75,7 @@ def estimate(
 def run_all(
     runs: list[Experiment], cache: Path, data: Path | None, resources: Resources, backend: str
 ) -> list[str]:
-    """Do what is missing of runs and show how far they are; the failures, in words."""
+    """Do what is missing of different runs and show how far they are; the failures, in words."""
     from ssdfl.experiments.pool import run_pool
 
     console = Console(stderr=True)
@@ -98,7 +98,8 @@ def run_all(
                 if done.error:
                     failed.append(f"{what}: {done.error}")
                 if not console.is_terminal and done.seconds:
-                    say(console, f"{number}/{len(runs)} {what}: {done.seconds:.0f} s")
+                    outcome = "failed" if done.error else f"{done.seconds:.0f} s"
+                    say(console, f"{number}/{len(runs)} {what}: {outcome}")
     except KeyboardInterrupt:
         say(console, "Interrupted; what is done is kept. The same command goes on.")
         raise typer.Exit(130) from None

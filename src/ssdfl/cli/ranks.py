@@ -1,42 +1,85 @@
-"""The command as one of several ranks, and as what starts them."""
+"""The command as one of several ranks, and as what starts them.
+
+Torch's launcher starts all ranks again when one of them dies, and rank 0 has to know its run by then. How
+often they were started does not tell: a machine counts its own deaths only. So rank 0 leaves in the run's
+folder which launcher has started it.
+"""
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import typer
 
 from ssdfl.errors import InputError
+from ssdfl.files import write_text
 
 MISTAKE = "SSDFL_MISTAKE"
 """Names the file in which a rank leaves a user's mistake to the process that started all ranks."""
+LAUNCHER = "launcher"
+"""The file in a run's folder that names who has started rank 0."""
 
 
 def number() -> int | None:
-    """This process's rank, if torchrun has started it."""
-    text = os.environ.get("RANK") if "TORCHELASTIC_RUN_ID" in os.environ else None
-    return int(text) if text is not None else None
+    """This process's rank, if torchrun, or something that sets the same variables, has started it."""
+    if "RANK" not in os.environ:
+        return None
+    from ssdfl.engine.ranks import started_as_rank
+
+    return int(os.environ["RANK"]) if started_as_rank() else None
 
 
-def started_again() -> bool:
-    """Whether torchrun has started all ranks again after a death."""
-    return number() is not None and int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+def check_engine(name: str) -> None:
+    """Refuse to run the same experiment in every rank.
+
+    Raises:
+        InputError: there are several ranks, and the engine does not know them.
+    """
+    if name != "distributed" and number() is not None and os.environ["WORLD_SIZE"] != "1":
+        raise InputError("--engine", name, "distributed, in several ranks", "Add --engine distributed.")
+
+
+def begun(candidates: Iterable[Path]) -> Path | None:
+    """The folder, if any, in which rank 0 of this very launcher has begun a run before."""
+    return next((path for path in candidates if _read(path / LAUNCHER) == _launcher()), None)
+
+
+def begin(folder: Path) -> None:
+    """Leave in a run's folder who has started this rank."""
+    write_text(folder / LAUNCHER, _launcher())
+
+
+def _launcher() -> str:
+    return f"{socket.gethostname()} {os.getppid()} {os.environ.get('TORCHELASTIC_RUN_ID', '')}\n"
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def mistaken(text: str) -> int:
-    """The exit code after a user's mistake.
+    """The exit code after a user's mistake, which is shown: by this process, or by the one that started it.
 
-    2, but 0 in a rank that this command has started: torch's launcher would try again, and in vain.
+    It is 2, but 0 in a rank that this command has started: torch's launcher would try again, and in vain.
+
+    Args:
+        text: what is shown; nothing if another rank says it.
     """
     place = os.environ.get(MISTAKE)
     if place is None:
+        if text:
+            typer.echo(text, err=True)
         return 2
-    with Path(place).open("a", encoding="utf-8") as file:
-        file.write(text)
+    if text:
+        with suppress(FileExistsError), Path(place).open("x", encoding="utf-8") as file:
+            file.write(text)
     return 0
 
 
@@ -49,8 +92,8 @@ def another_is_mistaken(patience_s: float = 0.0) -> bool:
     return bool(place) and Path(str(place)).exists()
 
 
-def start(out: Path, workers: int) -> None:
-    """Run this very command in ranks on this machine; returns if all went well."""
+def start(out: Path, workers: int) -> int:
+    """Run this very command in ranks on this machine; its exit code."""
     from ssdfl.engine.launch import launch
 
     if workers < 0:
@@ -59,5 +102,7 @@ def start(out: Path, workers: int) -> None:
         mistake = Path(folder) / "mistake"
         arguments = [*sys.argv[1:], "--out", str(out)]
         code = launch(arguments, workers or len(os.sched_getaffinity(0)), {MISTAKE: str(mistake)})
-        if code or mistake.exists():
-            raise typer.Exit(code or 2)
+        if mistake.exists():
+            typer.echo(mistake.read_text(encoding="utf-8"), err=True)
+            return 2
+        return code

@@ -87,7 +87,7 @@ def reproduce(
         return
     if not resume:
         _forget(chosen, cache)
-    runs = list(_distinct(chosen).values())
+    runs = _runs(chosen)
     pool.refuse(pool.run_all(runs, cache, data, resources, backend), len(runs))
     options = ["--profile", profile, *(["--seeds", str(seeds)] if seeds is not None else [])]
     _write(chosen, cache, out or OUT / profile, options, data)
@@ -103,16 +103,16 @@ def _list(names: list[str]) -> None:
     Console(width=None if Console().is_terminal else 150).print(table, highlight=False, markup=False)
 
 
-def _distinct(chosen: list[Artefact]) -> dict[str, Experiment]:
-    from ssdfl.experiments.pool import run_key
+def _runs(chosen: list[Artefact]) -> list[Experiment]:
+    from ssdfl.experiments.pool import distinct
 
-    return {run_key(one): one for artefact in chosen for one in artefact.runs()}
+    return distinct(one for artefact in chosen for one in artefact.runs())
 
 
 def _forget(chosen: list[Artefact], cache: Path) -> None:
     from ssdfl.experiments.pool import run_folder
 
-    for one in _distinct(chosen).values():
+    for one in _runs(chosen):
         shutil.rmtree(run_folder(one, cache).path, ignore_errors=True)
 
 

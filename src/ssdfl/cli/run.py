@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ssdfl.experiments.store import Row
 
 RUNS = Path("runs")
+INTERRUPTED = 130
 
 
 def run(
@@ -117,8 +118,11 @@ def run(
         sys.path.append(str(file.parent.resolve()))
     if port and not live:
         raise InputError("--port", port, "a run with --live", "Add --live.")
-    resume = resume or ranks.started_again()
-    folder = RunFolder(out or (newest_folder if resume else next_free_folder)(experiment.name, RUNS))
+    ranks.check_engine(experiment.engine.name)
+    newest = newest_folder(experiment.name, RUNS)
+    again = ranks.begun([out or newest]) if ranks.number() == 0 else None
+    folder = RunFolder(out or again or (newest if resume else next_free_folder(experiment.name, RUNS)))
+    resume = resume or again is not None
     if experiment.engine.name == "distributed":
         for option, given in (("--live", live), ("--log", log)):
             if given:
@@ -159,12 +163,16 @@ def _in_ranks(
             folder.joined(experiment)
         else:
             folder.check_free()
-        ranks.start(folder.path, workers)
+        code = ranks.start(folder.path, workers)
+        if code == INTERRUPTED:
+            _say_interrupted(folder)
+        if code:
+            raise typer.Exit(code)
         return
     if ranks.another_is_mistaken():
         return
     if rank == 0:
-        folder.path.mkdir(parents=True, exist_ok=True)
+        ranks.begin(folder.path)
     try:
         _execute(experiment, folder, resume, data, quiet=rank > 0)
     except RuntimeError as error:
@@ -202,9 +210,14 @@ def _execute(
                 for watch in watchers:
                     watch(advance)
     except KeyboardInterrupt:
-        again = f"--resume --out {folder.path}"
-        say(console, f"Interrupted; what is done is kept. Go on with the same command and: {again}")
-        raise typer.Exit(130) from None
+        if ranks.number() is None:
+            _say_interrupted(folder)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _say_interrupted(folder: RunFolder) -> None:
+    again = f"--resume --out {folder.path}"
+    say(Console(stderr=True), f"Interrupted; what is done is kept. Go on with the same command and: {again}")
 
 
 def _compare_bounds(experiment: Experiment, folder: RunFolder, data: Path | None) -> None:

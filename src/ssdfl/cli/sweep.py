@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,7 +53,7 @@ def sweep(
 
     Interrupted, the same command goes on where it stopped. Runs that fail are left out of the comparison.
     """
-    from ssdfl.experiments.pool import Resources
+    from ssdfl.experiments.pool import Resources, distinct
     from ssdfl.experiments.sweep import load_sweep
 
     grid = load_sweep(file, tuple(settings or ()))
@@ -61,7 +62,8 @@ def sweep(
         groups = [(tuple(one.choices.values()), one.runs()) for one in grid.combinations]
         pool.estimate(grid.keys, groups, cache, resources, data)
         return
-    runs = grid.runs()
+    sys.path.append(str(file.parent.resolve()))
+    runs = distinct(grid.runs())
     failed = pool.run_all(runs, cache, data, resources, backend)
     _present(grid, cache, out or OUT / grid.name)
     pool.refuse(failed, len(runs))

@@ -62,9 +62,9 @@ class Boundary:
         return [self._received(side) for side in cut.sides]
 
     def close(self) -> None:
-        """Leave nothing in shared memory."""
-        for slots in (*self._out.values(), *self._in.values()):
-            slots.path.unlink(missing_ok=True)
+        """Leave nothing in shared memory, also of ranks that were killed."""
+        for path in SHARED_MEMORY.glob(f"ssdfl-{self.token}-*") if self._neighbours else ():
+            path.unlink(missing_ok=True)
 
     def _exchange(self, peer: int, out: Tensor, into: Tensor) -> list[dist.P2POp]:
         self._kept += [out, into]  # until the messages are through
@@ -89,7 +89,7 @@ class Boundary:
         peer = receiver if sender == rank() else sender
         if peer not in kept or kept[peer].rows < rows:
             path = SHARED_MEMORY / f"ssdfl-{self.token}-{sender}-{receiver}-{rows}"
-            kept[peer] = Slots(path, rows, self.like)
+            kept[peer] = Slots(path, rows, self.like, new=sender == rank())
         return kept[peer]
 
 
@@ -99,11 +99,11 @@ class Slots:
     Who writes into a place has read the other's answer to what was in it before, so that it has been read.
     """
 
-    def __init__(self, path: Path, rows: int, like: Tensor) -> None:
+    def __init__(self, path: Path, rows: int, like: Tensor, new: bool) -> None:
         self.path, self.rows, self._turn = path, rows, 0
         size = 2 * rows * len(like)
         try:
-            with path.open("ab") as file:
+            with path.open("xb" if new else "r+b") as file:
                 os.posix_fallocate(file.fileno(), 0, size * like.element_size())
         except OSError as error:
             needed = f"{size * like.element_size() / 1e6:.0f} MB of it ({error.strerror})"

@@ -58,13 +58,21 @@ def cut_matrix(W: MixingMatrix, owner: IntArray, rank: int) -> Cut:
         return Cut(W, ())
     place = np.empty(len(owner), dtype=np.int64)
     place[own] = np.arange(len(own))
-    entries = csr_array(W)[own].tocoo()
+    entries = _mirrored(W)[own].tocoo()
     of_column = owner[entries.col]
     inside = of_column == rank
     inner = csr_array(
         (entries.data[inside], (entries.row[inside], place[entries.col[inside]])), shape=(len(own), len(own))
     )
     return Cut(inner, tuple(_sides(entries, of_column, rank)))
+
+
+def _mirrored(W: MixingMatrix) -> MixingMatrix:
+    """W with an entry, if only a zero, wherever its transpose has one: two ranks see the same links."""
+    entries = W.tocoo()
+    row, column = np.concatenate([(entries.row, entries.col), (entries.col, entries.row)], axis=1)
+    data = np.concatenate([entries.data, np.zeros(entries.nnz)])
+    return csr_array((data, (row, column)), shape=W.shape)
 
 
 def _sides(entries: coo_array, of_column: IntArray, rank: int) -> Iterator[Side]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import count
 from typing import Protocol
 
 import numpy as np
@@ -139,11 +140,6 @@ def started_as_rank() -> bool:
     return "RANK" in os.environ and "WORLD_SIZE" in os.environ and "MASTER_ADDR" in os.environ
 
 
-def restarted() -> bool:
-    """Whether torchrun has started it again after the death of a rank."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-
-
 def rank() -> int:
     """This process's number, from 0."""
     return dist.get_rank() if dist.is_initialized() else 0
@@ -162,13 +158,17 @@ def joined(device: str = "cpu") -> Iterator[None]:
         return
     backend = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
     store, number, size = next(rendezvous("env://", timeout=WAITING))
-    store = dist.PrefixStore(_attempt(), store)  # type: ignore[attr-defined]
+    name = f"{_attempt()}-{next(_joinings)}"
+    store = dist.PrefixStore(name, store)  # type: ignore[attr-defined]
     dist.init_process_group(backend, store=store, rank=number, world_size=size, timeout=WAITING)
     try:
         yield
         dist.barrier()  # gloo ends a process badly that leaves while a message of its is under way
     finally:
         dist.destroy_process_group()
+
+
+_joinings = count()
 
 
 def _attempt() -> str:
@@ -207,7 +207,7 @@ def told(find: Callable[[], str]) -> str:
         except InputError as error:
             mistake = error
             message = json.dumps({"error": [error.what, str(error.got), error.expected, error.remedy]})
-    heard = json.loads(bytes(_broadcast(message.encode())))
+    heard = json.loads(_broadcast(message.encode()))
     if mistake is not None:
         raise mistake
     if "error" in heard:
@@ -229,12 +229,11 @@ def common_error(what: str, got: object, expected: str, remedy: str) -> InputErr
     return (InputError if rank() == 0 else ToldError)(what, got, expected, remedy)
 
 
-def _broadcast(message: bytes) -> list[int]:
+def _broadcast(message: bytes) -> bytes:
     length = torch.tensor([len(message)])
     dist.broadcast(length, 0)
     content = torch.zeros(int(length), dtype=torch.uint8)
     if rank() == 0:
         content = torch.frombuffer(bytearray(message), dtype=torch.uint8)
     dist.broadcast(content, 0)
-    result: list[int] = content.tolist()
-    return result
+    return content.numpy().tobytes()

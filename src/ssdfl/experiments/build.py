@@ -80,21 +80,34 @@ def prepare(experiment: Experiment, seed: int, data: Dataset, formed: Plan | Non
         InputError: values that do not fit each other, such as more clusters than devices.
     """
     network, task, optimizers = draw(experiment, seed, data)
-    return Instance(
-        seed=seed,
-        network=network,
-        plan=_plan(experiment, network, task, optimizers, seed, formed),
-        task=task,
-        optimizers=optimizers,
-        device=available_device(own_device(experiment.engine.device)),
-    )
+    plan = _plan(experiment, network, task, optimizers, seed, formed)
+    return _instance(experiment, seed, plan, network, task, optimizers)
+
+
+def prepare_planned(
+    experiment: Experiment, seed: int, data: Dataset, network: Network, plan: Plan
+) -> Instance:
+    """What a seed determines besides a network and a plan that are known."""
+    return _instance(experiment, seed, plan, *draw(experiment, seed, data, network))
+
+
+def _instance(
+    experiment: Experiment,
+    seed: int,
+    plan: Plan,
+    network: Network,
+    task: Task,
+    optimizers: tuple[LocalOptimizer, ...],
+) -> Instance:
+    device = available_device(own_device(experiment.engine.device))
+    return Instance(seed, network, plan, task, optimizers, device)
 
 
 def draw(
-    experiment: Experiment, seed: int, data: Dataset
+    experiment: Experiment, seed: int, data: Dataset, network: Network | None = None
 ) -> tuple[Network, Task, tuple[LocalOptimizer, ...]]:
-    """What a seed determines before there is a plan: network, data and model, optimizers."""
-    network = load_network(experiment.network.spec, default_seed=seed)
+    """What a seed determines before there is a plan: network, if it is not known, data, model, optimizers."""
+    network = network or load_network(experiment.network.spec, default_seed=seed)
     model = build_model(
         experiment.model.name, data.image_shape, data.num_classes, seed, experiment.model.options
     )

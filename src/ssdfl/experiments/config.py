@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -254,7 +255,7 @@ def set_value(values: dict[str, Any], key: str, value: Any) -> None:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
             raise InputError(key, value, f"{section} to be a section", "Mend the key.")
-    values[last] = value
+    values[last] = deepcopy(value)
 
 
 def to_toml(experiment: Experiment) -> str:

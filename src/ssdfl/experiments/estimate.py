@@ -11,7 +11,7 @@ from ssdfl.engine.workers import one_thread_each
 from ssdfl.experiments.build import make_job, prepare, testing_interval
 from ssdfl.experiments.config import ClustersSection, Experiment
 from ssdfl.graph import load_network
-from ssdfl.learning import load_dataset
+from ssdfl.learning import Task, load_dataset
 
 
 class Estimator:
@@ -19,7 +19,7 @@ class Estimator:
 
     def __init__(self, data: Path | None = None) -> None:
         self._data = data
-        self._measured: dict[str, tuple[float, float, int]] = {}
+        self._measured: dict[str, tuple[float, float, Task]] = {}
 
     def seconds(self, experiment: Experiment) -> float:
         """What all runs of an experiment take on one core; forming clusters is not counted."""
@@ -34,7 +34,9 @@ class Estimator:
 
     def _times(self, experiment: Experiment) -> tuple[float, float, int]:
         """Seconds of one device's training step and test, and after how many cycles is tested by itself."""
-        key = repr((experiment.data, experiment.model, experiment.training, experiment.evaluate.samples))
+        network = experiment.network.spec if experiment.training.batch_size == 0 else ""
+        parts = (experiment.data, experiment.model, experiment.training, experiment.evaluate.samples)
+        key = repr((*parts, network))
         if key not in self._measured:
             one = experiment.model_copy(update={"clusters": ClustersSection(number=1), "methods": ("pdfl",)})
             instance = prepare(one, one.seeds[0], load_dataset(one.data.name, self._data))
@@ -45,8 +47,9 @@ class Estimator:
                 carried = engine.start_regime(theta, theta[:0], 0)
                 train_s = min(_timed(lambda: engine.train(theta, carried, 0, 0)) for _ in range(3))
                 test_s = min(_timed(lambda: engine.evaluate(theta[None])) for _ in range(2))
-            self._measured[key] = (train_s, test_s, testing_interval(one, instance.task))
-        return self._measured[key]
+            self._measured[key] = (train_s, test_s, instance.task)
+        train_s, test_s, task = self._measured[key]
+        return train_s, test_s, testing_interval(experiment, task)
 
 
 def _timed(work: Callable[[], object]) -> float:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ssdfl.engine.workers import use_cores
 from ssdfl.errors import InputError, require
-from ssdfl.experiments.config import Experiment, make_experiment
-from ssdfl.experiments.pool import RETRIES, Finished, Resources, cores, run_folder, run_one
+from ssdfl.experiments.config import Experiment
+from ssdfl.experiments.pool import RETRIES, Finished, Resources, cores, run_folder, run_one, whole_rows
 from ssdfl.files import atomic_path
 
 Files = dict[str, bytes]
@@ -35,19 +36,23 @@ def on_ray(
     task = ray.remote(**options)(_task)
     waiting = list(experiments)[::-1]
     running: dict[object, Experiment] = {}
+    place = data.resolve() if data else None
     try:
         while waiting or running:
             while waiting and (not resources.workers or len(running) < resources.workers):
                 one = waiting.pop()
-                running[task.remote(one.model_dump(), root.resolve(), data, resources.cpus, sys.path)] = one
+                folder = run_folder(one, root).path.resolve()
+                running[task.remote(one.model_dump(), folder, place, resources.cpus, sys.path)] = one
             for reference in ray.wait(list(running), num_returns=1)[0]:
                 one = running.pop(reference)
                 try:
                     seconds, error, files = ray.get(reference)
                 except ray.exceptions.RayError as failure:
                     seconds, error, files = 0.0, " ".join(str(failure).split()), {}
-                _bring_home(files, run_folder(one, root).path)
-                yield Finished(one, run_folder(one, root), seconds, error)
+                home = run_folder(one, root)
+                if not whole_rows(one, home):
+                    bring_home(files, home.path)
+                yield Finished(one, home, seconds, error)
     finally:
         if ours:
             ray.shutdown()
@@ -71,20 +76,20 @@ def _connect(ray: object, resources: Resources) -> None:
 
 
 def _task(
-    values: dict[str, object], root: Path, data: Path | None, cpus: int, paths: list[str]
+    values: dict[str, object], folder: Path, data: Path | None, cpus: int, paths: list[str]
 ) -> tuple[float, str, Files]:
     """A run, in a worker of Ray's: how long it took, its error, and its files."""
     sys.path.extend(path for path in paths if path not in sys.path)
     use_cores(cpus)
-    seconds, error = run_one(values, root, data)
-    folder = run_folder(make_experiment(values), root).path
+    seconds, error = run_one(values, folder, data)
     files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     return seconds, error, {} if error else files
 
 
-def _bring_home(files: Files, folder: Path) -> None:
-    """Write what is not there yet."""
+def bring_home(files: Files, folder: Path) -> None:
+    """Put a run's files into its folder, in place of what an unfinished one has left there."""
+    if files:
+        shutil.rmtree(folder, ignore_errors=True)
     for name, content in files.items():
-        if not (folder / name).exists():
-            with atomic_path(folder / name) as temporary:
-                temporary.write_bytes(content)
+        with atomic_path(folder / name) as temporary:
+            temporary.write_bytes(content)

@@ -14,7 +14,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ from pathlib import Path
 import ssdfl
 from ssdfl.engine.workers import use_cores
 from ssdfl.errors import InputError, check_range
-from ssdfl.experiments.config import ClustersSection, Experiment, make_experiment
+from ssdfl.experiments.config import ClustersSection, EvaluateSection, Experiment, make_experiment
 from ssdfl.experiments.run import run_experiment
 from ssdfl.experiments.store import Row, RunFolder
 from ssdfl.learning import Dataset, load_dataset
 
-CACHE = Path("runs") / "cache"
 PLANLESS = ("sdfl", "pdfl", "stc", "cstc", "central")
 RETRIES = 2
+KILLED = f"its process was killed {RETRIES + 1} times. Is there enough memory?"
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,14 @@ def single_runs(experiment: Experiment) -> list[Experiment]:
     """An experiment's runs of one method and one seed.
 
     A method that knows no clusters is given one, so that none are formed and all such runs are shared; unless
-    gaps inside the clusters are recorded.
+    gaps inside the clusters are recorded. Titles and targets are everyone's own and left out.
     """
     runs = []
+    aimless = {"target_accuracy": EvaluateSection().target_accuracy}
+    common = {"name": "run", "evaluate": experiment.evaluate.model_copy(update=aimless)}
     for seed in experiment.seeds:
         for method in experiment.methods:
-            update: dict[str, object] = {"methods": (method,), "seeds": (seed,), "name": method}
+            update: dict[str, object] = {**common, "methods": (method,), "seeds": (seed,)}
             if method in PLANLESS and not experiment.evaluate.gaps:
                 update["clusters"] = ClustersSection(number=1)
             runs.append(experiment.model_copy(update=update))
@@ -61,10 +63,22 @@ def single_runs(experiment: Experiment) -> list[Experiment]:
 
 
 def run_key(experiment: Experiment) -> str:
-    """What determines a run, as a name: the experiment but for its title and target, and the version."""
+    """What determines a run, as a name: the experiment but for its title and target, and the version.
+
+    Of a file with a network or plan the content counts, not the path. Data sets and functions of one's own
+    count by their names alone.
+    """
     values = experiment.model_dump(mode="json", exclude={"name": True, "evaluate": {"target_accuracy"}})
+    for section, key in (("network", "spec"), ("clusters", "plan")):
+        if (path := Path(values[section][key])).is_file():
+            values[section][key] = f"{hashlib.sha256(path.read_bytes()).hexdigest()}{path.suffix}"
     text = json.dumps([ssdfl.__version__, values], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def distinct(experiments: Iterable[Experiment]) -> list[Experiment]:
+    """Runs of one method and seed, each once."""
+    return list({run_key(one): one for one in experiments}.values())
 
 
 def run_folder(experiment: Experiment, root: Path) -> RunFolder:
@@ -73,8 +87,13 @@ def run_folder(experiment: Experiment, root: Path) -> RunFolder:
 
 
 def finished_rows(experiment: Experiment, root: Path) -> list[Row]:
-    """The records of a run of one method and seed; none unless it is there, whole."""
-    rows = run_folder(experiment, root).read_rows(experiment.seeds[0], experiment.methods[0])
+    """The records of a run of one method and seed in a cache; none unless it is there, whole."""
+    return whole_rows(experiment, run_folder(experiment, root))
+
+
+def whole_rows(experiment: Experiment, folder: RunFolder) -> list[Row]:
+    """The records of a run of one method and seed; none if some are missing."""
+    rows = folder.read_rows(experiment.seeds[0], experiment.methods[0])
     return rows if len(rows) >= experiment.cycles else []
 
 
@@ -104,6 +123,11 @@ class Resources:
         check_range("--cpus", self.cpus, 1)
         check_range("--gpus", self.gpus, 0)
 
+    @property
+    def at_a_time(self) -> int:
+        """How many runs this machine does at a time."""
+        return self.workers or max(1, cores() // self.cpus)
+
 
 DEFAULT = Resources()
 
@@ -130,33 +154,42 @@ def run_pool(
     """
     if backend not in BACKENDS:
         raise InputError("--backend", backend, f"one of {', '.join(BACKENDS)}", "Choose one of them.")
-    todo = {run_key(one): one for one in experiments}
-    for key, one in list(todo.items()):
+    todo = []
+    for one in distinct(experiments):
         if finished_rows(one, root):
-            yield Finished(todo.pop(key), run_folder(one, root), 0.0)
+            yield Finished(one, run_folder(one, root), 0.0)
+        else:
+            todo.append(one)
     if todo:
-        yield from BACKENDS[backend](list(todo.values()), root, data, resources)
+        yield from BACKENDS[backend](todo, root, data, resources)
 
 
 def in_processes(
     experiments: Sequence[Experiment], root: Path, data: Path | None, resources: Resources
 ) -> Iterator[Finished]:
-    """Each run in a process of this machine."""
+    """Each run in a process of this machine.
+
+    When processes are killed, again and again with no run finished, the first goes on alone; if that is
+    killed, too, it has failed, and the others go on.
+    """
     if resources.address or resources.gpus:
         raise InputError("--backend", "processes", "ray, to use --address or --gpus", "Add --backend ray.")
-    todo = {run_key(one): one for one in experiments}
-    number = resources.workers or max(1, cores() // resources.cpus)
-    for attempt in range(RETRIES + 1):
+    todo = {run_folder(one, root).path: one for one in experiments}
+    deaths = 0
+    while todo:
+        several = resources.at_a_time if deaths < RETRIES else 1
+        chosen = list(todo.items())[: None if deaths < RETRIES else 1]
         try:
-            for done in _in_processes(list(todo.values()), root, data, number, resources.cpus):
-                del todo[run_key(done.experiment)]
+            for done in _in_processes(dict(chosen), data, several, resources.cpus):
+                del todo[done.folder.path]
+                deaths = 0
                 yield done
-            return
         except BrokenProcessPool:
-            if attempt == RETRIES:
-                expected = f"processes that live; they were killed {RETRIES + 1} times"
-                remedy = "Is there enough memory? Lower --workers."
-                raise InputError("workers", number, expected, remedy) from None
+            deaths += 1
+            if deaths > RETRIES:
+                deaths, (path, one) = 0, chosen[0]
+                del todo[path]
+                yield Finished(one, RunFolder(path), 0.0, KILLED)
 
 
 def _on_ray(
@@ -171,23 +204,24 @@ BACKENDS: dict[str, Backend] = {"processes": in_processes, "ray": _on_ray}
 
 
 def _in_processes(
-    experiments: Sequence[Experiment], root: Path, data: Path | None, workers: int, cpus: int
+    experiments: Mapping[Path, Experiment], data: Path | None, workers: int, cpus: int
 ) -> Iterator[Finished]:
     context = multiprocessing.get_context("spawn")
     number = min(workers, len(experiments))
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(number, mp_context=context, initializer=_begin, initargs=(cpus,))
     try:
-        running: dict[Future[tuple[float, str]], Experiment] = {
-            pool.submit(run_one, one.model_dump(), root, data): one for one in experiments
+        running: dict[Future[tuple[float, str]], Path] = {
+            pool.submit(run_one, one.model_dump(), path, data): path for path, one in experiments.items()
         }
         while running:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                one = running.pop(future)
+                path = running.pop(future)
                 seconds, error = future.result()
-                yield Finished(one, run_folder(one, root), seconds, error)
+                yield Finished(experiments[path], RunFolder(path), seconds, error)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
+        for child in set(multiprocessing.active_children()) - others:
             child.terminate()
 
 
@@ -211,18 +245,20 @@ def _dataset(name: str, data: Path | None) -> Dataset:
     return load_dataset(name, data)
 
 
-def run_one(values: dict[str, object], root: Path, data: Path | None) -> tuple[float, str]:
+def run_one(values: dict[str, object], folder: Path, data: Path | None) -> tuple[float, str]:
     """Do or finish one run, in a worker of a backend: how long it took, and its error if it failed."""
-    experiment = make_experiment(values)
     start = time.monotonic()
-    folder = run_folder(experiment, root)
     try:
-        dataset = _dataset(experiment.data.name, data)
-        run_experiment(experiment, folder.path, resume=True, data=dataset)
+        experiment = make_experiment(values)
+        if not whole_rows(experiment, RunFolder(folder)):
+            dataset = _dataset(experiment.data.name, data)
+            run_experiment(experiment, folder, resume=True, data=dataset)
     except InputError as error:
         return time.monotonic() - start, str(error)
-    for checkpoint in folder.path.rglob("checkpoint.safetensors"):
-        checkpoint.unlink()
-    for rest in folder.path.rglob("mesh"):
-        shutil.rmtree(rest)
+    except Exception as error:  # a full disk, or whatever a user's own function raises: others go on
+        return time.monotonic() - start, f"{type(error).__name__}: {error}"
+    for checkpoint in folder.rglob("checkpoint.safetensors"):
+        checkpoint.unlink(missing_ok=True)
+    for rest in folder.rglob("mesh"):
+        shutil.rmtree(rest, ignore_errors=True)
     return time.monotonic() - start, ""

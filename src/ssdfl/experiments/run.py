@@ -17,11 +17,12 @@ from ssdfl.clusters import parse_plan
 from ssdfl.engine import Job, Record, State, load_state, run, save_state
 from ssdfl.engine.ranks import agreed, joined, rank, told
 from ssdfl.errors import InputError
-from ssdfl.experiments.build import Instance, make_job, prepare
+from ssdfl.experiments.build import Instance, make_job, prepare, prepare_planned
 from ssdfl.experiments.config import Experiment, make_experiment, to_toml, write_experiment
 from ssdfl.experiments.store import Row, RunFolder
 from ssdfl.experiments.versions import current_versions
-from ssdfl.graph import NetworkLike, check_mixing, load_network, to_json
+from ssdfl.files import remove_temporaries
+from ssdfl.graph import NetworkLike, check_mixing, from_json, load_network, to_json
 from ssdfl.learning import Dataset, load_dataset
 from ssdfl.learning.sources import Progress
 from ssdfl.schedule import METHODS, Step, find_method
@@ -166,15 +167,19 @@ def _admitted(
 def _prepared(
     experiment: Experiment, seed: int, dataset: Dataset, folder: RunFolder, part: _Part
 ) -> Instance:
-    """What a seed determines; the plan is formed once."""
+    """What a seed determines; network and plan are the leader's: machines may round differently."""
     made: list[Instance] = []
 
     def form() -> str:
-        made.append(prepare(experiment, seed, dataset, formed=folder.plan(seed)))
-        return json.dumps(made[0].plan.to_json())
+        one = prepare(experiment, seed, dataset, formed=folder.plan(seed))
+        made.append(one)
+        return json.dumps([one.network.title, to_json(one.network), json.dumps(one.plan.to_json())])
 
-    plan = part.told(form)
-    return made[0] if made else prepare(experiment, seed, dataset, formed=parse_plan(plan))
+    facts = part.told(form)
+    if made:
+        return made[0]
+    title, network, plan = json.loads(facts)
+    return prepare_planned(experiment, seed, dataset, from_json(network, title), parse_plan(plan))
 
 
 def _check_schedule(method: str, job: Job) -> None:
@@ -260,6 +265,7 @@ def _run_method(
 
 def _reached(folder: RunFolder, job: Job, method: str, checkpoint: Path) -> tuple[State | None, list[Row]]:
     """Where an earlier run of a method stopped, and its records; None to begin, also if records are lost."""
+    remove_temporaries(checkpoint.parent)
     start = load_state(checkpoint, job) if checkpoint.exists() else None
     reached = start.cycle if start else 0
     rows = [row for row in folder.read_rows(job.seed, method) if row["cycle"] <= reached]

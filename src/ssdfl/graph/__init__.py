@@ -10,7 +10,7 @@ from ssdfl.graph.conductance import (
 )
 from ssdfl.graph.costs import Clock, CycleCost
 from ssdfl.graph.facts import describe
-from ssdfl.graph.files import read_network, to_json, write_network
+from ssdfl.graph.files import from_json, read_network, to_json, write_network
 from ssdfl.graph.mixing import (
     MIXINGS,
     MixingMatrix,
@@ -48,6 +48,7 @@ __all__ = [
     "cut_conductance",
     "describe",
     "fastest",
+    "from_json",
     "from_networkx",
     "lazy",
     "links_of",

@@ -103,7 +103,11 @@ def _write_graphml(network: Network, path: Path) -> None:
 
 
 def _read_json(path: Path) -> nx.Graph:
-    data = json.loads(path.read_text(encoding="utf-8"))
+    return _parse_json(path.read_text(encoding="utf-8"))
+
+
+def _parse_json(text: str) -> nx.Graph:
+    data = json.loads(text)
     if not isinstance(data, dict):
         raise ValueError("not a JSON object")
     return _simple(nx.node_link_graph(data, edges="edges" if "edges" in data else "links"))
@@ -116,6 +120,11 @@ def _write_json(network: Network, path: Path) -> None:
 def to_json(network: Network) -> str:
     """A network as node-link JSON, with costs, positions and added links."""
     return json.dumps(nx.node_link_data(network.to_networkx(), edges="edges"), indent=1) + "\n"
+
+
+def from_json(text: str, title: str) -> Network:
+    """The network that `to_json` has written; its title is not in the text."""
+    return from_networkx(_parse_json(text), title=title)
 
 
 def _read_csv(path: Path) -> nx.Graph:

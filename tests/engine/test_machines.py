@@ -1,0 +1,135 @@
+"""Two machines with a network between them: ranks of both, and a mesh of both, also when something breaks."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from machines import two_machines, why_not
+from mesh_help import ENVIRONMENT, accuracies, final_parameters, local_parameters, made, small
+from ranks_help import TINY, children, environment, finish_in_ranks, parameters
+from ssdfl.engine.boundary import FORBIDDEN
+from ssdfl.experiments.mesh_folder import Host
+from ssdfl.experiments.store import RunFolder
+
+REASON = why_not()
+pytestmark = [pytest.mark.mesh, pytest.mark.skipif(bool(REASON), reason=REASON)]
+
+
+@pytest.fixture
+def machines():
+    with two_machines() as both:
+        yield both
+
+
+def torchruns(machines, settings, folder):
+    """One torchrun on each machine, with one rank each, as docs/cluster.md has it."""
+    asked = [word for setting in settings for word in ("--set", setting)]
+    for place, machine in enumerate(machines):
+        words = ["-m", "torch.distributed.run", "--nnodes", 2, "--nproc-per-node", 1, "--max-restarts", 3]
+        words += ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{machines[0].address}:29500"]
+        words += ["--rdzv-conf", f"is_host={1 - place}", "--local-addr", machine.address]
+        words += ["-m", "ssdfl", "run", *asked, "--engine", "distributed", "--out", folder]
+        yield subprocess.Popen(
+            machine.runs(sys.executable, *words),
+            env=environment(
+                GLOO_SOCKET_IFNAME="eth0", TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1", **{FORBIDDEN: "0"}
+            ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_ranks_of_two_machines_survive_a_death(victim, machines, tmp_path):
+    settings = [*TINY, "cycles=600", "evaluate.every=300", 'methods=["ssdfl"]']
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    finish_in_ranks([*settings, "engine.name=distributed"], alone, tmp_path)
+    running = list(torchruns(machines, settings, together))
+    try:
+        deadline = time.monotonic() + 120
+        while not (together / "seed-0" / "ssdfl" / "checkpoint.safetensors").exists():
+            assert time.monotonic() < deadline
+            assert all(one.poll() is None for one in running), [one.communicate() for one in running]
+            time.sleep(0.02)
+        assert len(RunFolder(together).read_rows(0, "ssdfl")) < 600
+        os.kill(children(running[victim].pid)[-1], signal.SIGKILL)
+        said = [one.communicate(timeout=240)[1] for one in running]
+    finally:
+        for one in running:
+            one.terminate()  # and its ranks
+            one.communicate()
+    assert [one.returncode for one in running] == [0, 0], said
+    assert said[0].count("demo: helpers:tiny_data") == 2  # it was started twice
+    assert torch.equal(parameters(together, "ssdfl"), parameters(alone, "ssdfl"))
+    rows = [RunFolder(folder).read_rows(0, "ssdfl") for folder in (together, alone)]
+    assert repr(rows[0]) == repr(rows[1])
+
+
+def test_a_mesh_of_two_hosts_trains_on_while_the_cable_is_out(machines, tmp_path):
+    experiment = small("cycles=600", "evaluate.every=100")
+    _, undisturbed = local_parameters(experiment, "ssdfl")
+    names = [f"device-0{k}" for k in range(8)]
+    hosts = [Host(name, f"{machines[k // 4].address}:{7000 + k}") for k, name in enumerate(names)]
+    mesh = made(experiment, tmp_path / "mesh", patience_s=20, hosts=hosts)
+    places = [tmp_path / "first", tmp_path / "second"]
+    for k, name in enumerate(names):
+        places[k // 4].mkdir(exist_ok=True)
+        (mesh / name).rename(places[k // 4] / name)
+    running = [
+        subprocess.Popen(
+            machine.runs(sys.executable, "-m", "ssdfl", "mesh", "up", place),
+            env={**os.environ, **ENVIRONMENT},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for machine, place in zip(machines, places, strict=True)
+    ]
+
+    def steps():
+        texts = [path.read_text() for place in places for path in place.glob("*/status.json")]
+        return [json.loads(text)["step"] for text in texts if text] if len(texts) == 8 else [0]
+
+    try:
+        deadline = time.monotonic() + 120
+        while min(steps()) < 30:
+            assert time.monotonic() < deadline, steps()
+            assert all(one.poll() is None for one in running), [one.communicate() for one in running]
+            time.sleep(0.1)
+        machines[1].pull_cable()
+        at = time.time()
+        time.sleep(5)
+        before = steps()
+        time.sleep(3)
+        after = steps()
+        machines[1].plug_cable()
+        assert max(after) < 1800
+        assert all(late > early for early, late in zip(before, after, strict=True)), (before, after)
+        said = [one.communicate(timeout=240)[0] for one in running]
+    finally:
+        for one in running:
+            one.terminate()  # and its devices
+            one.communicate()
+    assert [one.returncode for one in running] == [0, 0], said
+    for place in places:
+        for name in names:
+            if (place / name).exists():
+                (place / name).rename(mesh / name)
+    log = (mesh / "device-03" / "device.log").read_text()
+    gone = re.search(r"^(\S+ \S+),(\d+) WARNING device-04 is gone", log, flags=re.M)
+    assert gone, log
+    assert time.mktime(time.strptime(gone[1], "%Y-%m-%d %H:%M:%S")) < at + 5
+    assert log.count("device-04 is there") >= 2
+    assert accuracies(mesh).mean() == pytest.approx(undisturbed.accuracy, abs=0.05)
+    X = final_parameters(mesh)
+    halves = X[:4].mean(axis=0) - X[4:].mean(axis=0)
+    assert np.linalg.norm(halves) < 0.5 * np.linalg.norm(X.mean(axis=0))
