@@ -1,5 +1,6 @@
 """Small networks, tasks and jobs that tests share."""
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -38,6 +39,21 @@ def tiny_data(num_samples=240, classes=4, size=4, seed=0):
         images[labels == label, 0, 2 * r : 2 * r + 2, 2 * c : 2 * c + 2] += 100
     half = num_samples * 3 // 4
     return make_dataset((images[:half], labels[:half]), (images[half:], labels[half:]))
+
+
+def broken_data():
+    """A data set whose author made a mistake."""
+    return {}["images"]
+
+
+def deadly_data():
+    """A data set that ends the process that reads it, as a full memory does."""
+    os._exit(1)
+
+
+def gossip(setting):
+    """A method of a user's own: mix everywhere while all train."""
+    return setting.cycle(intra=setting.all_links, inter=setting.all_links)
 
 
 def many_samples():

@@ -9,9 +9,19 @@ import time
 import pytest
 
 from mesh_help import ENVIRONMENT
-from ssdfl.experiments import load_experiment, run_experiment
+from ssdfl.experiments import RunFolder, iterate_experiment, load_experiment, run_experiment
 from ssdfl.experiments.estimate import Estimator
-from ssdfl.experiments.pool import Resources, finished_rows, run_folder, run_key, run_pool, single_runs
+from ssdfl.experiments.on_ray import bring_home
+from ssdfl.experiments.pool import (
+    Resources,
+    finished_rows,
+    run_folder,
+    run_key,
+    run_pool,
+    single_runs,
+    whole_rows,
+)
+from ssdfl.graph import load_network, write_network
 
 TINY = (
     "data.name=helpers:tiny_data",
@@ -82,6 +92,65 @@ def test_a_run_that_diverges_does_not_stop_the_others(tmp_path):
     assert not finished_rows(bad, tmp_path)
 
 
+def test_a_mistake_in_a_users_function_does_not_stop_the_others(tmp_path):
+    bad, good = (single_runs(tiny(*change))[0] for change in (["data.name=helpers:broken_data"], []))
+    done = {
+        run_key(one.experiment): one.error
+        for one in run_pool([bad, good], tmp_path, resources=Resources(workers=1))
+    }
+    assert done == {run_key(bad): "KeyError: 'images'", run_key(good): ""}
+
+
+def test_a_run_whose_process_always_dies_does_not_stop_the_others(tmp_path):
+    bad, *good = (
+        single_runs(tiny(*change))[0] for change in (["data.name=helpers:deadly_data"], [], ["cycles=4"])
+    )
+    done = {
+        run_key(one.experiment): one.error
+        for one in run_pool([bad, *good], tmp_path, resources=Resources(workers=2))
+    }
+    assert "killed 3 times" in done.pop(run_key(bad))
+    assert done == {run_key(one): "" for one in good}
+
+
+def test_methods_of_ones_own_are_pooled(tmp_path):
+    (one,) = single_runs(tiny('methods=["helpers:gossip"]', "seeds=[0]"))
+    assert [done.error for done in run_pool([one], tmp_path)] == [""]
+    assert len(finished_rows(one, tmp_path)) == 3
+
+
+def test_another_target_goes_on_with_the_same_run(tmp_path):
+    first, second = (single_runs(tiny(f"evaluate.target_accuracy={target}"))[1] for target in (0.5, 0.9))
+    advances = iterate_experiment(first, run_folder(first, tmp_path).path)
+    next(advances)
+    advances.close()
+    assert [done.error for done in run_pool([second], tmp_path)] == [""]
+    assert finished_rows(first, tmp_path)
+
+
+def test_of_files_the_content_counts(tmp_path):
+    keys = []
+    for spec, name in (("ring:n=6", "a.json"), ("star:n=6", "a.json"), ("star:n=6", "b.json")):
+        write_network(load_network(spec), tmp_path / name)
+        keys.append(run_key(single_runs(tiny(f"network.spec={tmp_path / name}"))[0]))
+    assert keys[0] != keys[1]
+    assert keys[1] == keys[2]
+
+
+def test_what_a_machine_sends_home_replaces_an_unfinished_run(tmp_path):
+    (one,) = single_runs(tiny('methods=["pdfl"]', "seeds=[0]"))
+    there, home = run_experiment(one, tmp_path / "there").path, tmp_path / "home"
+    advances = iterate_experiment(one, home)
+    next(advances)
+    advances.close()
+    assert not whole_rows(one, RunFolder(home))
+    files = {str(path.relative_to(there)): path.read_bytes() for path in there.rglob("*") if path.is_file()}
+    bring_home(files, home)
+    assert len(whole_rows(one, RunFolder(home))) == 3
+    bring_home({}, home)
+    assert len(whole_rows(one, RunFolder(home))) == 3
+
+
 def test_a_killed_process_is_replaced(tmp_path):
     runs = single_runs(tiny("cycles=3000", "seeds=[0]", 'methods=["pdfl"]'))
     killed = []
@@ -109,3 +178,11 @@ def test_estimates_count_the_work():
     short, long = tiny("evaluate.every=1000"), tiny("evaluate.every=1000", "cycles=3000")
     assert estimator.seconds(long) > 100 * estimator.seconds(short)
     assert estimator.seconds(tiny('methods=["pdfl"]')) == pytest.approx(estimator.seconds(tiny()) / 2)
+
+
+def test_estimates_know_how_often_is_tested():
+    estimator = Estimator()
+    seldom = ("evaluate.every=0", "training.batch_size=1", "data.name=helpers:many_samples")
+    by_tau = [estimator._times(tiny(*seldom, f"schedule.tau_a={tau}"))[2] for tau in (1, 4)]
+    assert by_tau[0] == pytest.approx(4 * by_tau[1], abs=3)
+    assert by_tau[1] > 1
