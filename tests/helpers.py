@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -49,6 +50,15 @@ def broken_data():
 def deadly_data():
     """A data set that ends the process that reads it, as a full memory does."""
     os._exit(1)
+
+
+def mortal_data():
+    """A data set that ends the first process that reads it; the environment names a file to know it by."""
+    first = Path(os.environ["SSDFL_TEST_FIRST"])
+    if not first.exists():
+        first.touch()
+        os._exit(1)
+    return tiny_data()
 
 
 def gossip(setting):

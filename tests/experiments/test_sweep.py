@@ -180,6 +180,20 @@ print(json.dumps([(one.error, one.seconds > 0) for one in done]))
         assert repr(rows[0]) == repr(rows[1])
 
 
+@pytest.mark.skipif(NO_RAY, reason="needs ssdfl[ray]")
+def test_ray_tries_again_and_fails_alone(file, tmp_path, monkeypatch):
+    monkeypatch.setenv("SSDFL_TEST_FIRST", str(tmp_path / "first"))
+    names = ["helpers:mortal_data", "helpers:deadly_data", "helpers:broken_data"]
+    file.write_text(BASE.replace("[0, 1]", "[0]") + f'[sweep]\n"data.name" = {names}\n')
+    options = ("--cache", tmp_path / "cache", "--out", tmp_path / "out", "--workers", 1)
+    done = command("sweep", file, "--set", 'methods=["pdfl"]', "--backend", "ray", *options)
+    assert done.returncode == 2
+    assert "runs = 2 of 3 failed" in done.stderr
+    assert "Traceback" not in done.stderr
+    with (tmp_path / "out" / "sweep.csv").open() as lines:
+        assert [row["data.name"] for row in csv.DictReader(lines)] == names[:1]
+
+
 @pytest.mark.skipif(not NO_RAY, reason="Ray is installed")
 def test_a_missing_ray_is_named(file, tmp_path):
     with pytest.raises(InputError, match=r"pip install 'ssdfl\[ray\]'"):
