@@ -1,6 +1,7 @@
 """Meshes of real processes on loopback, for tests."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -11,7 +12,9 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 
+from ssdfl.cli.main import main
 from ssdfl.experiments import load_experiment, make_job, prepare
 from ssdfl.experiments.mesh import MeshProcesses, parameters
 from ssdfl.experiments.mesh_folder import init_mesh
@@ -35,11 +38,42 @@ def small(*changes):
     return load_experiment(None, [*SMALL, *changes])
 
 
+class Forked:
+    """A process that looks like `subprocess.Popen`'s, begun by a server that has imported everything."""
+
+    def __init__(self, command, stdout, stderr):
+        server = multiprocessing.get_context("forkserver")
+        server.set_forkserver_preload(["ssdfl.cli.main", "ssdfl.experiments.device", "helpers"])
+        self._process = server.Process(target=_run_command, args=(command[3:], stdout.name))
+        self._process.start()
+        self.pid, self.kill, self.terminate = self._process.pid, self._process.kill, self._process.terminate
+
+    def poll(self):
+        return self._process.exitcode
+
+    def wait(self, timeout=None):
+        self._process.join(timeout)
+        assert self.poll() is not None
+        return self.poll()
+
+    def send_signal(self, number):
+        os.kill(self.pid, number)
+
+
+def _run_command(words, output):
+    file = os.open(output, os.O_WRONLY | os.O_APPEND)
+    for place in (1, 2):
+        os.dup2(file, place)
+    sys.argv = ["ssdfl", *words]
+    main()
+
+
 @contextmanager
 def running(mesh):
     """The devices of a mesh as processes; whatever is left of them is killed."""
     processes = MeshProcesses(mesh)
-    with patch.dict(os.environ, ENVIRONMENT):
+    quickly = patch("ssdfl.experiments.mesh.subprocess.Popen", Forked)
+    with patch.dict(os.environ, ENVIRONMENT), quickly:
         processes.start()
         try:
             yield processes
@@ -64,6 +98,13 @@ def finish(processes, timeout_s=120):
     assert not processes.failed(), {
         folder.name: (folder / "output.txt").read_text()[-2000:] for folder in processes.failed()
     }
+
+
+def come_together(processes, steps=300):
+    """Let all devices train so many steps more than any has now, and stop them: they have mixed again."""
+    wait_for_step(processes, max(status.get("step", 0) for status in processes.statuses()) + steps, 240)
+    assert not processes.failed()
+    processes.stop()
 
 
 def wait_for_step(processes, step, timeout_s=60):
@@ -93,12 +134,19 @@ def final_parameters(mesh):
 
 def accuracies(mesh):
     """Each device's last test accuracy."""
-    return np.array(
-        [
-            json.loads(path.read_text().splitlines()[-1])["accuracy"]
-            for path in sorted(mesh.glob("*/metrics.jsonl"))
-        ]
-    )
+    found = []
+    for path in sorted(mesh.glob("*/metrics.jsonl")):
+        rows = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+        found.append([row["accuracy"] for row in rows if row["accuracy"] == row["accuracy"]][-1])
+    return np.array(found)
+
+
+def check_as_good(mesh, undisturbed):
+    """Faults have cost neither accuracy nor agreement; devices that were stopped are some steps apart."""
+    assert accuracies(mesh).mean() == pytest.approx(undisturbed.accuracy, abs=0.05)
+    X = final_parameters(mesh)
+    spread = np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean())
+    assert spread < 5 * undisturbed.consensus_distance
 
 
 def made(experiment, folder, method="ssdfl", **options):

@@ -8,12 +8,11 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 import torch
 
 from machines import two_machines, why_not
-from mesh_help import ENVIRONMENT, accuracies, final_parameters, local_parameters, made, small
+from mesh_help import ENVIRONMENT, check_as_good, local_parameters, made, small
 from ranks_help import TINY, children, environment, finish_in_ranks, parameters
 from ssdfl.engine.boundary import FORBIDDEN
 from ssdfl.experiments.mesh_folder import Host
@@ -48,8 +47,15 @@ def torchruns(machines, settings, folder):
         )
 
 
-@pytest.mark.parametrize("victim", [0, 1])
-def test_ranks_of_two_machines_survive_a_death(victim, machines, tmp_path):
+def end(running):
+    """End processes, which end their own."""
+    for one in running:
+        one.terminate()
+    for one in running:
+        one.communicate()
+
+
+def test_ranks_of_two_machines_survive_a_death(machines, tmp_path):
     settings = [*TINY, "cycles=600", "evaluate.every=300", 'methods=["ssdfl"]']
     alone, together = tmp_path / "alone", tmp_path / "together"
     finish_in_ranks([*settings, "engine.name=distributed"], alone, tmp_path)
@@ -61,12 +67,10 @@ def test_ranks_of_two_machines_survive_a_death(victim, machines, tmp_path):
             assert all(one.poll() is None for one in running), [one.communicate() for one in running]
             time.sleep(0.02)
         assert len(RunFolder(together).read_rows(0, "ssdfl")) < 600
-        os.kill(children(running[victim].pid)[-1], signal.SIGKILL)
+        os.kill(children(running[1].pid)[-1], signal.SIGKILL)
         said = [one.communicate(timeout=240)[1] for one in running]
     finally:
-        for one in running:
-            one.terminate()  # and its ranks
-            one.communicate()
+        end(running)
     assert [one.returncode for one in running] == [0, 0], said
     assert said[0].count("demo: helpers:tiny_data") == 2  # it was started twice
     assert torch.equal(parameters(together, "ssdfl"), parameters(alone, "ssdfl"))
@@ -75,8 +79,8 @@ def test_ranks_of_two_machines_survive_a_death(victim, machines, tmp_path):
 
 
 def test_a_mesh_of_two_hosts_trains_on_while_the_cable_is_out(machines, tmp_path):
-    experiment = small("cycles=600", "evaluate.every=100")
-    _, undisturbed = local_parameters(experiment, "ssdfl")
+    _, undisturbed = local_parameters(small("cycles=200", "evaluate.every=200"), "ssdfl")
+    experiment = small("cycles=100000", "evaluate.every=20")
     names = [f"device-0{k}" for k in range(8)]
     hosts = [Host(name, f"{machines[k // 4].address}:{7000 + k}") for k, name in enumerate(names)]
     mesh = made(experiment, tmp_path / "mesh", patience_s=20, hosts=hosts)
@@ -99,12 +103,15 @@ def test_a_mesh_of_two_hosts_trains_on_while_the_cable_is_out(machines, tmp_path
         texts = [path.read_text() for place in places for path in place.glob("*/status.json")]
         return [json.loads(text)["step"] for text in texts if text] if len(texts) == 8 else [0]
 
-    try:
-        deadline = time.monotonic() + 120
-        while min(steps()) < 30:
+    def wait_for_step(step):
+        deadline = time.monotonic() + 240
+        while min(steps()) < step:
             assert time.monotonic() < deadline, steps()
             assert all(one.poll() is None for one in running), [one.communicate() for one in running]
             time.sleep(0.1)
+
+    try:
+        wait_for_step(30)
         machines[1].pull_cable()
         at = time.time()
         time.sleep(5)
@@ -112,14 +119,10 @@ def test_a_mesh_of_two_hosts_trains_on_while_the_cable_is_out(machines, tmp_path
         time.sleep(3)
         after = steps()
         machines[1].plug_cable()
-        assert max(after) < 1800
         assert all(late > early for early, late in zip(before, after, strict=True)), (before, after)
-        said = [one.communicate(timeout=240)[0] for one in running]
+        wait_for_step(max(after) + 300)
     finally:
-        for one in running:
-            one.terminate()  # and its devices
-            one.communicate()
-    assert [one.returncode for one in running] == [0, 0], said
+        end(running)
     for place in places:
         for name in names:
             if (place / name).exists():
@@ -129,7 +132,4 @@ def test_a_mesh_of_two_hosts_trains_on_while_the_cable_is_out(machines, tmp_path
     assert gone, log
     assert time.mktime(time.strptime(gone[1], "%Y-%m-%d %H:%M:%S")) < at + 5
     assert log.count("device-04 is there") >= 2
-    assert accuracies(mesh).mean() == pytest.approx(undisturbed.accuracy, abs=0.05)
-    X = final_parameters(mesh)
-    halves = X[:4].mean(axis=0) - X[4:].mean(axis=0)
-    assert np.linalg.norm(halves) < 0.5 * np.linalg.norm(X.mean(axis=0))
+    check_as_good(mesh, undisturbed)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.mesh
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "central"])
 def test_without_faults_a_mesh_equals_the_local_engine(method, tmp_path):
     experiment = small()
-    mesh = made(experiment, tmp_path / "mesh", method)
+    mesh = made(experiment, tmp_path / "mesh", method, ping_deadline_s=30)
     with running(mesh) as processes:
         finish(processes)
     expected, record = local_parameters(experiment, method)

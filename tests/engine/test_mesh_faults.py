@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from mesh_help import (
-    accuracies,
+    check_as_good,
+    come_together,
     command,
-    final_parameters,
     finish,
     kill,
     local_parameters,
@@ -25,26 +25,18 @@ from mesh_help import (
 
 pytestmark = pytest.mark.mesh
 
-LONG = ("cycles=500", "evaluate.every=100")
+ENDLESS = ("cycles=100000", "evaluate.every=20")
 
 
 @pytest.fixture(scope="module")
 def undisturbed():
-    """The last record without faults, by the local engine, which a mesh equals."""
-    return local_parameters(small(*LONG), "ssdfl")[1]
-
-
-def check_as_good(mesh, undisturbed):
-    """Faults have cost neither accuracy nor agreement: who was away has come back in time to mix again."""
-    assert accuracies(mesh).mean() == pytest.approx(undisturbed.accuracy, abs=0.05)
-    X = final_parameters(mesh)
-    spread = np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean())
-    assert spread < 2 * undisturbed.consensus_distance
+    """A record without faults, by the local engine, which a mesh equals."""
+    return local_parameters(small("cycles=200", "evaluate.every=200"), "ssdfl")[1]
 
 
 @pytest.mark.parametrize("victims", [(3,), (0, 3, 6)], ids=["one", "three"])
 def test_killed_devices_do_not_stop_the_others_and_come_back(victims, undisturbed, tmp_path):
-    mesh = made(small(*LONG), tmp_path / "mesh", patience_s=20)
+    mesh = made(small(*ENDLESS), tmp_path / "mesh", patience_s=20)
     rng = np.random.default_rng(sum(victims))
     with running(mesh) as processes:
         for victim in victims:
@@ -57,13 +49,12 @@ def test_killed_devices_do_not_stop_the_others_and_come_back(victims, undisturbe
         assert all(late > early for early, late in zip(before, after, strict=True)), (before, after)
         for victim in victims:
             processes.start_device(processes.folders[victim])
-        finish(processes)
+        come_together(processes)
     check_as_good(mesh, undisturbed)
-    assert {status["step"] for status in processes.statuses()} == {1500}
 
 
 def test_a_frozen_device_is_noticed_within_five_seconds_and_catches_up(undisturbed, tmp_path):
-    mesh = made(small(*LONG), tmp_path / "mesh", patience_s=20)
+    mesh = made(small(*ENDLESS), tmp_path / "mesh", patience_s=20)
     with running(mesh) as processes:
         wait_for_step(processes, 20)
         frozen = processes.process(processes.folders[3])
@@ -71,7 +62,7 @@ def test_a_frozen_device_is_noticed_within_five_seconds_and_catches_up(undisturb
         os.kill(frozen.pid, signal.SIGSTOP)
         time.sleep(8)
         os.kill(frozen.pid, signal.SIGCONT)
-        finish(processes)
+        come_together(processes)
     neighbours = json.loads((processes.folders[3] / "device.json").read_text())["neighbours"]
     for name in neighbours:
         log = (mesh / name / "device.log").read_text()
@@ -98,14 +89,12 @@ def test_stopped_while_it_waits_for_its_neighbours_a_device_ends_at_once(tmp_pat
 
 
 def test_a_stopped_mesh_goes_on_where_it_was(undisturbed, tmp_path):
-    mesh = made(small(*LONG), tmp_path / "mesh")
+    mesh = made(small(*ENDLESS), tmp_path / "mesh")
     with running(mesh) as processes:
         wait_for_step(processes, 30)
         processes.stop()
-        steps = [status["step"] for status in processes.statuses()]
-        assert max(steps) < 1500
         processes.start()
-        finish(processes)
+        come_together(processes)
     check_as_good(mesh, undisturbed)
     logs = "".join(path.read_text() for path in mesh.glob("*/device.log"))
     assert "going on at" not in logs  # nobody ran away and nobody had to jump

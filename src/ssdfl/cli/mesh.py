@@ -36,6 +36,9 @@ def init(
     method: Annotated[str, typer.Option(help="The method to run.")] = "ssdfl",
     seed: Annotated[int, typer.Option(help="The seed to run.")] = 0,
     patience: Annotated[float, typer.Option(help="Seconds to wait for a slow neighbour.")] = 60.0,
+    ping_deadline: Annotated[
+        float, typer.Option(help="Seconds to answer a ping in; who misses two in a row is gone.")
+    ] = 1.5,
     own_certificates: Annotated[
         bool,
         typer.Option(
@@ -61,6 +64,7 @@ def init(
         seed=seed,
         hosts=read_hosts(hosts, names) if hosts is not None else None,
         patience_s=patience,
+        ping_deadline_s=ping_deadline,
         certificates=not own_certificates,
     )
     typer.echo(f"{len(folders)} devices in {out}. Start one: ssdfl device {folders[0]}")

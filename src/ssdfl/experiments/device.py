@@ -68,8 +68,9 @@ class RunningDevice:
         _check_neighbours(self.config, self.network)
         credentials = _credentials(folder, self.config.name)
         transport = GrpcTransport(self.config.listen, self.config.neighbours, credentials)
+        config = self.config
         self.node = Node(
-            self.network, self.config.index, self.config.names, transport, self.config.patience_s
+            self.network, config.index, config.names, transport, config.patience_s, config.ping_deadline_s
         )
         self.transport = transport
         self._status_s = 0.0

@@ -22,6 +22,7 @@ from typing import Any
 from ssdfl.clusters import read_plan, write_plan
 from ssdfl.engine import Job
 from ssdfl.engine.mesh.certificates import Authority, write_secret
+from ssdfl.engine.mesh.neighbours import PING_DEADLINE_S
 from ssdfl.engine.mesh.transport import MOST_BYTES
 from ssdfl.errors import InputError, check_range
 from ssdfl.experiments.build import fitting_plan
@@ -56,6 +57,7 @@ class DeviceConfig:
         listen: ``host:port``, or empty for a device that cannot be dialled.
         neighbours: where each neighbour listens, or empty for one that cannot be dialled.
         patience_s: how long to wait for a neighbour that is there but slow.
+        ping_deadline_s: how soon neighbours have to answer pings; who misses two in a row is gone.
     """
 
     name: str
@@ -66,6 +68,7 @@ class DeviceConfig:
     listen: str
     neighbours: dict[str, str]
     patience_s: float = PATIENCE_S
+    ping_deadline_s: float = PING_DEADLINE_S
 
 
 def device_names(num_devices: int) -> tuple[str, ...]:
@@ -126,6 +129,7 @@ def init_mesh(
     seed: int,
     hosts: Sequence[Host] | None = None,
     patience_s: float = PATIENCE_S,
+    ping_deadline_s: float = PING_DEADLINE_S,
     certificates: bool = True,
 ) -> list[Path]:
     """Write a folder for each device of a mesh; returns them.
@@ -141,6 +145,7 @@ def init_mesh(
         raise InputError("--out", str(out), "a folder with no mesh in it", "Choose another.")
     find_method(method)
     check_range("--patience", patience_s, 0)
+    check_range("--ping-deadline", ping_deadline_s, 0.1)
     if experiment.engine.device != "cpu":
         raise InputError("engine.device", experiment.engine.device, "cpu on a mesh", "Leave it at cpu.")
     network = load_network(experiment.network.spec, default_seed=seed)
@@ -161,6 +166,7 @@ def init_mesh(
             listen=places[index].address,
             neighbours={names[j]: places[j].address for j in network.neighbours(index)},
             patience_s=patience_s,
+            ping_deadline_s=ping_deadline_s,
         )
         for index in range(len(names))
     ]

@@ -42,11 +42,21 @@ class Neighbour:
 class Neighbours:
     """Pings every neighbour on a thread of its own; two misses in a row, and it is taken for gone.
 
+    Args:
+        deadline_s: how soon a ping has to be answered.
+
     Time is counted on the monotonic clock only, so that a clock set forward or back changes nothing.
     """
 
-    def __init__(self, names: Iterable[str], transport: Transport, status: Callable[[], Status]) -> None:
+    def __init__(
+        self,
+        names: Iterable[str],
+        transport: Transport,
+        status: Callable[[], Status],
+        deadline_s: float = PING_DEADLINE_S,
+    ) -> None:
         self._known = {name: Neighbour() for name in names}
+        self._deadline_s = deadline_s
         self._transport, self._status = transport, status
         self._stopping = threading.Event()
         self.changed = threading.Condition()
@@ -110,7 +120,9 @@ class Neighbours:
     def _watch(self, name: str) -> None:
         while not self._stopping.is_set():
             try:
-                answer = self._transport.ask(name, Request(ping=Ping(status=self._status())), PING_DEADLINE_S)
+                answer = self._transport.ask(
+                    name, Request(ping=Ping(status=self._status())), self._deadline_s
+                )
             except UnreachableError as error:
                 self._missed(name, str(error))
             else:

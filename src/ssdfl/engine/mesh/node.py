@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ssdfl.engine.job import Job
 from ssdfl.engine.mesh.mesh_pb2 import Absent, Parameters, Pull, Request, Response, Status, Wait
-from ssdfl.engine.mesh.neighbours import Neighbours
+from ssdfl.engine.mesh.neighbours import PING_DEADLINE_S, Neighbours
 from ssdfl.engine.mesh.transport import Answer, Transport, UnreachableError, refusal
 from ssdfl.engine.mesh.wire import BadMessageError, pack, unpack
 from ssdfl.engine.reference import ReferenceEngine
@@ -120,6 +120,7 @@ class Node:
         index: which device of the network it is.
         names: the names of all devices, by index.
         patience_s: how long to wait for a neighbour that answers pings but has not come to a step.
+        ping_deadline_s: how soon neighbours have to answer pings.
     """
 
     def __init__(
@@ -129,6 +130,7 @@ class Node:
         names: tuple[str, ...],
         transport: Transport,
         patience_s: float = 60.0,
+        ping_deadline_s: float = PING_DEADLINE_S,
     ) -> None:
         self.network, self.index, self.names, self.transport = network, index, names, transport
         self.patience_s = patience_s
@@ -138,7 +140,7 @@ class Node:
         self._stopping = threading.Event()
         self._places = {name: place for place, name in enumerate(names)}
         linked = [names[j] for j in network.neighbours(index)]
-        self.neighbours = Neighbours(linked, transport, self.status)
+        self.neighbours = Neighbours(linked, transport, self.status, ping_deadline_s)
         self._pulls = ThreadPoolExecutor(max(1, len(linked)), thread_name_prefix="pull")
         self.answers: dict[str, Callable[[Request], Response]] = {}
 
