@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from pages import data_of, without_plotly
 from ssdfl.clusters import plan_clusters, spectral_bisection, write_plan
 from ssdfl.errors import InputError
 from ssdfl.experiments import RunFolder, load_experiment, run_experiment
@@ -25,8 +26,10 @@ from ssdfl.report import (
 )
 from ssdfl.report.figures import COLOURS
 from ssdfl.report.page import to_json as page_json
+from ssdfl.report.ranking import Side, ranked, sentences
 from ssdfl.report.run_data import run_data
 from ssdfl.report.series import curve
+from ssdfl.report.summary import cost_rows
 
 
 def rows_of(method, seed, accuracies):
@@ -63,7 +66,7 @@ class FakeFolder(RunFolder):
 @pytest.fixture
 def folder():
     experiment = load_experiment(
-        None, ["methods=['ssdfl', 'pdfl', 'central']", "evaluate.target_accuracy=0.5"]
+        None, ["methods=['ssdfl', 'pdfl', 'central']", "evaluate.target_accuracy=0.5", "cycles=3"]
     )
     rows = [
         *rows_of("ssdfl", 0, [0.2, 0.6, 0.8]),
@@ -74,16 +77,6 @@ def folder():
         *rows_of("central", 1, [0.9, 0.9, 0.9]),
     ]
     return FakeFolder(experiment, rows)
-
-
-def without_plotly(page):
-    return re.sub(r'<script id="plotly">.*?</script>', "", page, flags=re.DOTALL)
-
-
-def data_of(page):
-    return json.loads(
-        re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)[1]
-    )
 
 
 def test_summaries_by_hand(folder):
@@ -98,17 +91,17 @@ def test_summaries_by_hand(folder):
         "pdfl",
         "45.0 ±5.0",
         "35.0",
-        "3.0 (1/2)",
-        "3.0 (1/2)",
-        "1.50 (1/2)",
-        "3.0",
-        "1.50",
+        "3 (1/2)",
+        "3 (1/2)",
+        "1.5 (1/2)",
+        "3",
+        "1.5",
     ]
     assert len(headers(0.5)) == len(cells(ours))
 
 
 def test_a_target_that_nobody_reaches(folder):
-    experiment = load_experiment(None, ["methods=['pdfl']", "evaluate.target_accuracy=0.99"])
+    experiment = load_experiment(None, ["methods=['pdfl']", "evaluate.target_accuracy=0.99", "cycles=3"])
     (summary,) = summarise(FakeFolder(experiment, folder.all_rows()))
     assert summary.cycles_to_target is None
     assert cells(summary)[3] == "–"
@@ -131,10 +124,107 @@ def test_margins_say_how_sure_a_win_is(folder):
     level = replace(ours, method="sdfl")
     assert leads([ours, level], 0.5)[0].margin == "level with sdfl"
     assert cycles.margin == "sdfl takes 2.00 times as many"
-    assert megabytes.margin == "sdfl takes as many"
+    assert (megabytes.method, megabytes.margin) == (
+        "ssdfl and sdfl",
+        "no other method reached it with every seed",
+    )
     assert leads([ours, periodic], 0.5)[1].margin == "no other method reached it with every seed"
     assert leads([ours], 0.5)[0].margin == ""
     assert leads([], 0.5) == []
+
+
+def test_all_who_are_level_are_named(folder):
+    ours, *_ = summarise(folder)
+    field = [replace(ours, method=name) for name in ("ssdfl", "sdfl", "pdfl")]
+    best, cycles, *_ = leads(field, 0.5)
+    assert best.margin == "level with sdfl and pdfl"
+    assert (cycles.method, cycles.margin) == ("ssdfl, sdfl and pdfl", "")
+    field[2] = replace(field[2], bytes_to_target=1_600_000)
+    assert headline(field, 0.5).endswith(
+        "Soonest at 50 %: ssdfl, sdfl and pdfl by cycles (1.5) and simulated seconds (0.75 s), "
+        "ssdfl and sdfl by bytes (1.5 MB)."
+    )
+
+
+def test_one_seed_is_no_certainty(folder):
+    ours, periodic, _ = (replace(summary, seeds=1, accuracy_std=0.0) for summary in summarise(folder))
+    assert leads([ours, periodic], 0.5)[0].margin == "30.0 points ahead of pdfl, of one seed only"
+
+
+def test_what_costs_nothing_is_ahead_of_what_costs_something(folder):
+    ours, *_ = summarise(folder)
+    free = replace(ours, method="central", bytes_to_target=0.0, cycles_to_target=2000.0)
+    _, cycles, sent, _ = leads([ours, free], 0.5)
+    assert (sent.method, sent.value, sent.margin) == ("central", "0 B", "ssdfl takes 1.5 MB")
+    assert (cycles.value, cycles.margin) == ("1.5", "central takes 1,333.33 times as many")
+    assert leads([free], 0.5)[1].value == "2,000"
+
+
+def test_small_costs_keep_their_digits(folder):
+    ours, *_ = summarise(folder)
+    small = replace(ours, sent_bytes=41_234.0, bytes_to_target=40_000.0, time_s=0.00123)
+    assert cells(small)[4:] == ["0.04", "0.75", "0.0412", "0.00123"]
+    assert leads([small], 0.5)[2].value == "40 kB"
+
+
+UNFINISHED = (
+    "cycles=4",
+    "evaluate.target_accuracy=0.5",
+    "methods=['ssdfl', 'sdfl', 'pdfl', 'central']",
+    "seeds=[0, 1]",
+)
+
+
+def side_of(*runs, settings=UNFINISHED, name=""):
+    return Side(load_experiment(None, settings), [row for run in runs for row in rows_of(*run)], name)
+
+
+def test_only_whole_runs_of_shared_seeds_are_ranked():
+    side = side_of(
+        ("ssdfl", 0, [0.5, 0.6, 0.7, 0.8]),
+        ("ssdfl", 1, [0.1, 0.1, 0.1, 0.1]),
+        ("sdfl", 0, [0.5, 0.6, 0.7, 0.7]),
+        ("sdfl", 1, [0.9, 0.9]),
+        ("pdfl", 0, [0.99]),
+        ("central", 0, [0.9]),
+    )
+    assert [(one.method, one.seeds, one.accuracy) for one in ranked([side], 0.5)] == [
+        ("ssdfl", 1, 0.8),
+        ("sdfl", 1, 0.7),
+    ]
+    assert sentences([side], 0.5) == (
+        "Best final accuracy: ssdfl, 80.0 %, 10.0 points ahead of sdfl, of one seed only. "
+        "Soonest at 50 %: ssdfl and sdfl by cycles (1), bytes (1 MB) and simulated seconds (0.5 s). "
+        "The reference central is not ranked. Unfinished: 16 of 32 cycles are recorded. "
+        "Ranked are methods that have finished, on the seeds that they share."
+    )
+    lines = side.summaries(0.5)
+    assert [cells(one)[0] for one in lines] == [
+        "ssdfl",
+        "sdfl (1 of 2 seeds)",
+        "pdfl (after cycle 1)",
+        "central (after cycle 1)",
+    ]
+    assert {row[5] for row in cost_rows(lines)} == {"1.00"}  # a cycle costs all the same
+
+
+def test_what_has_no_whole_run_is_told_so_far():
+    side = side_of(("ssdfl", 0, [0.2, 0.3, math.nan]), ("ssdfl", 1, [0.4]), ("sdfl", 0, [0.5, 0.6]))
+    assert leads(ranked([side], 0.5), 0.5) == []
+    assert sentences([side], 0.5) == (
+        "So far, after cycle 1: ssdfl 30.0 %; after cycle 2: sdfl 60.0 %. "
+        "Unfinished: 6 of 32 cycles are recorded."
+    )
+    assert sentences([side_of()], 0.5).startswith("There is nothing to rank yet.")
+
+
+def test_the_reference_is_ranked_only_where_nobody_else_is():
+    alone = side_of(("central", 0, [0.9] * 4), settings=(*UNFINISHED[:2], "methods=['central']", "seeds=[0]"))
+    assert sentences([alone], 0.5).startswith("Best final accuracy: central, 90.0 %.")
+    assert "not ranked" not in sentences([alone], 0.5)
+    both = [replace(alone, name="a"), side_of(("ssdfl", 0, [0.5] * 4), name="b")]
+    assert [one.method for one in ranked(both, 0.5)] == ["ssdfl in b"]
+    assert "The reference central is not ranked. b is unfinished: 4 of 32" in sentences(both, 0.5)
 
 
 def test_a_curve_of_a_run_that_goes_on_takes_the_seeds_there_are():

@@ -28,7 +28,7 @@ class LiveRun:
 
     def __init__(self, folder: RunFolder, experiment: Experiment) -> None:
         self.folder, self.experiment = folder, experiment
-        self.total = experiment.cycles * len(experiment.methods) * len(experiment.seeds)
+        self.total = experiment.all_cycles
         self.done = self.computed = self.version = 0
         self.text, self.ended = "preparing", False
         self.told, self.asked_s = -1, float("-inf")
@@ -93,7 +93,7 @@ class LiveRun:
 
     def _progress(self, advance: Advance) -> str:
         record = advance.record
-        accuracy = f", {100 * record.accuracy:.1f} %" if record and record.accuracy == record.accuracy else ""
+        accuracy = f", {100 * record.accuracy:.1f} %" if record and record.tested else ""
         place = f"seed {advance.seed}, {advance.method}, cycle {advance.cycle} of {self.experiment.cycles}"
         return place + accuracy
 

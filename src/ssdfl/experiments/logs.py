@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ssdfl.errors import InputError, require
 from ssdfl.experiments.config import Experiment
-from ssdfl.experiments.store import Row, flat
+from ssdfl.experiments.store import Row, flat, measured
 
 SCALARS = (
     "accuracy",
@@ -145,4 +145,4 @@ def scalars(row: Row) -> dict[str, float]:
         >>> scalars({"cycle": 1, "loss": 0.5, "accuracy": float("nan")})
         {'loss': 0.5}
     """
-    return {name: float(row[name]) for name in SCALARS if name in row and row[name] == row[name]}
+    return {name: float(row[name]) for name in SCALARS if name in row and measured(row, name)}
