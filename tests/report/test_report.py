@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -11,10 +12,14 @@ from pages import data_of, without_plotly
 from ssdfl.clusters import plan_clusters, spectral_bisection, write_plan
 from ssdfl.errors import InputError
 from ssdfl.experiments import RunFolder, load_experiment, run_experiment
+from ssdfl.experiments.bound_rows import BoundRow
+from ssdfl.experiments.bounds import compare_bounds
 from ssdfl.graph import load_network, make_network, to_json
 from ssdfl.report import (
     cells,
+    draw_bounds_by_clusters,
     draw_curves,
+    draw_measured_bounds,
     draw_network,
     headers,
     headline,
@@ -24,7 +29,9 @@ from ssdfl.report import (
     write_comparison,
     write_report,
 )
+from ssdfl.report.bounds import STATEMENTS
 from ssdfl.report.figures import COLOURS
+from ssdfl.report.network_data import network_data
 from ssdfl.report.page import to_json as page_json
 from ssdfl.report.ranking import Side, ranked, sentences
 from ssdfl.report.run_data import run_data
@@ -309,15 +316,23 @@ def test_the_pages_numbers_are_the_records(small_run):
     assert [one["method"] for one in data["series"]] == ["ssdfl", "pdfl"]
     for one in data["series"]:
         for quantity in ("accuracy", "loss", "consensus_distance"):
-            for place, cycle in enumerate(one["curves"][quantity]["cycle"]):
-                values = [r[quantity] for r in rows if (r["method"], r["cycle"]) == (one["method"], cycle)]
-                assert one["curves"][quantity]["mean"][place] == pytest.approx(sum(values) / 2, rel=1e-6)
-                assert one["curves"][quantity]["high"][place] == pytest.approx(max(values), rel=1e-6)
+            curve = one["curves"][quantity]
+            assert curve["cycle"] == [1, 2]
+            for place, cycle in enumerate(curve["cycle"]):
+                of_seeds = [r for r in rows if (r["method"], r["cycle"]) == (one["method"], cycle)]
+                values = [r[quantity] for r in of_seeds]
+                assert len(values) == 2
+                for name, value in (("mean", sum(values) / 2), ("low", min(values)), ("high", max(values))):
+                    assert curve[name][place] == pytest.approx(value, rel=1e-6)
+                for cost in ("transmissions", "sent_bytes", "time_s"):
+                    assert curve[cost][place] == pytest.approx(sum(r[cost] for r in of_seeds) / 2, rel=1e-6)
+    assert [instance["seed"] for instance in data["instances"]] == [0, 1]
     for instance in data["instances"]:
         assert [one["labels"] for one in instance["devices"]] == [
             one["labels"]
             for one in json.loads((small_run.seed_folder(instance["seed"]) / "devices.json").read_text())
         ]
+        assert list(instance["accuracy"]) == ["ssdfl", "pdfl"]
         for method, found in instance["accuracy"].items():
             last = small_run.read_rows(instance["seed"], method)[-1]
             assert found["cycles"][-1] == last["cycle"]
@@ -329,8 +344,10 @@ def test_a_run_that_is_not_finished_says_so(small_run, tmp_path):
     rows = [row for row in small_run.all_rows() if row["method"] == "ssdfl"]
     page = write_report(FakeFolder(experiment, rows, small_run.path)).read_text()
     assert "Unfinished: 4 of 8 cycles are recorded." in page
-    with pytest.raises(InputError, match="a run that has tested something"):
-        write_report(FakeFolder(experiment, [], tmp_path))
+    odd = tmp_path / "my run"
+    go_on = f"ssdfl run '{odd}/experiment.toml' --resume --out '{odd}'"
+    with pytest.raises(InputError, match=re.escape(f"a run that has tested something. Go on with: {go_on}")):
+        write_report(FakeFolder(experiment, [], odd))
     with pytest.raises(InputError, match="a folder that ssdfl run made"):
         write_report(RunFolder(tmp_path))
 
@@ -352,8 +369,70 @@ def test_a_large_run_stays_small_on_the_page(tmp_path):
     data = run_data(RunFolder(tmp_path), experiment, rows)
     assert len(page_json(data)) < 2e6
     assert [one["seed"] for one in data["instances"]] == [0]
+    assert data["left_out"] == 2
     assert data["instances"][0]["accuracy"]["ssdfl"]["cycles"][-1] == 1200
     assert data["series"][0]["curves"]["loss"]["cycle"][-1] == 1200
+
+
+def test_seeds_that_have_not_begun_are_not_left_out(small_run):
+    experiment = small_run.experiment().model_copy(update={"seeds": (0, 1, 2)})
+    data = run_data(small_run, experiment, small_run.all_rows())
+    assert ([one["seed"] for one in data["instances"]], data["left_out"]) == ([0, 1], 0)
+
+
+def test_a_network_with_many_links_counts_them_all():
+    data = network_data(load_network("complete:n=300"), ())
+    assert len(data["links"]) <= 20_000 < data["num_links"] == 300 * 299 // 2
+    assert data["degrees"] == [299] * 300
+
+
+def test_odd_names_do_no_harm(small_run, tmp_path):
+    names = ["</script><script>alert(1)</script>", "$body", "a$^$", "<i>", "'\"", "&amp;"]
+    links = load_network("barbell:size=3").links.tolist()
+    spec = str(tmp_path / "</script>$^$.json")
+    experiment = small_run.experiment()
+    section = experiment.network.model_copy(update={"spec": spec})
+    experiment = experiment.model_copy(update={"network": section})
+    for seed in experiment.seeds:
+        (tmp_path / f"seed-{seed}").mkdir()
+        (tmp_path / f"seed-{seed}" / "network.json").write_text(to_json(make_network(6, links, names=names)))
+        write_plan(small_run.plan(seed), tmp_path / f"seed-{seed}" / "plan.json")
+    page = write_report(FakeFolder(experiment, small_run.all_rows(), tmp_path)).read_text()
+    assert data_of(page)["instances"][0]["names"] == names
+    assert without_plotly(page).count("</script>") == 2
+    assert "&lt;/script&gt;$^$.json" in page
+
+
+def test_titles_are_drawn_as_they_are(tmp_path):
+    save(draw_bounds_by_clusters({"a": {1: np.array([1.0, 2.0])}}, "a$^$"), tmp_path / "a.png")
+    rows = [BoundRow(0, "ssdfl", 1, statement, 0, 0.0, math.inf, 1.0) for statement in STATEMENTS]
+    figure = draw_measured_bounds(rows, "a$^$")
+    save(figure, tmp_path / "b.png")
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert labels == ["measured (is 0)", "published (says nothing)", "rigorous"]
+
+
+def test_a_mesh_is_told_that_it_has_no_bounds(small_run):
+    experiment = small_run.experiment()
+    experiment = experiment.model_copy(
+        update={"engine": experiment.engine.model_copy(update={"name": "mesh"})}
+    )
+    folder = FakeFolder(experiment, small_run.all_rows(), small_run.path)
+    assert "No device of a mesh sees what the bounds speak of." in write_report(folder).read_text()
+    with pytest.raises(InputError, match="engine.name = mesh: expected a run that recorded gaps"):
+        list(compare_bounds(folder))
+
+
+def test_an_unfinished_run_is_named_in_a_comparison(small_run, tmp_path):
+    rows = [row for row in small_run.all_rows() if (row["method"], row["seed"]) != ("pdfl", 1)]
+    half = FakeFolder(small_run.experiment(), rows, tmp_path / "half")
+    write_comparison([small_run, half], tmp_path / "both.html")
+    page = without_plotly((tmp_path / "both.html").read_text())
+    assert "half is unfinished: 6 of 8 cycles are recorded. Ranked are methods" in page
+    assert "small is unfinished" not in page
+    assert "<td>half</td><td>pdfl (1 of 2 seeds)</td>" in page
+    assert "not ranked" not in page
+    assert "function drawNetwork" not in page
 
 
 def test_a_comparison_names_what_differs(small_run, tmp_path):

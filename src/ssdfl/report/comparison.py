@@ -13,12 +13,12 @@ from ssdfl.experiments.store import RunFolder, flat
 from ssdfl.files import write_text
 from ssdfl.report.html import tested_rows, tiles
 from ssdfl.report.leads import leads
-from ssdfl.report.page import BASE_SCRIPTS, asset, fill, page, palette, table
+from ssdfl.report.page import asset, fill, page, palette, table
 from ssdfl.report.ranking import Side, ranked, sentences
 from ssdfl.report.run_data import series_data
 from ssdfl.report.summary import cells, headers
 
-COMPARISON_SCRIPTS = (*BASE_SCRIPTS, "curves.js", "comparison_page.js")
+COMPARISON_SCRIPTS = ("base.js", "curves.js", "comparison_page.js")
 
 
 def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:

@@ -18,12 +18,12 @@ from ssdfl.report.bounds import BOUND_HEADERS, bound_cells
 from ssdfl.report.figures import draw_curves, draw_network, save
 from ssdfl.report.leads import Lead, leads
 from ssdfl.report.network_data import diagnostics_table, formation_line, plan_reason, settings_table
-from ssdfl.report.page import BASE_SCRIPTS, asset, fill, page, table
+from ssdfl.report.page import PLAN_SCRIPTS, asset, fill, page, table
 from ssdfl.report.ranking import Side, ranked, sentences
 from ssdfl.report.run_data import run_data
 from ssdfl.report.summary import COST_HEADERS, cells, cost_rows, headers
 
-RUN_SCRIPTS = (*BASE_SCRIPTS, "curves.js", "devices.js", "bounds.js", "run_page.js")
+RUN_SCRIPTS = (*PLAN_SCRIPTS, "curves.js", "devices.js", "bounds.js", "run_page.js")
 
 
 def write_report(folder: RunFolder) -> Path:
@@ -81,12 +81,17 @@ def run_body(
         figures="\n".join(_figure(path, caption) for path, caption in figures),
         experiment=escape(to_toml(experiment)),
         command=escape(again),
-        **run_parts(folder, experiment, rows, bounds),
+        **run_parts(folder, experiment, rows, bounds, goes_on=bool(status)),
     )
 
 
 def run_parts(
-    folder: RunFolder, experiment: Experiment, rows: Sequence[Row], bounds: Sequence[BoundRow] = ()
+    folder: RunFolder,
+    experiment: Experiment,
+    rows: Sequence[Row],
+    bounds: Sequence[BoundRow] = (),
+    *,
+    goes_on: bool = False,
 ) -> dict[str, str]:
     """The parts of a run's page that change while the run goes on, by their names in the template."""
     target = experiment.evaluate.target_accuracy
@@ -98,7 +103,7 @@ def run_parts(
         "results": table(headers(target), map(cells, summaries)),
         "costs": table(COST_HEADERS, cost_rows(summaries)),
         "plan": _plans(folder, experiment),
-        "bounds": _bounds(folder, experiment, bounds),
+        "bounds": _bounds(folder, experiment, bounds, goes_on),
         "versions": _versions(folder),
     }
 
@@ -136,14 +141,18 @@ def _plans(folder: RunFolder, experiment: Experiment) -> str:
     )
 
 
-def _bounds(folder: RunFolder, experiment: Experiment, rows: Sequence[BoundRow]) -> str:
+def _bounds(folder: RunFolder, experiment: Experiment, rows: Sequence[BoundRow], goes_on: bool) -> str:
     if rows:
         lines = (line for summary in summarise_bounds(list(rows)) for line in bound_cells(summary))
         return f'<div class="scroll">{table(BOUND_HEADERS, lines)}</div>'
-    if not experiment.evaluate.gaps:
+    if experiment.engine.name == "mesh":
+        advice = "No device of a mesh sees what the bounds speak of. Record it with another engine."
+    elif not experiment.evaluate.gaps:
         advice = "Not recorded. Record it with --set evaluate.gaps=true --set training.local_steps=1."
     elif experiment.training.local_steps > 1:
         advice = "The paper's bounds speak of one local step. Run with --set training.local_steps=1."
+    elif goes_on:
+        advice = "Compared when the run ends."
     else:
         advice = f"Not compared yet: {shlex.join(['ssdfl', 'bounds', str(folder.path)])}, then ssdfl report."
     return f"<p>{escape(advice)}</p>"

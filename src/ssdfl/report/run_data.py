@@ -37,13 +37,15 @@ def run_data(
     Args:
         facts: what earlier calls found, so that it is not found again; added to.
     """
+    facts = {} if facts is None else facts
+    instances = _instances(folder, experiment, rows, facts)
     return {
         **palette(),
         "target": experiment.evaluate.target_accuracy,
         "methods": list(experiment.methods),
-        "seeds": list(experiment.seeds),
         "series": series_data(rows, experiment.methods),
-        "instances": _instances(folder, experiment, rows, {} if facts is None else facts),
+        "instances": instances,
+        "left_out": len(facts) - len(instances),
         "bounds": _bounds(bounds),
     }
 
