@@ -203,7 +203,7 @@ def test_only_whole_runs_of_shared_seeds_are_ranked():
         "Best final accuracy: ssdfl, 80.0 %, 10.0 points ahead of sdfl, of one seed only. "
         "Soonest at 50 %: ssdfl and sdfl by cycles (1), bytes (1 MB) and simulated seconds (0.5 s). "
         "The reference central is not ranked. Unfinished: 16 of 32 cycles are recorded. "
-        "Ranked are methods that have finished, on the seeds that they share."
+        "Ranked are whole runs, on the seeds that all ranked methods have completed."
     )
     lines = side.summaries(0.5)
     assert [cells(one)[0] for one in lines] == [
@@ -428,7 +428,7 @@ def test_an_unfinished_run_is_named_in_a_comparison(small_run, tmp_path):
     half = FakeFolder(small_run.experiment(), rows, tmp_path / "half")
     write_comparison([small_run, half], tmp_path / "both.html")
     page = without_plotly((tmp_path / "both.html").read_text())
-    assert "half is unfinished: 6 of 8 cycles are recorded. Ranked are methods" in page
+    assert "half is unfinished: 6 of 8 cycles are recorded. Ranked are whole runs" in page
     assert "small is unfinished" not in page
     assert "<td>half</td><td>pdfl (1 of 2 seeds)</td>" in page
     assert "not ranked" not in page

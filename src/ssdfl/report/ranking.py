@@ -62,5 +62,5 @@ def sentences(sides: Sequence[Side], target: float) -> str:
     said += [f"{side.name} is unfinished: {side.missing}." for side in unfinished if side.name]
     said += [f"Unfinished: {side.missing}." for side in unfinished if not side.name]
     if unfinished and any(not summary.unfinished for summary in field):
-        said.append("Ranked are methods that have finished, on the seeds that they share.")
+        said.append("Ranked are whole runs, on the seeds that all ranked methods have completed.")
     return " ".join(said)
