@@ -330,7 +330,11 @@ def test_a_live_page_follows_its_run(browser, tmp_path, monkeypatch):
     folder = RunFolder(tmp_path / "live")
     live = LiveRun(folder, experiment)
     with serving(live) as address:
-        browser.get(address)
+        with monkeypatch.context() as patch:
+            patch.setattr(live, "news", lambda _: {}["lost"])
+            browser.get(address)
+            wait_for(lambda: "KeyError: 'lost'" in text_of(browser, "#live-text"))
+            assert all("500" in complaint for complaint in complaints(browser))
         advances = iterate_experiment(experiment, folder.path)
         for _ in range(6):
             live.cycle(next(advances))
