@@ -2,6 +2,8 @@
 
 import json
 import socket
+import threading
+import time
 import urllib.error
 import urllib.request
 from types import SimpleNamespace
@@ -9,10 +11,12 @@ from types import SimpleNamespace
 import pytest
 
 from ssdfl.cli import live as module
-from ssdfl.cli.live import LiveRun, serving
+from ssdfl.cli.live import LiveRun, own_names, serving
 from ssdfl.cli.progress import sparkline
+from ssdfl.engine import Record
 from ssdfl.errors import InputError
-from ssdfl.experiments import RunFolder, iterate_experiment, load_experiment
+from ssdfl.experiments import Advance, RunFolder, iterate_experiment, load_experiment
+from ssdfl.experiments.run import _run_mesh
 
 SETTINGS = (
     "cycles=2",
@@ -67,11 +71,116 @@ def test_news_are_the_records_so_far(run, monkeypatch):
 def test_what_an_earlier_run_had_done_is_shown(run):
     for _ in run.advances:
         pass
+    shown = []
     for advance in iterate_experiment(run.folder.experiment(), run.folder.path, resume=True):
         run.live.cycle(advance)
-    news = json.loads(run.live.news(-1)[1])
-    assert [len(one["curves"]["loss"]["mean"]) for one in news["data"]["series"]] == [2, 2]
+        news = json.loads(run.live.news(-1)[1])
+        shown.append([len(one["curves"]["loss"]["mean"]) for one in news["data"]["series"]])
+    assert shown == [[1], [2], [2, 1], [2, 2]]
     assert "Unfinished" not in news["parts"]["headline"]
+
+
+def test_cycles_that_are_done_again_are_shown_once(run):
+    for _ in run.advances:
+        pass
+    first = run.folder.read_rows(0, "ssdfl")[0]
+    run.live.cycle(
+        Advance(0, "ssdfl", 1, None)
+    )  # the folder has records of two cycles, its checkpoint of one
+    run.live.cycle(Advance(0, "ssdfl", 2, Record(**{**first, "cycle": 2})))
+    news = json.loads(run.live.news(-1)[1])
+    assert "Unfinished: 2 of 4 cycles" in news["parts"]["headline"]
+
+
+def test_a_poll_while_a_seed_is_described_hides_nothing(run, monkeypatch):
+    write = RunFolder.write_fact
+
+    def write_and_poll(folder, seed, name, text):
+        write(folder, seed, name, text)
+        run.live.news(-1)
+
+    monkeypatch.setattr(RunFolder, "write_fact", write_and_poll)
+    run.live.cycle(next(run.advances))
+    (instance,) = json.loads(run.live.news(-1)[1])["data"]["instances"]
+    assert len(instance["devices"]) == 6
+
+
+def test_a_mesh_shows_every_method_when_it_is_done(run, monkeypatch):
+    for _ in run.advances:
+        pass
+    rows = {method: run.folder.read_rows(0, method) for method in ("ssdfl", "pdfl")}
+    for method in rows:
+        (run.folder.method_folder(0, method) / "metrics.parquet").unlink()
+    left = iter(rows.values())
+    for name, fake in {
+        "MeshProcesses": lambda *_: SimpleNamespace(start=lambda: None, stop=lambda: None),
+        "follow": lambda _: ([{"step": step}] for step in range(100)),
+        "collected_rows": lambda _: next(left),
+    }.items():
+        monkeypatch.setattr(f"ssdfl.experiments.mesh.{name}", fake)
+    monkeypatch.setattr("ssdfl.experiments.mesh_folder.init_mesh", lambda *_, **__: None)
+    monkeypatch.setattr("ssdfl.experiments.mesh_folder.device_folders", lambda _: [])
+    shown = []
+    for method in rows:
+        job = SimpleNamespace(seed=0, cycles=2, steps_per_cycle=6)
+        for advance in _run_mesh(run.folder.experiment(), run.folder, job, method, None):
+            run.live.cycle(advance)
+            news = json.loads(run.live.news(-1)[1])
+            shown.append([len(one["curves"]["loss"]["mean"]) for one in news["data"]["series"]])
+    assert shown == [[], [2], [2], [2, 2]]
+
+
+def test_a_run_waits_for_the_page_that_said_when_it_asks(run, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE_S", 0.2)
+    for _ in run.advances:
+        pass
+
+    def seconds_to_end(answer_after_s=None):
+        begun = time.monotonic()
+        if answer_after_s is not None:
+            threading.Timer(answer_after_s, lambda: run.live.heard(run.live.version, 1.0)).start()
+        run.live.end("done")
+        return time.monotonic() - begun
+
+    assert seconds_to_end() < 1.0  # nobody asked
+    run.live.heard(0, 1.0)
+    assert seconds_to_end() > 1.0  # the page was closed
+    run.live.heard(0, 99.0)
+    assert 0.5 < seconds_to_end(0.5) < module.LONGEST_PAUSE_S
+    with serving(run.live) as address:
+        get(f"{address}data.json?seen=-1&pause=7000")
+        assert 6 < run.live.due_s - time.monotonic() < 7.2 + module.PATIENCE_S
+
+
+def test_what_goes_wrong_is_shown_and_said_once(run, monkeypatch, capsys):
+    monkeypatch.setattr(run.live, "news", lambda _: {}["lost"])
+    with serving(run.live) as address:
+        for _ in range(2):
+            with pytest.raises(urllib.error.HTTPError) as found:
+                get(f"{address}data.json?seen=-1")
+            with found.value as answer:
+                assert (answer.code, answer.read()) == (500, b"The page cannot be made: KeyError: 'lost'")
+    assert capsys.readouterr().err == "ssdfl: The page cannot be made: KeyError: 'lost'\n"
+
+
+def test_a_reader_that_goes_away_is_no_news_but_other_errors_are(run, capsys):
+    server = module._Server(run.live, 0)
+    for error in (BrokenPipeError(), ZeroDivisionError()):
+        try:
+            raise error
+        except type(error):
+            server.handle_error(None, ("127.0.0.1", 1))
+    server.server_close()
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError" in said
+    assert "BrokenPipe" not in said
+
+
+def test_a_live_page_says_when_bounds_are_compared(tmp_path):
+    experiment = load_experiment(None, [*SETTINGS, "evaluate.gaps=true", "training.local_steps=1"])
+    live = LiveRun(RunFolder(tmp_path), experiment)
+    assert "Compared when the run ends." in live.page()
+    assert "Compared when the run ends." in json.loads(live.news(-1)[1])["parts"]["bounds"]
 
 
 def test_strangers_get_nothing(run):
@@ -85,6 +194,11 @@ def test_strangers_get_nothing(run):
                 get(url, **headers)
             found.value.close()
             assert found.value.code == code
+
+
+def test_browsers_name_no_port_80():
+    assert own_names(80) == {"127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80"}
+    assert own_names(8080) == {"127.0.0.1:8080", "localhost:8080"}
 
 
 def test_a_port_that_is_taken_or_impossible(run):

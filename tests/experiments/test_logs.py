@@ -1,61 +1,199 @@
+import sys
+from dataclasses import asdict
+from types import SimpleNamespace
+
 import pytest
 
+from ssdfl.engine import Record
 from ssdfl.errors import InputError
-from ssdfl.experiments import load_experiment
+from ssdfl.experiments import Advance, RunFolder, load_experiment
+from ssdfl.experiments import logs as module
+from ssdfl.experiments.config import write_experiment
 from ssdfl.experiments.logs import logging_to
 
-ROWS = [
-    {"cycle": 1, "accuracy": 0.25, "loss": 2.0, "time_s": 0.5, "device_accuracy": [0.2, 0.3]},
-    {"cycle": 2, "accuracy": float("nan"), "loss": 1.0, "time_s": 1.0, "device_accuracy": []},
-]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+EXPERIMENT = load_experiment(None, ["name=logged", "cycles=4"])
 
 
-def write_rows(name, out):
-    with logging_to([name], load_experiment(None, ["name=logged"]), out) as write:
-        for row in ROWS:
-            write(3, "own:method", row)
+def record(cycle):
+    accuracy = 0.25 if cycle == 1 else float("nan")
+    return Record(
+        cycle=cycle,
+        accuracy=accuracy,
+        accuracy_std=accuracy,
+        accuracy_worst=accuracy,
+        average_model_accuracy=accuracy,
+        loss=1 / cycle,
+        consensus_distance=0.0,
+        effective_gradient=0.0,
+        transmissions=cycle,
+        sent_bytes=cycle,
+        time_s=0.5 * cycle,
+        device_accuracy=(0.2, 0.3),
+    )
+
+
+def advances(cycles, earlier=()):
+    """Cycles that are done now, after some that an earlier run had done."""
+    yield from (Advance(3, "own:method", cycle, None) for cycle in earlier)
+    yield from (Advance(3, "own:method", cycle, record(cycle)) for cycle in cycles)
+
+
+def log_cycles(name, out, cycles, earlier=()):
+    with logging_to([name], EXPERIMENT, RunFolder(out)) as watch:
+        for advance in advances(cycles, earlier):
+            watch(advance)
+
+
+def make_resumable(out, cycles):
+    """A folder as an interrupted run leaves it."""
+    folder = RunFolder(out)
+    write_experiment(EXPERIMENT, folder.experiment_file)
+    folder.write_rows(3, "own:method", [asdict(record(cycle)) for cycle in cycles])
+
+
+def tensorboard_points(out, name):
+    accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulators.EventAccumulator(str(out / "tensorboard" / "own.method" / "seed-3"))
+    events.Reload()
+    assert "device_accuracy" not in events.Tags()["tensors"]
+    return [(e.step, float(e.tensor_proto.float_val[0])) for e in events.Tensors(name)]
 
 
 def test_tensorboard_reads_what_was_written(tmp_path):
-    accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    write_rows("tensorboard", tmp_path)
-    events = accumulators.EventAccumulator(str(tmp_path / "tensorboard" / "own.method" / "seed-3"))
-    events.Reload()
-
-    def points(name):
-        return [(e.step, float(e.tensor_proto.float_val[0])) for e in events.Tensors(name)]
-
-    assert points("loss") == [(1, 2.0), (2, 1.0)]
-    assert points("accuracy") == [(1, 0.25)]
-    assert "device_accuracy" not in events.Tags()["tensors"]
+    pytest.importorskip("tensorboard")
+    log_cycles("tensorboard", tmp_path, [1, 2])
+    assert tensorboard_points(tmp_path, "loss") == [(1, 1.0), (2, 0.5)]
+    assert tensorboard_points(tmp_path, "accuracy") == [(1, 0.25)]
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_mlflow_reads_what_was_written(tmp_path, monkeypatch):
-    mlflow = pytest.importorskip("mlflow")
+def test_a_resumed_tensorboard_gets_each_cycle_once(tmp_path):
+    pytest.importorskip("tensorboard")
+    log_cycles("tensorboard", tmp_path, [1])
+    make_resumable(tmp_path, [1, 2, 3])
+    log_cycles("tensorboard", tmp_path, [3, 4], earlier=[1, 2])
+    assert [step for step, _ in tensorboard_points(tmp_path, "loss")] == [1, 2, 3, 4]
+    log_cycles("tensorboard", tmp_path, [4], earlier=[1, 2, 3])
+    assert [step for step, _ in tensorboard_points(tmp_path, "loss")] == [1, 2, 3, 4]
+
+
+@pytest.fixture
+def mlflow(tmp_path, monkeypatch):
+    """MLflow's client, with a place of its own."""
+    module = pytest.importorskip("mlflow")
     pytest.importorskip("sqlalchemy")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
-    write_rows("mlflow", tmp_path)
-    client = mlflow.MlflowClient()
-    (run,) = client.search_runs([client.get_experiment_by_name("logged").experiment_id])
-    assert [(m.step, m.value) for m in client.get_metric_history(run.info.run_id, "loss")] == [(1, 2), (2, 1)]
+    return module.MlflowClient()
+
+
+def mlflow_runs(client):
+    return client.search_runs([client.get_experiment_by_name("logged").experiment_id])
+
+
+def mlflow_steps(client):
+    return [
+        [metric.step for metric in client.get_metric_history(run.info.run_id, "loss")]
+        for run in mlflow_runs(client)
+    ]
+
+
+def test_mlflow_reads_what_was_written(tmp_path, mlflow):
+    log_cycles("mlflow", tmp_path, [1, 2])
+    (run,) = mlflow_runs(mlflow)
+    history = mlflow.get_metric_history(run.info.run_id, "loss")
+    assert [(metric.step, metric.value) for metric in history] == [(1, 1.0), (2, 0.5)]
     assert run.data.tags["method"] == "own:method"
+    assert run.data.tags["folder"] == str(tmp_path.resolve())
     assert run.data.params["training.learning_rate"] == "0.05"
     assert run.info.status == "FINISHED"
+
+
+def test_a_resumed_run_goes_on_in_mlflow(tmp_path, mlflow, monkeypatch):
+    out = tmp_path / "it's a run"
+    log_cycles("mlflow", out, [1])
+    make_resumable(out, [1, 2, 3])
+    monkeypatch.chdir(tmp_path)
+    log_cycles("mlflow", out.relative_to(tmp_path), [3, 4], earlier=[1, 2])
+    assert mlflow_steps(mlflow) == [[1, 2, 3, 4]]
+    assert mlflow_runs(mlflow)[0].info.status == "FINISHED"
+
+
+def test_a_new_run_in_the_place_of_another_is_another_in_mlflow(tmp_path, mlflow):
+    log_cycles("mlflow", tmp_path / "run", [1, 2])
+    log_cycles("mlflow", tmp_path / "run", [1])
+    assert sorted(mlflow_steps(mlflow)) == [[1], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(KeyboardInterrupt, "KILLED"), (SystemExit, "KILLED"), (ValueError, "FAILED")]
+)
+def test_mlflow_hears_how_a_run_ended(tmp_path, mlflow, error, status):
+    def end_early():
+        with logging_to(["mlflow"], EXPERIMENT, RunFolder(tmp_path)) as watch:
+            for cycle in range(1, 5):
+                watch(Advance(3, "done", cycle, record(cycle)))
+            watch(Advance(3, "begun", 1, record(1)))
+            raise error
+
+    with pytest.raises(error):
+        end_early()
+    ends = {run.data.tags["method"]: run.info.status for run in mlflow_runs(mlflow)}
+    assert ends == {"done": "FINISHED", "begun": status}
+
+
+def test_a_run_goes_on_when_mlflow_fails_and_can_be_told_later(tmp_path, mlflow, monkeypatch, capsys):
+    def fail(*_, **__):
+        raise OSError("gone")
+
+    with monkeypatch.context() as patch:
+        with logging_to(["mlflow"], EXPERIMENT, RunFolder(tmp_path)) as watch:
+            for advance in advances([1, 2, 3]):
+                watch(advance)
+                for name in ("log_batch", "create_run", "set_terminated"):
+                    patch.setattr(f"mlflow.MlflowClient.{name}", fail)
+            watch(Advance(3, "another", 1, record(1)))
+        said = capsys.readouterr().err
+    assert said.count("ssdfl: MLflow hears no more of this run") == said.count("gone") == 1
+    assert mlflow_steps(mlflow) == [[1]]
+    make_resumable(tmp_path, [1, 2, 3, 4])
+    log_cycles("mlflow", tmp_path, [], earlier=[1, 2, 3, 4])
+    assert mlflow_steps(mlflow) == [[1, 2, 3, 4]]
 
 
 def test_an_mlflow_that_cannot_be_reached_is_named(tmp_path, monkeypatch):
     pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "magic://nowhere")
     with pytest.raises(InputError, match="MLflow tracking = magic://nowhere"):
-        write_rows("mlflow", tmp_path)
+        log_cycles("mlflow", tmp_path, [1])
+
+
+def test_a_log_that_cannot_be_closed_hides_neither_the_others_nor_the_error(tmp_path, monkeypatch, capsys):
+    closed = []
+
+    def make(name, error):
+        def close(outcome):
+            closed.append((name, outcome))
+            if error:
+                raise error
+
+        return lambda *_: SimpleNamespace(last=lambda *_: 0, write=lambda *_: None, close=close)
+
+    monkeypatch.setattr(module, "LOGS", {"bad": make("bad", OSError("full")), "good": make("good", None)})
+    with (
+        pytest.raises(ValueError, match="the run's own"),
+        logging_to(["good", "bad"], EXPERIMENT, RunFolder(tmp_path)),
+    ):
+        raise ValueError("the run's own")
+    assert closed == [("bad", "FAILED"), ("good", "FAILED")]
+    assert capsys.readouterr().err == "ssdfl: A log could not be closed: full\n"
 
 
 def test_an_unknown_log_and_a_missing_extra(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="--log = wandb: expected one of tensorboard, mlflow"):
-        write_rows("wandb", tmp_path)
-    monkeypatch.setitem(__import__("sys").modules, "tensorboard.summary", None)
+        log_cycles("wandb", tmp_path, [1])
+    monkeypatch.setitem(sys.modules, "tensorboard.summary", None)
     with pytest.raises(InputError, match=r"pip install 'ssdfl\[tensorboard\]'"):
-        write_rows("tensorboard", tmp_path)
+        log_cycles("tensorboard", tmp_path, [1])
     assert list(tmp_path.iterdir()) == []

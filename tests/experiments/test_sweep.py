@@ -13,6 +13,7 @@ from mesh_help import ENVIRONMENT, command
 from ssdfl.errors import InputError
 from ssdfl.experiments.pool import Resources, finished_rows, run_folder, run_key, run_pool
 from ssdfl.experiments.sweep import load_sweep
+from ssdfl.report.sweep import compare, write_sweep
 
 BASE = """
 name = "rates"
@@ -115,6 +116,21 @@ def test_what_diverges_is_said_and_the_rest_compared(file, tmp_path):
     page = (tmp_path / "out" / "sweep.html").read_text()
     assert "<td>learning_rate 0.02</td><td>ssdfl</td>" in page
     assert "1e+30</td>" not in page
+
+
+def test_a_combination_that_lacks_runs_is_named_with_the_seeds_it_has(file, tmp_path):
+    sweep = load_sweep(file)
+    (lost,) = (one for one in sweep.runs()[:4] if (one.methods, one.seeds) == (("pdfl",), (0,)))
+    runs = [one for one in sweep.runs()[:8] if one != lost]
+    for _ in run_pool(runs, tmp_path / "cache", resources=Resources(workers=2)):
+        pass
+    lines = compare(sweep, tmp_path / "cache")
+    assert [list(line.runs) for line in lines] == [[0, 1], [1], [0, 1], [0, 1]]
+    write_sweep(sweep, lines, tmp_path)
+    page = (tmp_path / "sweep.html").read_text()
+    assert "learning_rate 0.02, tau_a 1 is unfinished: 9 of 12 cycles are recorded." in page
+    assert "tau_a 2 is unfinished" not in page
+    assert "| pdfl (1 of 2 seeds) |" in (tmp_path / "sweep.md").read_text()
 
 
 @pytest.mark.parametrize(

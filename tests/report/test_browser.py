@@ -153,6 +153,7 @@ def test_labels_are_those_of_the_devices(report, run):
         "const t = byId('chart-labels').data[0]; return {z: t.z, of: t.customdata[0]}"
     )
     devices = json.loads((run.seed_folder(0) / "devices.json").read_text())
+    assert {name for name, _ in drawn["of"]} == {str(k) for k in range(6)}
     for place, (name, _) in enumerate(drawn["of"]):
         assert [row[place] for row in drawn["z"]] == devices[int(name)]["labels"]
 
@@ -175,9 +176,78 @@ def test_the_plan_slider_shows_every_candidate(report, run):
 def test_bounds_are_those_that_were_compared(report, run):
     rows = [r for r in run.read_bounds() if (r.method, r.statement) == ("ssdfl", "Lemma 2")]
     drawn = traces(report, "chart-Lemma-2")
+    assert len(rows) == 4 * 2
     for kind in ("measured", "rigorous"):
         of_cycles = [[getattr(r, kind) for r in rows if r.cycle == cycle] for cycle in range(1, 5)]
         assert drawn[kind]["y"] == pytest.approx([sum(v) / len(v) for v in of_cycles], rel=1e-6)
+
+
+def test_the_choice_of_bounds_keeps_the_focus(report):
+    from selenium.webdriver import Keys
+
+    report.find_element("id", "bound-method").send_keys(Keys.ARROW_DOWN)
+    assert report.switch_to.active_element.get_attribute("value") == "sdfl"
+    assert "sdfl" in report.find_element("id", "chart-Lemma-1").get_attribute("aria-label")
+
+
+@pytest.mark.parametrize(
+    ("values", "caption"),
+    [
+        ("[1, 2]", ""),
+        ("[null, null]", "Not drawn: measured says nothing of some cluster or seed."),
+        ("[null, 2]", "Not drawn: measured says nothing of some cluster or seed in 1 of 2 cycles."),
+        ("[0, 0]", "Not drawn: measured is 0, which a logarithmic axis cannot show."),
+        ("[0, 2]", "Not drawn: measured is 0 in 1 of 2 cycles, which a logarithmic axis cannot show."),
+    ],
+)
+def test_what_bounds_cannot_show_is_said(report, values, caption):
+    report.execute_script(
+        "data.bounds = data.bounds.slice(0, 1);"
+        "Object.assign(data.bounds[0], {cycles: [1, 2], published: [1, 1], rigorous: [1, 1]});"
+        f"data.bounds[0].measured = {values}; drawBounds()"
+    )
+    captions = report.find_elements("css selector", "#bound-statements figcaption")
+    assert [one.text for one in captions] == ([caption] if caption else [])
+
+
+def test_many_links_are_counted_and_some_are_shown(report):
+    report.execute_script("instance().links.length = 2; redraw(); pickDevice(instance().links[0][0])")
+    assert "Showing 2 of " in text_of(report, "#network-legend")
+    assert "… and " in text_of(report, "#device")
+    assert "Showing 2 of " in report.find_element("id", "plan-links").get_attribute("textContent")
+
+
+def test_seeds_left_out_are_counted(report):
+    assert "in the run's folder" not in text_of(report, "#network-legend")
+    for count, text in ((1, "1 more seed is"), (2, "2 more seeds are")):
+        report.execute_script("data.left_out = arguments[0]; redraw()", count)
+        assert f"{text} in the run's folder" in text_of(report, "#network-legend")
+
+
+def test_what_is_read_aloud_is_written_only_when_it_changes(report):
+    report.execute_script(
+        "window.written = 0; const watch = new MutationObserver(() => { window.written += 1; });"
+        "for (const id of ['device', 'plan-facts', 'plan-size', 'cycle-shown'])"
+        " watch.observe(byId(id), { childList: true, subtree: true, characterData: true }); redraw()"
+    )
+    assert report.execute_script("return window.written") == 0
+    slide(report, "cycle", 0)
+    wait_for(lambda: report.execute_script("return window.written") > 0)
+
+
+def test_a_seed_that_has_tested_nothing_has_no_cycle(report):
+    report.execute_script("instance().accuracy = {}; showCycle()")
+    assert report.find_element("id", "cycle").get_attribute("aria-valuetext") == "no cycle yet"
+    assert text_of(report, "#cycle-shown") == "–"
+
+
+def test_the_player_says_what_it_does(report):
+    button = report.find_element("id", "play")
+    labels = []
+    for _ in range(2):
+        report.execute_script("byId('play').click()")
+        labels.append(button.get_attribute("aria-label"))
+    assert labels == ["Pause", "Play the cycles"]
 
 
 def test_another_seed_has_its_own_devices(report, run):
@@ -206,6 +276,16 @@ def test_dark_and_light_and_paper(report):
     assert (background(), lettering()) == before
     wide = "return byId('chart-accuracy').querySelector('svg').getBoundingClientRect().width"
     width = report.execute_script(wide)
+    folded = "return document.querySelectorAll('details:not([open])').length"
+    assert report.execute_script(folded) > 0
+    report.find_element("id", "theme").click()
+    in_colour = background()
+    report.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert (background(), report.execute_script(folded)) == ("rgb(255, 255, 255)", 0)
+    report.execute_script("dispatchEvent(new Event('afterprint'))")
+    assert background() == in_colour
+    assert report.execute_script(folded) > 0
+    report.find_element("id", "theme").click()
     assert len(report.print_page()) > 20_000
     assert (report.execute_script(wide), background()) == (width, before[0])  # as it was before printing
     assert complaints(report) == []
@@ -250,7 +330,11 @@ def test_a_live_page_follows_its_run(browser, tmp_path, monkeypatch):
     folder = RunFolder(tmp_path / "live")
     live = LiveRun(folder, experiment)
     with serving(live) as address:
-        browser.get(address)
+        with monkeypatch.context() as patch:
+            patch.setattr(live, "news", lambda _: {}["lost"])
+            browser.get(address)
+            wait_for(lambda: "KeyError: 'lost'" in text_of(browser, "#live-text"))
+            assert all("500" in complaint for complaint in complaints(browser))
         advances = iterate_experiment(experiment, folder.path)
         for _ in range(6):
             live.cycle(next(advances))

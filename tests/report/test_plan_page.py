@@ -1,9 +1,9 @@
-import json
 import re
 
 import numpy as np
 import pytest
 
+from pages import data_of
 from ssdfl.clusters import Device, FormationSettings, Plan, form_clusters, unknown_devices
 from ssdfl.errors import InputError
 from ssdfl.graph import load_network, make_network
@@ -15,12 +15,6 @@ def page_of(network, tmp_path, devices=None, **settings):
     plan = form_clusters(network, devices or unknown_devices(network), FormationSettings(**settings))
     write_plan_page(network, plan, tmp_path / "plan.html")
     return plan, (tmp_path / "plan.html").read_text()
-
-
-def data_of(page):
-    return json.loads(
-        re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)[1]
-    )
 
 
 def test_the_page_holds_every_candidate_and_nothing_from_elsewhere(tmp_path):

@@ -4,16 +4,22 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
+from pages import data_of, without_plotly
 from ssdfl.clusters import plan_clusters, spectral_bisection, write_plan
 from ssdfl.errors import InputError
 from ssdfl.experiments import RunFolder, load_experiment, run_experiment
+from ssdfl.experiments.bound_rows import BoundRow
+from ssdfl.experiments.bounds import compare_bounds
 from ssdfl.graph import load_network, make_network, to_json
 from ssdfl.report import (
     cells,
+    draw_bounds_by_clusters,
     draw_curves,
+    draw_measured_bounds,
     draw_network,
     headers,
     headline,
@@ -23,10 +29,14 @@ from ssdfl.report import (
     write_comparison,
     write_report,
 )
+from ssdfl.report.bounds import STATEMENTS
 from ssdfl.report.figures import COLOURS
+from ssdfl.report.network_data import network_data
 from ssdfl.report.page import to_json as page_json
+from ssdfl.report.ranking import Side, ranked, sentences
 from ssdfl.report.run_data import run_data
 from ssdfl.report.series import curve
+from ssdfl.report.summary import cost_rows
 
 
 def rows_of(method, seed, accuracies):
@@ -63,7 +73,7 @@ class FakeFolder(RunFolder):
 @pytest.fixture
 def folder():
     experiment = load_experiment(
-        None, ["methods=['ssdfl', 'pdfl', 'central']", "evaluate.target_accuracy=0.5"]
+        None, ["methods=['ssdfl', 'pdfl', 'central']", "evaluate.target_accuracy=0.5", "cycles=3"]
     )
     rows = [
         *rows_of("ssdfl", 0, [0.2, 0.6, 0.8]),
@@ -74,16 +84,6 @@ def folder():
         *rows_of("central", 1, [0.9, 0.9, 0.9]),
     ]
     return FakeFolder(experiment, rows)
-
-
-def without_plotly(page):
-    return re.sub(r'<script id="plotly">.*?</script>', "", page, flags=re.DOTALL)
-
-
-def data_of(page):
-    return json.loads(
-        re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)[1]
-    )
 
 
 def test_summaries_by_hand(folder):
@@ -98,17 +98,17 @@ def test_summaries_by_hand(folder):
         "pdfl",
         "45.0 ±5.0",
         "35.0",
-        "3.0 (1/2)",
-        "3.0 (1/2)",
-        "1.50 (1/2)",
-        "3.0",
-        "1.50",
+        "3 (1/2)",
+        "3 (1/2)",
+        "1.5 (1/2)",
+        "3",
+        "1.5",
     ]
     assert len(headers(0.5)) == len(cells(ours))
 
 
 def test_a_target_that_nobody_reaches(folder):
-    experiment = load_experiment(None, ["methods=['pdfl']", "evaluate.target_accuracy=0.99"])
+    experiment = load_experiment(None, ["methods=['pdfl']", "evaluate.target_accuracy=0.99", "cycles=3"])
     (summary,) = summarise(FakeFolder(experiment, folder.all_rows()))
     assert summary.cycles_to_target is None
     assert cells(summary)[3] == "–"
@@ -131,10 +131,107 @@ def test_margins_say_how_sure_a_win_is(folder):
     level = replace(ours, method="sdfl")
     assert leads([ours, level], 0.5)[0].margin == "level with sdfl"
     assert cycles.margin == "sdfl takes 2.00 times as many"
-    assert megabytes.margin == "sdfl takes as many"
+    assert (megabytes.method, megabytes.margin) == (
+        "ssdfl and sdfl",
+        "no other method reached it with every seed",
+    )
     assert leads([ours, periodic], 0.5)[1].margin == "no other method reached it with every seed"
     assert leads([ours], 0.5)[0].margin == ""
     assert leads([], 0.5) == []
+
+
+def test_all_who_are_level_are_named(folder):
+    ours, *_ = summarise(folder)
+    field = [replace(ours, method=name) for name in ("ssdfl", "sdfl", "pdfl")]
+    best, cycles, *_ = leads(field, 0.5)
+    assert best.margin == "level with sdfl and pdfl"
+    assert (cycles.method, cycles.margin) == ("ssdfl, sdfl and pdfl", "")
+    field[2] = replace(field[2], bytes_to_target=1_600_000)
+    assert headline(field, 0.5).endswith(
+        "Soonest at 50 %: ssdfl, sdfl and pdfl by cycles (1.5) and simulated seconds (0.75 s), "
+        "ssdfl and sdfl by bytes (1.5 MB)."
+    )
+
+
+def test_one_seed_is_no_certainty(folder):
+    ours, periodic, _ = (replace(summary, seeds=1, accuracy_std=0.0) for summary in summarise(folder))
+    assert leads([ours, periodic], 0.5)[0].margin == "30.0 points ahead of pdfl, of one seed only"
+
+
+def test_what_costs_nothing_is_ahead_of_what_costs_something(folder):
+    ours, *_ = summarise(folder)
+    free = replace(ours, method="central", bytes_to_target=0.0, cycles_to_target=2000.0)
+    _, cycles, sent, _ = leads([ours, free], 0.5)
+    assert (sent.method, sent.value, sent.margin) == ("central", "0 B", "ssdfl takes 1.5 MB")
+    assert (cycles.value, cycles.margin) == ("1.5", "central takes 1,333.33 times as many")
+    assert leads([free], 0.5)[1].value == "2,000"
+
+
+def test_small_costs_keep_their_digits(folder):
+    ours, *_ = summarise(folder)
+    small = replace(ours, sent_bytes=41_234.0, bytes_to_target=40_000.0, time_s=0.00123)
+    assert cells(small)[4:] == ["0.04", "0.75", "0.0412", "0.00123"]
+    assert leads([small], 0.5)[2].value == "40 kB"
+
+
+UNFINISHED = (
+    "cycles=4",
+    "evaluate.target_accuracy=0.5",
+    "methods=['ssdfl', 'sdfl', 'pdfl', 'central']",
+    "seeds=[0, 1]",
+)
+
+
+def side_of(*runs, settings=UNFINISHED, name=""):
+    return Side(load_experiment(None, settings), [row for run in runs for row in rows_of(*run)], name)
+
+
+def test_only_whole_runs_of_shared_seeds_are_ranked():
+    side = side_of(
+        ("ssdfl", 0, [0.5, 0.6, 0.7, 0.8]),
+        ("ssdfl", 1, [0.1, 0.1, 0.1, 0.1]),
+        ("sdfl", 0, [0.5, 0.6, 0.7, 0.7]),
+        ("sdfl", 1, [0.9, 0.9]),
+        ("pdfl", 0, [0.99]),
+        ("central", 0, [0.9]),
+    )
+    assert [(one.method, one.seeds, one.accuracy) for one in ranked([side], 0.5)] == [
+        ("ssdfl", 1, 0.8),
+        ("sdfl", 1, 0.7),
+    ]
+    assert sentences([side], 0.5) == (
+        "Best final accuracy: ssdfl, 80.0 %, 10.0 points ahead of sdfl, of one seed only. "
+        "Soonest at 50 %: ssdfl and sdfl by cycles (1), bytes (1 MB) and simulated seconds (0.5 s). "
+        "The reference central is not ranked. Unfinished: 16 of 32 cycles are recorded. "
+        "Ranked are whole runs, on the seeds that all ranked methods have completed."
+    )
+    lines = side.summaries(0.5)
+    assert [cells(one)[0] for one in lines] == [
+        "ssdfl",
+        "sdfl (1 of 2 seeds)",
+        "pdfl (after cycle 1)",
+        "central (after cycle 1)",
+    ]
+    assert {row[5] for row in cost_rows(lines)} == {"1.00"}  # a cycle costs all the same
+
+
+def test_what_has_no_whole_run_is_told_so_far():
+    side = side_of(("ssdfl", 0, [0.2, 0.3, math.nan]), ("ssdfl", 1, [0.4]), ("sdfl", 0, [0.5, 0.6]))
+    assert leads(ranked([side], 0.5), 0.5) == []
+    assert sentences([side], 0.5) == (
+        "So far, after cycle 1: ssdfl 30.0 %; after cycle 2: sdfl 60.0 %. "
+        "Unfinished: 6 of 32 cycles are recorded."
+    )
+    assert sentences([side_of()], 0.5).startswith("There is nothing to rank yet.")
+
+
+def test_the_reference_is_ranked_only_where_nobody_else_is():
+    alone = side_of(("central", 0, [0.9] * 4), settings=(*UNFINISHED[:2], "methods=['central']", "seeds=[0]"))
+    assert sentences([alone], 0.5).startswith("Best final accuracy: central, 90.0 %.")
+    assert "not ranked" not in sentences([alone], 0.5)
+    both = [replace(alone, name="a"), side_of(("ssdfl", 0, [0.5] * 4), name="b")]
+    assert [one.method for one in ranked(both, 0.5)] == ["ssdfl in b"]
+    assert "The reference central is not ranked. b is unfinished: 4 of 32" in sentences(both, 0.5)
 
 
 def test_a_curve_of_a_run_that_goes_on_takes_the_seeds_there_are():
@@ -219,15 +316,23 @@ def test_the_pages_numbers_are_the_records(small_run):
     assert [one["method"] for one in data["series"]] == ["ssdfl", "pdfl"]
     for one in data["series"]:
         for quantity in ("accuracy", "loss", "consensus_distance"):
-            for place, cycle in enumerate(one["curves"][quantity]["cycle"]):
-                values = [r[quantity] for r in rows if (r["method"], r["cycle"]) == (one["method"], cycle)]
-                assert one["curves"][quantity]["mean"][place] == pytest.approx(sum(values) / 2, rel=1e-6)
-                assert one["curves"][quantity]["high"][place] == pytest.approx(max(values), rel=1e-6)
+            curve = one["curves"][quantity]
+            assert curve["cycle"] == [1, 2]
+            for place, cycle in enumerate(curve["cycle"]):
+                of_seeds = [r for r in rows if (r["method"], r["cycle"]) == (one["method"], cycle)]
+                values = [r[quantity] for r in of_seeds]
+                assert len(values) == 2
+                for name, value in (("mean", sum(values) / 2), ("low", min(values)), ("high", max(values))):
+                    assert curve[name][place] == pytest.approx(value, rel=1e-6)
+                for cost in ("transmissions", "sent_bytes", "time_s"):
+                    assert curve[cost][place] == pytest.approx(sum(r[cost] for r in of_seeds) / 2, rel=1e-6)
+    assert [instance["seed"] for instance in data["instances"]] == [0, 1]
     for instance in data["instances"]:
         assert [one["labels"] for one in instance["devices"]] == [
             one["labels"]
             for one in json.loads((small_run.seed_folder(instance["seed"]) / "devices.json").read_text())
         ]
+        assert list(instance["accuracy"]) == ["ssdfl", "pdfl"]
         for method, found in instance["accuracy"].items():
             last = small_run.read_rows(instance["seed"], method)[-1]
             assert found["cycles"][-1] == last["cycle"]
@@ -239,8 +344,10 @@ def test_a_run_that_is_not_finished_says_so(small_run, tmp_path):
     rows = [row for row in small_run.all_rows() if row["method"] == "ssdfl"]
     page = write_report(FakeFolder(experiment, rows, small_run.path)).read_text()
     assert "Unfinished: 4 of 8 cycles are recorded." in page
-    with pytest.raises(InputError, match="a run that has tested something"):
-        write_report(FakeFolder(experiment, [], tmp_path))
+    odd = tmp_path / "my run"
+    go_on = f"ssdfl run '{odd}/experiment.toml' --resume --out '{odd}'"
+    with pytest.raises(InputError, match=re.escape(f"a run that has tested something. Go on with: {go_on}")):
+        write_report(FakeFolder(experiment, [], odd))
     with pytest.raises(InputError, match="a folder that ssdfl run made"):
         write_report(RunFolder(tmp_path))
 
@@ -262,8 +369,70 @@ def test_a_large_run_stays_small_on_the_page(tmp_path):
     data = run_data(RunFolder(tmp_path), experiment, rows)
     assert len(page_json(data)) < 2e6
     assert [one["seed"] for one in data["instances"]] == [0]
+    assert data["left_out"] == 2
     assert data["instances"][0]["accuracy"]["ssdfl"]["cycles"][-1] == 1200
     assert data["series"][0]["curves"]["loss"]["cycle"][-1] == 1200
+
+
+def test_seeds_that_have_not_begun_are_not_left_out(small_run):
+    experiment = small_run.experiment().model_copy(update={"seeds": (0, 1, 2)})
+    data = run_data(small_run, experiment, small_run.all_rows())
+    assert ([one["seed"] for one in data["instances"]], data["left_out"]) == ([0, 1], 0)
+
+
+def test_a_network_with_many_links_counts_them_all():
+    data = network_data(load_network("complete:n=300"), ())
+    assert len(data["links"]) <= 20_000 < data["num_links"] == 300 * 299 // 2
+    assert data["degrees"] == [299] * 300
+
+
+def test_odd_names_do_no_harm(small_run, tmp_path):
+    names = ["</script><script>alert(1)</script>", "$body", "a$^$", "<i>", "'\"", "&amp;"]
+    links = load_network("barbell:size=3").links.tolist()
+    spec = str(tmp_path / "</script>$^$.json")
+    experiment = small_run.experiment()
+    section = experiment.network.model_copy(update={"spec": spec})
+    experiment = experiment.model_copy(update={"network": section})
+    for seed in experiment.seeds:
+        (tmp_path / f"seed-{seed}").mkdir()
+        (tmp_path / f"seed-{seed}" / "network.json").write_text(to_json(make_network(6, links, names=names)))
+        write_plan(small_run.plan(seed), tmp_path / f"seed-{seed}" / "plan.json")
+    page = write_report(FakeFolder(experiment, small_run.all_rows(), tmp_path)).read_text()
+    assert data_of(page)["instances"][0]["names"] == names
+    assert without_plotly(page).count("</script>") == 2
+    assert "&lt;/script&gt;$^$.json" in page
+
+
+def test_titles_are_drawn_as_they_are(tmp_path):
+    save(draw_bounds_by_clusters({"a": {1: np.array([1.0, 2.0])}}, "a$^$"), tmp_path / "a.png")
+    rows = [BoundRow(0, "ssdfl", 1, statement, 0, 0.0, math.inf, 1.0) for statement in STATEMENTS]
+    figure = draw_measured_bounds(rows, "a$^$")
+    save(figure, tmp_path / "b.png")
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert labels == ["measured (is 0)", "published (says nothing)", "rigorous"]
+
+
+def test_a_mesh_is_told_that_it_has_no_bounds(small_run):
+    experiment = small_run.experiment()
+    experiment = experiment.model_copy(
+        update={"engine": experiment.engine.model_copy(update={"name": "mesh"})}
+    )
+    folder = FakeFolder(experiment, small_run.all_rows(), small_run.path)
+    assert "No device of a mesh sees what the bounds speak of." in write_report(folder).read_text()
+    with pytest.raises(InputError, match="engine.name = mesh: expected a run that recorded gaps"):
+        list(compare_bounds(folder))
+
+
+def test_an_unfinished_run_is_named_in_a_comparison(small_run, tmp_path):
+    rows = [row for row in small_run.all_rows() if (row["method"], row["seed"]) != ("pdfl", 1)]
+    half = FakeFolder(small_run.experiment(), rows, tmp_path / "half")
+    write_comparison([small_run, half], tmp_path / "both.html")
+    page = without_plotly((tmp_path / "both.html").read_text())
+    assert "half is unfinished: 6 of 8 cycles are recorded. Ranked are whole runs" in page
+    assert "small is unfinished" not in page
+    assert "<td>half</td><td>pdfl (1 of 2 seeds)</td>" in page
+    assert "not ranked" not in page
+    assert "function drawNetwork" not in page
 
 
 def test_a_comparison_names_what_differs(small_run, tmp_path):

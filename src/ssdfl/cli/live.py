@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from ssdfl.report.run_data import Facts
 
 HOST = "127.0.0.1"
-PATIENCE_S = 4.0
-"""How long a finished run waits for open pages to fetch its end."""
+PATIENCE_S = 5.0
+"""How much later than it said a page may ask before a finished run no longer waits for it."""
+LONGEST_PAUSE_S = 10.0
+"""How long a page may pause between its questions; as in ``live.js``."""
 
 
 class LiveRun:
@@ -28,12 +31,13 @@ class LiveRun:
 
     def __init__(self, folder: RunFolder, experiment: Experiment) -> None:
         self.folder, self.experiment = folder, experiment
-        self.total = experiment.cycles * len(experiment.methods) * len(experiment.seeds)
+        self.total = experiment.all_cycles
         self.done = self.computed = self.version = 0
         self.text, self.ended = "preparing", False
-        self.told, self.asked_s = -1, float("-inf")
+        self.told, self.due_s = -1, float("-inf")
         self._start_s = 0.0
         self._rows: dict[tuple[str, int], list[Row]] = {}
+        self._kept: dict[tuple[str, int], list[Row]] = {}
         self._facts: Facts = {}
         self._records, self._building = threading.Lock(), threading.Lock()
 
@@ -47,23 +51,30 @@ class LiveRun:
                     {"method": key[0], "seed": key[1], **asdict(advance.record)}
                 )
                 self.computed += 1
-            elif not self._rows.get(key):
-                kept = self.folder.read_rows(advance.seed, advance.method)
-                self._rows[key] = [{"method": key[0], "seed": key[1], **row} for row in kept]
+            else:
+                self._rows[key] = [row for row in self._earlier(advance) if row["cycle"] <= advance.cycle]
             self.done += 1
             self.version += 1
             self.text = f"{self._progress(advance)}{self._remaining()}"
 
+    def _earlier(self, advance: Advance) -> list[Row]:
+        """What the folder holds of a method and seed; read again only for a cycle that was not there."""
+        method, seed = advance.method, advance.seed
+        rows = self._kept.get((method, seed), [])
+        if not rows or rows[-1]["cycle"] < advance.cycle:
+            rows = [{"method": method, "seed": seed, **row} for row in self.folder.read_rows(seed, method)]
+            self._kept[method, seed] = rows
+        return rows
+
     def end(self, text: str) -> None:
-        """Tell open pages how the run ended, and wait until one that was there lately has heard it."""
+        """Tell open pages how the run ended, and wait until one that is about to ask has heard it."""
         with self._records:
             self._rows = {}
             for row in self.folder.all_rows():
                 self._rows.setdefault((row["method"], row["seed"]), []).append(row)
             self.text, self.ended = text, True
             self.version += 1
-        until = time.monotonic() + PATIENCE_S
-        while self.told < self.version and self.asked_s > until - 2 * PATIENCE_S and time.monotonic() < until:
+        while self.told < self.version and time.monotonic() < self.due_s:
             time.sleep(0.05)
 
     def page(self) -> str:
@@ -71,13 +82,14 @@ class LiveRun:
         from ssdfl.report.live import live_page
 
         with self._building:
-            return live_page(self.folder, self.experiment, self._facts)
+            page = live_page(self.folder, self.experiment, self._facts)
+        self.heard(-1, 0.0)
+        return page
 
     def news(self, seen: int) -> tuple[int, str | None]:
         """The version that there is, and what is new to a page that has seen one; None if nothing is."""
         from ssdfl.report.live import live_news
 
-        self.asked_s = time.monotonic()
         with self._building:
             with self._records:
                 version = self.version
@@ -88,12 +100,17 @@ class LiveRun:
                 return version, None
             return version, live_news(self.folder, self.experiment, rows, status, self._facts)
 
+    def heard(self, version: int, pause_s: float) -> None:
+        """A page has heard a version, and pauses so long before it asks again."""
+        self.told = version
+        self.due_s = time.monotonic() + min(pause_s, LONGEST_PAUSE_S) + PATIENCE_S
+
     def _of_method(self, method: str) -> list[Row]:
         return [row for seed in self.experiment.seeds for row in self._rows.get((method, seed), [])]
 
     def _progress(self, advance: Advance) -> str:
         record = advance.record
-        accuracy = f", {100 * record.accuracy:.1f} %" if record and record.accuracy == record.accuracy else ""
+        accuracy = f", {100 * record.accuracy:.1f} %" if record and record.tested else ""
         place = f"seed {advance.seed}, {advance.method}, cycle {advance.cycle} of {self.experiment.cycles}"
         return place + accuracy
 
@@ -102,6 +119,12 @@ class LiveRun:
             return ""
         left_s = (time.monotonic() - self._start_s) / (self.computed - 1) * (self.total - self.done)
         return f"; about {left_s:.0f} s to go" if left_s < 120 else f"; about {left_s / 60:.0f} min to go"
+
+
+def own_names(port: int) -> set[str]:
+    """What a browser calls this server; it leaves out the port 80."""
+    names = {HOST, "localhost"}
+    return {f"{name}:{port}" for name in names} | (names if port == 80 else set())
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -115,15 +138,27 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(403, "text/plain", "Ask for 127.0.0.1.")
             return
         url = urlsplit(self.path)
-        if url.path == "/":
-            self._answer(200, "text/html; charset=utf-8", self.server.live.page())
-        elif url.path == "/data.json":
-            seen = parse_qs(url.query).get("seen", [""])[0]
-            version, news = self.server.live.news(int(seen) if seen.isdecimal() else -1)
-            self._answer(204 if news is None else 200, "application/json", news or "")
-            self.server.live.told = version
-        else:
-            self._answer(404, "text/plain", "There is / and /data.json.")
+        try:
+            if url.path == "/":
+                self._answer(200, "text/html; charset=utf-8", self.server.live.page())
+            elif url.path == "/data.json":
+                self._tell({name: values[0] for name, values in parse_qs(url.query).items()})
+            else:
+                self._answer(404, "text/plain", "There is / and /data.json.")
+        except ConnectionError:
+            raise
+        except Exception as error:  # the page shows it, and the run goes on
+            text = f"The page cannot be made: {type(error).__name__}: {error}"
+            if text != self.server.complaint:
+                sys.stderr.write(f"ssdfl: {text}\n")
+            self.server.complaint = text
+            self._answer(500, "text/plain; charset=utf-8", text)
+
+    def _tell(self, asked: dict[str, str]) -> None:
+        seen, pause_ms = asked.get("seen", ""), asked.get("pause", "")
+        version, news = self.server.live.news(int(seen) if seen.isdecimal() else -1)
+        self._answer(204 if news is None else 200, "application/json", news or "")
+        self.server.live.heard(version, int(pause_ms) / 1000 if pause_ms.isdecimal() else 0.0)
 
     def _answer(self, code: int, kind: str, text: str) -> None:
         body = text.encode()
@@ -144,11 +179,13 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, live: LiveRun, port: int) -> None:
         super().__init__((HOST, port), _Handler)
-        self.live = live
-        self.own_names = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
+        self.live, self.complaint = live, ""
+        self.own_names = own_names(self.server_port)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A reader that went away is no news."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 @contextmanager

@@ -41,7 +41,7 @@ class Follower:
 
     def __init__(self, console: Console, bars: Progress, experiment: Experiment, remark: str = "") -> None:
         self.console, self.bars, self.experiment, self.remark = console, bars, experiment, remark
-        self.total = experiment.cycles * len(experiment.methods) * len(experiment.seeds)
+        self.total = experiment.all_cycles
         self.task = bars.add_task("preparing", total=self.total, note="")
         self.begun = False
         self.label, self.accuracies = "", list[float]()
@@ -57,7 +57,7 @@ class Follower:
         record, label = advance.record, f"seed {advance.seed} {advance.method}"
         if label != self.label:
             self.label, self.accuracies = label, []
-        if record and record.accuracy == record.accuracy:
+        if record and record.tested:
             self.accuracies.append(record.accuracy)
         note = f"{sparkline(self.accuracies)} {100 * self.accuracies[-1]:.1f} %" if self.accuracies else ""
         self.bars.update(self.task, advance=1, description=label, note=note)

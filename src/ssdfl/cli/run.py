@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,7 +23,6 @@ from ssdfl.errors import InputError
 
 if TYPE_CHECKING:
     from ssdfl.experiments import Advance, Experiment, RunFolder
-    from ssdfl.experiments.store import Row
 
 RUNS = Path("runs")
 INTERRUPTED = 130
@@ -137,20 +135,24 @@ def run(
     with serving(page, port) if page else nullcontext() as address:
         watchers = [page.cycle] if page else []
         remark = f"Live: {address}" if address else ""
-        with logging_to(log or [], experiment, folder.path) as write:
-            _execute(experiment, folder, resume, data, remark, [*watchers, partial(_log, write)])
-            if experiment.engine.name == "mesh":  # its records come together at the end
-                for row in folder.all_rows():
-                    write(row["seed"], row["method"], row)
+        with _resumable(folder), logging_to(log or [], experiment, folder) as watch:
+            _execute(experiment, folder, resume, data, remark, [*watchers, watch])
         _compare_bounds(experiment, folder, data)
         report = _present(folder, as_json)
         if page:
             page.end(f"The run has ended. This page stays as {report}.")
 
 
-def _log(write: Callable[[int, str, Row], None], advance: Advance) -> None:
-    if advance.record is not None:
-        write(advance.seed, advance.method, asdict(advance.record))
+@contextmanager
+def _resumable(folder: RunFolder) -> Iterator[None]:
+    """Say how to go on with a run that is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        again = f"--resume --out {folder.path}"
+        text = f"Interrupted; what is done is kept. Go on with the same command and: {again}"
+        say(Console(stderr=True), text)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _in_ranks(
@@ -163,9 +165,10 @@ def _in_ranks(
             folder.joined(experiment)
         else:
             folder.check_free()
-        code = ranks.start(folder.path, workers)
-        if code == INTERRUPTED:
-            _say_interrupted(folder)
+        with _resumable(folder):
+            code = ranks.start(folder.path, workers)
+            if code == INTERRUPTED:
+                raise KeyboardInterrupt
         if code:
             raise typer.Exit(code)
         return
@@ -198,26 +201,15 @@ def _execute(
     watchers: Sequence[Callable[[Advance], None]] = (),
     quiet: bool = False,
 ) -> None:
-    console = Console(stderr=True, quiet=quiet)
-    try:
-        with follow(console, experiment, remark) as follower:
-            from ssdfl.experiments import iterate_experiment
+    with follow(Console(stderr=True, quiet=quiet), experiment, remark) as follower:
+        from ssdfl.experiments import iterate_experiment
 
-            for advance in iterate_experiment(
-                experiment, folder.path, resume=resume, data=data, progress=follower.download
-            ):
-                follower.cycle(advance)
-                for watch in watchers:
-                    watch(advance)
-    except KeyboardInterrupt:
-        if ranks.number() is None:
-            _say_interrupted(folder)
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def _say_interrupted(folder: RunFolder) -> None:
-    again = f"--resume --out {folder.path}"
-    say(Console(stderr=True), f"Interrupted; what is done is kept. Go on with the same command and: {again}")
+        for advance in iterate_experiment(
+            experiment, folder.path, resume=resume, data=data, progress=follower.download
+        ):
+            follower.cycle(advance)
+            for watch in watchers:
+                watch(advance)
 
 
 def _compare_bounds(experiment: Experiment, folder: RunFolder, data: Path | None) -> None:

@@ -150,6 +150,11 @@ class Record:
     cluster_gradients: tuple[float, ...] = ()
     cluster_losses: tuple[float, ...] = ()
 
+    @property
+    def tested(self) -> bool:
+        """Whether the cycle ended with a test."""
+        return not math.isnan(self.accuracy)
+
 
 class Engine(Protocol):
     """How steps are executed. `ssdfl.engine.run` does the rest for every engine.

@@ -34,9 +34,13 @@ def compare_bounds(folder: RunFolder, data: Path | None = None) -> Iterator[Boun
     """Every recorded quantity of a run beside its bounds, with constants measured at θ⁰ and at the end.
 
     Raises:
-        InputError: the run recorded no gaps, or took several local steps, of which the paper does not speak.
+        InputError: the run was a mesh, recorded no gaps, or took several local steps, of which the paper does
+            not speak.
     """
     experiment = folder.experiment()
+    if experiment.engine.name == "mesh":
+        remedy = "No device of a mesh sees gaps. Run it with --engine local."
+        raise InputError("engine.name", "mesh", "a run that recorded gaps", remedy)
     if not experiment.evaluate.gaps:
         remedy = "Run it again with --set evaluate.gaps=true."
         raise InputError("evaluate.gaps", False, "a run that recorded gaps", remedy)

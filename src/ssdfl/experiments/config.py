@@ -154,6 +154,11 @@ class Experiment(Section):
     evaluate: EvaluateSection = EvaluateSection()
     engine: EngineSection = EngineSection()
 
+    @property
+    def all_cycles(self) -> int:
+        """Cycles of all methods and seeds."""
+        return self.cycles * len(self.methods) * len(self.seeds)
+
 
 def make_experiment(values: dict[str, Any]) -> Experiment:
     """An experiment from nested values, as TOML has them.

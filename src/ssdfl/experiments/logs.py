@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from ssdfl.errors import InputError, require
 from ssdfl.experiments.config import Experiment
-from ssdfl.experiments.store import Row, flat
+from ssdfl.experiments.store import Row, RunFolder, flat, measured
 
+if TYPE_CHECKING:
+    from ssdfl.experiments.run import Advance
+
+Result = TypeVar("Result")
+Outcome = Literal["FINISHED", "KILLED", "FAILED"]
+"""How a run ended: MLflow's words."""
+
+CLOCK = "time_s"
+"""What every record has."""
 SCALARS = (
     "accuracy",
     "accuracy_std",
@@ -31,93 +44,184 @@ SCALARS = (
 class Log(Protocol):
     """Where records go besides the run's folder."""
 
+    def last(self, seed: int, method: str) -> int:
+        """The last cycle that was written before this run went on; 0 if none was."""
+
     def write(self, seed: int, method: str, row: Row) -> None:
         """Add one cycle's record."""
 
-    def close(self) -> None:
+    def close(self, outcome: Outcome) -> None:
         """Nothing more comes."""
 
 
 class TensorBoardLog:
     """Event files in the run's folder, in ``tensorboard/METHOD/seed-S``."""
 
-    def __init__(self, experiment: Experiment, out: Path) -> None:
+    def __init__(self, experiment: Experiment, out: Path, resumed: bool) -> None:
         self._make = require("tensorboard.summary", "tensorboard").Writer
-        self._root = out / "tensorboard"
-        self._writers: dict[tuple[str, int], Any] = {}
+        self._root, self._resumed = out / "tensorboard", resumed
+        self._writers: dict[Path, Any] = {}
+
+    def last(self, seed: int, method: str) -> int:
+        """The last cycle in the event files."""
+        place = self._place(seed, method)
+        if not self._resumed or not place.exists():
+            return 0
+        reading = require("tensorboard.backend.event_processing.event_accumulator", "tensorboard")
+        events = reading.EventAccumulator(str(place), size_guidance={"tensors": 1})
+        events.Reload()
+        written = events.Tensors(CLOCK) if CLOCK in events.Tags()["tensors"] else []
+        return max((event.step for event in written), default=0)
 
     def write(self, seed: int, method: str, row: Row) -> None:
         """Add one cycle's record."""
-        if (method, seed) not in self._writers:
-            place = self._root / method.replace(":", ".") / f"seed-{seed}"
-            self._writers[method, seed] = self._make(str(place))
-        writer = self._writers[method, seed]
+        place = self._place(seed, method)
+        if place not in self._writers:
+            self._writers[place] = self._make(str(place))
         for name, value in scalars(row).items():
-            writer.add_scalar(name, value, step=row["cycle"])
-        writer.flush()
+            self._writers[place].add_scalar(name, value, step=row["cycle"])
+        self._writers[place].flush()
 
-    def close(self) -> None:
+    def close(self, outcome: Outcome) -> None:
         """Nothing more comes."""
         for writer in self._writers.values():
             writer.close()
 
+    def _place(self, seed: int, method: str) -> Path:
+        return self._root / method.replace(":", ".") / f"seed-{seed}"
+
 
 class MLflowLog:
-    """An MLflow run for every method and seed, where ``MLFLOW_TRACKING_URI`` says or MLflow's default is."""
+    """An MLflow run for every method and seed, where ``MLFLOW_TRACKING_URI`` says or MLflow's default is.
 
-    def __init__(self, experiment: Experiment, out: Path) -> None:
+    A run that is resumed goes on in the MLflow runs that have its folder, methods and seeds as tags.
+    """
+
+    def __init__(self, experiment: Experiment, out: Path, resumed: bool) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # a run tells nobody that it runs
         self._mlflow = require("mlflow", "mlflow")
+        self._entities = require("mlflow.entities", "mlflow")
         logging.getLogger("mlflow").setLevel(logging.WARNING)
-        self._experiment, self._out = experiment, out
+        self._experiment, self._folder, self._resumed = experiment, str(out.resolve()), resumed
         self._client: Any = None
-        self._runs: dict[tuple[str, int], str] = {}
+        self._group = ""
+        self._earlier: dict[tuple[str, int], str] = {}
+        self._open: dict[tuple[str, int], str] = {}
+        self._lost = False
+
+    def last(self, seed: int, method: str) -> int:
+        """The last cycle in the MLflow run of a method and seed."""
+        if not self._resumed:
+            return 0
+        self._connect()
+        return self._try(partial(self._find, seed, method)) or 0
 
     def write(self, seed: int, method: str, row: Row) -> None:
         """Add one cycle's record."""
-        if (method, seed) not in self._runs:
-            self._runs[method, seed] = self._start(seed, method)
-        for name, value in scalars(row).items():
-            self._client.log_metric(self._runs[method, seed], name, value, step=row["cycle"])
+        self._connect()
+        self._try(partial(self._add, seed, method, row))
 
-    def close(self) -> None:
+    def close(self, outcome: Outcome) -> None:
         """Nothing more comes."""
-        for run in self._runs.values():
-            self._client.set_terminated(run)
+        for run in self._open.values():
+            self._try(partial(self._client.set_terminated, run, outcome))
 
-    def _start(self, seed: int, method: str) -> str:
-        """The run of a method and seed, with every key of the experiment as a parameter."""
-        group = self._group()
-        tags = {"method": method, "seed": str(seed), "folder": str(self._out)}
-        run = self._client.create_run(group, run_name=f"{method} seed {seed}", tags=tags)
-        for key, value in flat(self._experiment.model_dump(mode="json")).items():
-            if key not in ("methods", "seeds"):
-                self._client.log_param(run.info.run_id, key, value)
-        return str(run.info.run_id)
-
-    def _group(self) -> str:
-        """MLflow's experiment of our experiment's name."""
+    def _connect(self) -> None:
+        """Find MLflow's experiment of our experiment's name, or make it."""
+        if self._group:
+            return
         name = self._experiment.name
         try:
-            self._client = self._client or self._mlflow.MlflowClient()
+            self._client = self._mlflow.MlflowClient()
             known = self._client.get_experiment_by_name(name)
-            return str(known.experiment_id if known else self._client.create_experiment(name))
+            self._group = str(known.experiment_id if known else self._client.create_experiment(name))
         except Exception as error:  # of whatever lies between us and the tracking server
             place = self._mlflow.get_tracking_uri()
             remedy = f"Set MLFLOW_TRACKING_URI. MLflow says: {error}"
             raise InputError("MLflow tracking", place, "a place to write to", remedy) from error
 
+    def _try(self, work: Callable[[], Result]) -> Result | None:
+        """Do something where MLflow is; after a failure nothing more, as the folder has the records."""
+        if self._lost:
+            return None
+        try:
+            return work()
+        except Exception as error:  # of whatever lies between us and the tracking server
+            self._lost = True
+            _warn(f"MLflow hears no more of this run; --resume --log mlflow will tell it. It says: {error}")
+            return None
 
-LOGS: Mapping[str, Callable[[Experiment, Path], Log]] = {"tensorboard": TensorBoardLog, "mlflow": MLflowLog}
+    def _find(self, seed: int, method: str) -> int:
+        quote = "'" if '"' in self._folder else '"'
+        tags = {"folder": self._folder, "method": method, "seed": str(seed)}
+        condition = " and ".join(f"tags.{name} = {quote}{value}{quote}" for name, value in tags.items())
+        runs = self._client.search_runs([self._group], condition, max_results=1)
+        if not runs:
+            return 0
+        self._earlier[method, seed] = run = str(runs[0].info.run_id)
+        return max((metric.step for metric in self._client.get_metric_history(run, CLOCK)), default=0)
+
+    def _add(self, seed: int, method: str, row: Row) -> None:
+        if (method, seed) not in self._open:
+            self._open[method, seed] = self._start(seed, method)
+        run, now_ms = self._open[method, seed], int(1000 * time.time())
+        metrics = [
+            self._entities.Metric(name, value, now_ms, row["cycle"]) for name, value in scalars(row).items()
+        ]
+        self._client.log_batch(run, metrics=metrics)
+        if row["cycle"] == self._experiment.cycles:
+            self._client.set_terminated(run, "FINISHED")
+            del self._open[method, seed]
+
+    def _start(self, seed: int, method: str) -> str:
+        """The run of a method and seed: the earlier one, or one with every key of the experiment."""
+        if run := self._earlier.get((method, seed)):
+            self._client.update_run(run, status="RUNNING")
+            return run
+        tags = {"method": method, "seed": str(seed), "folder": self._folder}
+        made = self._client.create_run(self._group, run_name=f"{method} seed {seed}", tags=tags)
+        values = flat(self._experiment.model_dump(mode="json"))
+        parameters = [
+            self._entities.Param(key, str(value))
+            for key, value in values.items()
+            if key not in ("methods", "seeds")
+        ]
+        self._client.log_batch(made.info.run_id, params=parameters)
+        return str(made.info.run_id)
+
+
+LOGS: Mapping[str, Callable[[Experiment, Path, bool], Log]] = {
+    "tensorboard": TensorBoardLog,
+    "mlflow": MLflowLog,
+}
+
+
+class _New:
+    """Passes on to a log what it does not have yet."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self._last: dict[tuple[int, str], int] = {}
+
+    def last(self, seed: int, method: str) -> int:
+        if (seed, method) not in self._last:
+            self._last[seed, method] = self.log.last(seed, method)
+        return self._last[seed, method]
+
+    def write(self, seed: int, method: str, row: Row) -> None:
+        if row["cycle"] > self.last(seed, method):
+            self.log.write(seed, method, row)
+            self._last[seed, method] = row["cycle"]
 
 
 @contextmanager
 def logging_to(
-    names: Sequence[str], experiment: Experiment, out: Path
-) -> Iterator[Callable[[int, str, Row], None]]:
-    """A function that adds a seed's and method's record to logs by name, which are closed in the end.
+    names: Sequence[str], experiment: Experiment, folder: RunFolder
+) -> Iterator[Callable[[Advance], None]]:
+    """A function that adds every cycle's record to logs by name, which are told in the end how it ended.
 
-    Nothing is written before the first record.
+    Nothing is written before the first record. Of cycles that an earlier run had done, logs get the folder's
+    records where they lack them.
 
     Raises:
         InputError: there is no such log, or its extra is not installed.
@@ -125,17 +229,36 @@ def logging_to(
     for name in names:
         if name not in LOGS:
             raise InputError("--log", name, f"one of {', '.join(LOGS)}", "Choose one of them.")
-    logs = [LOGS[name](experiment, out) for name in dict.fromkeys(names)]
+    resumed = folder.experiment_file.exists()
+    logs = [_New(LOGS[name](experiment, folder.path, resumed)) for name in dict.fromkeys(names)]
 
-    def write(seed: int, method: str, row: Row) -> None:
+    def watch(advance: Advance) -> None:
+        seed, method = advance.seed, advance.method
+        lacking = [log for log in logs if log.last(seed, method) < advance.cycle]
+        if not lacking:
+            return
+        known = advance.record
+        for row in folder.read_rows(seed, method) if known is None else [asdict(known)]:
+            for log in lacking:
+                log.write(seed, method, row)
+
+    with ExitStack() as stack:
         for log in logs:
-            log.write(seed, method, row)
+            stack.push(partial(_close, log.log))
+        yield watch
 
+
+def _close(log: Log, kind: type[BaseException] | None, *_: object) -> None:
+    """Tell a log how the run ended; that it cannot be told is no reason to lose what else is to be said."""
+    stopped = kind is not None and issubclass(kind, KeyboardInterrupt | SystemExit)
     try:
-        yield write
-    finally:
-        for log in logs:
-            log.close()
+        log.close("FINISHED" if kind is None else "KILLED" if stopped else "FAILED")
+    except Exception as error:  # of a disk or whatever else is behind a log
+        _warn(f"A log could not be closed: {error}")
+
+
+def _warn(text: str) -> None:
+    sys.stderr.write(f"ssdfl: {' '.join(text.split())}\n")
 
 
 def scalars(row: Row) -> dict[str, float]:
@@ -145,4 +268,4 @@ def scalars(row: Row) -> dict[str, float]:
         >>> scalars({"cycle": 1, "loss": 0.5, "accuracy": float("nan")})
         {'loss': 0.5}
     """
-    return {name: float(row[name]) for name in SCALARS if name in row and row[name] == row[name]}
+    return {name: float(row[name]) for name in SCALARS if name in row and measured(row, name)}

@@ -204,14 +204,18 @@ def _describe(folder: RunFolder, instance: Instance) -> None:
         for i, optimizer in enumerate(instance.optimizers)
     ]
     folder.write_fact(instance.seed, "network.json", to_json(instance.network))
-    folder.write_fact(instance.seed, "plan.json", json.dumps(instance.plan.to_json(), indent=1) + "\n")
     folder.write_fact(instance.seed, "devices.json", json.dumps(devices, indent=1) + "\n")
+    # Last, as who finds a plan takes it that the rest is there.
+    folder.write_fact(instance.seed, "plan.json", json.dumps(instance.plan.to_json(), indent=1) + "\n")
 
 
 def _run_mesh(
     experiment: Experiment, folder: RunFolder, job: Job, method: str, data: Path | None
 ) -> Iterator[Advance]:
-    """A method as processes on loopback, one per device; their folders stay beside its metrics."""
+    """A method as processes on loopback, one per device; their folders stay beside its metrics.
+
+    Its records come together, before it is told that the last cycle is done.
+    """
     from ssdfl.experiments.mesh import MeshProcesses, collected_rows, follow
     from ssdfl.experiments.mesh_folder import device_folders, init_mesh, move_to_free_ports
 
@@ -228,7 +232,7 @@ def _run_mesh(
         try:
             for statuses in follow(processes):
                 cycle = min(status.get("step", 0) for status in statuses) // job.steps_per_cycle
-                while done < cycle:
+                while done < min(cycle, job.cycles - 1):
                     done += 1
                     yield Advance(job.seed, method, done, None)
         finally:

@@ -12,6 +12,7 @@ seed-0/ssdfl/checkpoint.safetensors the state after the last saved cycle
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -241,6 +242,16 @@ def _check_same(old: Experiment, new: Experiment) -> None:
                 f"{before.get(key)!r} as in the run to resume",
                 "Or choose another --out.",
             )
+
+
+def measured(row: Row, quantity: str = "accuracy") -> bool:
+    """Whether a record has a quantity: what was not measured in its cycle is NaN.
+
+    Examples:
+        >>> measured({"accuracy": 0.5}), measured({"accuracy": math.nan})
+        (True, False)
+    """
+    return not math.isnan(row[quantity])
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -30,12 +30,12 @@ class Combination:
         """Its runs of one method and one seed."""
         return single_runs(self.experiment)
 
-    def finished(self, root: Path) -> dict[str, list[list[Row]]]:
-        """For each method the records of each seed, of the runs in a cache that are whole."""
-        found: dict[str, list[list[Row]]] = {method: [] for method in self.experiment.methods}
+    def finished(self, root: Path) -> dict[str, dict[int, list[Row]]]:
+        """For each method and seed the records, of the runs in a cache that are whole."""
+        found: dict[str, dict[int, list[Row]]] = {method: {} for method in self.experiment.methods}
         for one in self.runs():
             if rows := finished_rows(one, root):
-                found[one.methods[0]].append(rows)
+                found[one.methods[0]][one.seeds[0]] = rows
         return found
 
 

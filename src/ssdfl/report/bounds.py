@@ -41,7 +41,7 @@ def bound_cells(summary: BoundSummary) -> list[list[str]]:
 def draw_measured_bounds(rows: Sequence[BoundRow], title: str) -> Figure:
     """Measured, published and rigorous against cycles, for each statement: means over clusters and seeds."""
     figure = Figure(figsize=(13.5, 4.0), layout="constrained")
-    figure.suptitle(title)
+    figure.suptitle(title, parse_math=False)
     for axes, (statement, label) in zip(figure.subplots(1, len(STATEMENTS)), STATEMENTS.items(), strict=True):
         _draw_statement(axes, [row for row in rows if row.statement == statement])
         axes.set(title=f"{statement}: {label}", xlabel="cycle", yscale="log")
@@ -67,7 +67,7 @@ def _draw_statement(axes: Axes, rows: Sequence[BoundRow]) -> None:
     cycles, of_kinds = bound_means(rows)
     for place, (name, means) in enumerate(of_kinds.items()):
         known = np.isfinite(means) & (means > 0)
-        label = name if known.any() else f"{name} (says nothing)"
+        label = name if known.any() else f"{name} ({'says nothing' if np.isinf(means).any() else 'is 0'})"
         shown = np.array(cycles)[known]
         axes.plot(shown, means[known], color=COLOURS[place], linestyle=DASHES[place], label=label)
 
@@ -81,7 +81,7 @@ def draw_bounds_by_clusters(panels: Mapping[str, Mapping[int, FloatArray]], titl
         panels: title → τ_a → (N,) the bound for S = 1 … N.
     """
     figure = Figure(figsize=(3.6 * len(panels), 3.6), layout="constrained")
-    figure.suptitle(title)
+    figure.suptitle(title, parse_math=False)
     axes_row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axes, (name, curves) in zip(axes_row, panels.items(), strict=True):
         for place, (tau_a, values) in enumerate(curves.items()):

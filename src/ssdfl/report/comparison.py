@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from ssdfl.errors import InputError
-from ssdfl.experiments.config import Experiment
-from ssdfl.experiments.store import Row, RunFolder, flat
+from ssdfl.experiments.store import RunFolder, flat
 from ssdfl.files import write_text
 from ssdfl.report.html import tested_rows, tiles
-from ssdfl.report.leads import contenders, headline, leads
-from ssdfl.report.page import BASE_SCRIPTS, asset, fill, page, palette, table
+from ssdfl.report.leads import leads
+from ssdfl.report.page import asset, fill, page, palette, table
+from ssdfl.report.ranking import Side, ranked, sentences
 from ssdfl.report.run_data import series_data
-from ssdfl.report.summary import cells, headers, summarise_rows
+from ssdfl.report.summary import cells, headers
 
-COMPARISON_SCRIPTS = (*BASE_SCRIPTS, "curves.js", "comparison_page.js")
-
-
-@dataclass(frozen=True)
-class Side:
-    """One of those that are compared: what it is called, its experiment and its records."""
-
-    name: str
-    experiment: Experiment
-    rows: Sequence[Row]
+COMPARISON_SCRIPTS = ("base.js", "curves.js", "comparison_page.js")
 
 
 def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
@@ -41,7 +31,7 @@ def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
         got = ", ".join(str(folder.path) for folder in folders)
         raise InputError("runs", got, "at least two, each once", "Name two folders or more.")
     sides = [
-        Side(name, *tested_rows(folder)) for name, folder in zip(run_names(folders), folders, strict=True)
+        Side(*tested_rows(folder), name) for name, folder in zip(run_names(folders), folders, strict=True)
     ]
     commands = [shlex.join(["ssdfl", "run", str(folder.experiment_file)]) for folder in folders]
     write_text(path, comparison_page(", ".join(side.name for side in sides), sides, commands))
@@ -55,25 +45,15 @@ def comparison_page(title: str, sides: Sequence[Side], commands: Sequence[str]) 
         commands: what does them again.
     """
     target = sides[0].experiment.evaluate.target_accuracy
-    summaries = [summarise_rows(side.rows, target) for side in sides]
-    field = [
-        replace(summary, method=f"{summary.method} in {side.name}")
-        for side, of_side in zip(sides, summaries, strict=True)
-        for summary in contenders(of_side)
-    ]
     body = fill(
         "comparison.html",
         title=escape(title),
-        tiles=tiles(leads(field, target)),
-        headline=escape(headline(field, target)),
+        tiles=tiles(leads(ranked(sides, target), target)),
+        headline=escape(sentences(sides, target)),
         curves_part=asset("curves_part.html"),
         results=table(
             ["run", *headers(target)],
-            (
-                [side.name, *cells(summary)]
-                for side, of_side in zip(sides, summaries, strict=True)
-                for summary in of_side
-            ),
+            ([side.name, *cells(summary)] for side in sides for summary in side.summaries(target)),
         ),
         differences=_differences(sides),
         commands="\n".join(map(escape, commands)),

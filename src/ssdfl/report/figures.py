@@ -63,7 +63,8 @@ def draw_network(network: Network, clusters: Clusters = (), title: str = "") -> 
     if not small:
         for device, name in enumerate(network.names):
             _draw_name(axes, places[device], name)
-    axes.set_title(title or f"{network.title}: {network.num_devices} devices, {network.num_links} links")
+    title = title or f"{network.title}: {network.num_devices} devices, {network.num_links} links"
+    axes.set_title(title, parse_math=False)
     axes.legend(handles=_link_legend(network, all(inside)), loc="lower center", ncols=3, frameon=False)
     axes.margins(0.12)
     axes.set_axis_off()
@@ -120,7 +121,7 @@ def _link_legend(network: Network, one_cluster: bool) -> list[Line2D]:
             Line2D([], [], color="#555555", linewidth=1.4, label="inside a cluster"),
             Line2D([], [], color="#999999", linewidth=1.4, linestyle="--", label="between clusters"),
         ]
-    if np.ptp(network.message_time_s(10**6)) > 0 if network.num_links else False:
+    if len(set(link_widths(network))) > 1:
         handles.append(Line2D([], [], color="#777777", linewidth=0.7, label="thin: slow link"))
     return handles
 
@@ -131,7 +132,7 @@ def draw_curves(
     label: str,
     axes_keys: Sequence[str] = ("cycle", "sent_bytes", "time_s"),
 ) -> Figure:
-    """A quantity against each of several costs: the mean over seeds, and a band from least to most.
+    """A quantity against each of several costs: the mean over seeds, a band from the lowest to the highest.
 
     A cost differs a little from seed to seed; curves are drawn at its mean.
     """

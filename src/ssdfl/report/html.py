@@ -11,18 +11,19 @@ from pathlib import Path
 from ssdfl.errors import InputError
 from ssdfl.experiments.bound_rows import BoundRow, summarise_bounds
 from ssdfl.experiments.config import Experiment, to_toml
-from ssdfl.experiments.store import Row, RunFolder
+from ssdfl.experiments.store import Row, RunFolder, measured
 from ssdfl.files import write_text
 from ssdfl.graph import read_network
 from ssdfl.report.bounds import BOUND_HEADERS, bound_cells
 from ssdfl.report.figures import draw_curves, draw_network, save
-from ssdfl.report.leads import Lead, contenders, headline, leads
+from ssdfl.report.leads import Lead, leads
 from ssdfl.report.network_data import diagnostics_table, formation_line, plan_reason, settings_table
-from ssdfl.report.page import BASE_SCRIPTS, asset, fill, page, table
+from ssdfl.report.page import PLAN_SCRIPTS, asset, fill, page, table
+from ssdfl.report.ranking import Side, ranked, sentences
 from ssdfl.report.run_data import run_data
-from ssdfl.report.summary import COST_HEADERS, cells, cost_cells, headers, summarise_rows
+from ssdfl.report.summary import COST_HEADERS, cells, cost_rows, headers
 
-RUN_SCRIPTS = (*BASE_SCRIPTS, "curves.js", "devices.js", "bounds.js", "run_page.js")
+RUN_SCRIPTS = (*PLAN_SCRIPTS, "curves.js", "devices.js", "bounds.js", "run_page.js")
 
 
 def write_report(folder: RunFolder) -> Path:
@@ -48,8 +49,9 @@ def tested_rows(folder: RunFolder) -> tuple[Experiment, list[Row]]:
         InputError: the folder holds no run, or one that has tested nothing yet.
     """
     experiment, rows = folder.experiment(), folder.all_rows()
-    if not any(row["accuracy"] == row["accuracy"] for row in rows):
-        remedy = f"Go on with ssdfl run --resume --out {folder.path}."
+    if not any(map(measured, rows)):
+        go_on = ["ssdfl", "run", str(folder.experiment_file), "--resume", "--out", str(folder.path)]
+        remedy = f"Go on with: {shlex.join(go_on)}"
         raise InputError("records", str(folder.path), "a run that has tested something", remedy)
     return experiment, rows
 
@@ -79,26 +81,29 @@ def run_body(
         figures="\n".join(_figure(path, caption) for path, caption in figures),
         experiment=escape(to_toml(experiment)),
         command=escape(again),
-        **run_parts(folder, experiment, rows, bounds),
+        **run_parts(folder, experiment, rows, bounds, goes_on=bool(status)),
     )
 
 
 def run_parts(
-    folder: RunFolder, experiment: Experiment, rows: Sequence[Row], bounds: Sequence[BoundRow] = ()
+    folder: RunFolder,
+    experiment: Experiment,
+    rows: Sequence[Row],
+    bounds: Sequence[BoundRow] = (),
+    *,
+    goes_on: bool = False,
 ) -> dict[str, str]:
     """The parts of a run's page that change while the run goes on, by their names in the template."""
     target = experiment.evaluate.target_accuracy
-    summaries = summarise_rows(rows, target)
-    total = experiment.cycles * len(experiment.methods) * len(experiment.seeds)
-    missing = f" Unfinished: {len(rows)} of {total} cycles are recorded." if len(rows) < total else ""
-    cheapest = min(summaries, key=lambda summary: summary.sent_bytes, default=None)
+    side = Side(experiment, rows)
+    summaries = side.summaries(target)
     return {
-        "tiles": tiles(leads(contenders(summaries), target)),
-        "headline": escape(headline(summaries, target) + missing),
+        "tiles": tiles(leads(ranked([side], target), target)),
+        "headline": escape(sentences([side], target)),
         "results": table(headers(target), map(cells, summaries)),
-        "costs": table(COST_HEADERS, (cost_cells(summary, cheapest) for summary in summaries if cheapest)),
+        "costs": table(COST_HEADERS, cost_rows(summaries)),
         "plan": _plans(folder, experiment),
-        "bounds": _bounds(folder, experiment, bounds),
+        "bounds": _bounds(folder, experiment, bounds, goes_on),
         "versions": _versions(folder),
     }
 
@@ -136,14 +141,18 @@ def _plans(folder: RunFolder, experiment: Experiment) -> str:
     )
 
 
-def _bounds(folder: RunFolder, experiment: Experiment, rows: Sequence[BoundRow]) -> str:
+def _bounds(folder: RunFolder, experiment: Experiment, rows: Sequence[BoundRow], goes_on: bool) -> str:
     if rows:
         lines = (line for summary in summarise_bounds(list(rows)) for line in bound_cells(summary))
         return f'<div class="scroll">{table(BOUND_HEADERS, lines)}</div>'
-    if not experiment.evaluate.gaps:
+    if experiment.engine.name == "mesh":
+        advice = "No device of a mesh sees what the bounds speak of. Record it with another engine."
+    elif not experiment.evaluate.gaps:
         advice = "Not recorded. Record it with --set evaluate.gaps=true --set training.local_steps=1."
     elif experiment.training.local_steps > 1:
         advice = "The paper's bounds speak of one local step. Run with --set training.local_steps=1."
+    elif goes_on:
+        advice = "Compared when the run ends."
     else:
         advice = f"Not compared yet: {shlex.join(['ssdfl', 'bounds', str(folder.path)])}, then ssdfl report."
     return f"<p>{escape(advice)}</p>"

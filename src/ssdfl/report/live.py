@@ -29,6 +29,6 @@ def live_news(
         {
             **status,
             "data": run_data(folder, experiment, rows, bounds, facts),
-            "parts": run_parts(folder, experiment, rows, bounds),
+            "parts": run_parts(folder, experiment, rows, bounds, goes_on=not status["ended"]),
         }
     )

@@ -19,7 +19,7 @@ DRAWN_LINKS = 20_000
 def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
     """Where devices are drawn, what they are called, and what links and computing cost.
 
-    Of more than 20 000 links only so many are listed, evenly chosen; ``num_links`` counts all.
+    Of more than 20 000 links only so many are listed, evenly chosen; ``num_links`` and ``degrees`` count all.
     """
     labels = labels_of(clusters, network.num_devices)
     places = layout(network, labels)
@@ -32,12 +32,12 @@ def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
     )
     links = [[i, j, width, short(ms), short(rate)] for (i, j), width, ms, rate in columns]
     return {
-        "title": network.title,
         "names": network.names,
         "labels": labels.tolist(),
         "places": _unit_square(np.array([places[k] for k in range(network.num_devices)])).round(4).tolist(),
         "links": links[:: -(-len(links) // DRAWN_LINKS) or 1],
         "num_links": len(links),
+        "degrees": np.bincount(network.links.ravel(), minlength=network.num_devices).tolist(),
         "compute_ms": [short(seconds * 1e3) for seconds in network.compute_s.tolist()],
     }
 

@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 from scipy.stats import t as student
 
 from ssdfl.experiments.paper import Artefact, CaseKey
-from ssdfl.experiments.store import Row
+from ssdfl.experiments.store import Row, measured
 from ssdfl.report.figures import AXES, UNIT
 
 Runs = Mapping[CaseKey, Sequence[Sequence[Row]]]
@@ -133,9 +133,9 @@ def cost_to(
     """
     before_cost, before = 0.0, 0.0
     for row in run:
-        value = row[reading]
-        if math.isnan(value):
+        if not measured(row, reading):
             continue
+        value = row[reading]
         if value >= threshold:
             share = (threshold - before) / (value - before) if value > before else 1.0
             return float(before_cost + max(share, 0.0) * (row[along] - before_cost)) / UNIT.get(along, 1)
@@ -145,7 +145,7 @@ def cost_to(
 
 def final(run: Sequence[Row], reading: str) -> float | None:
     """The last value of a record."""
-    return next((float(row[reading]) for row in reversed(run) if not math.isnan(row[reading])), None)
+    return next((float(row[reading]) for row in reversed(run) if measured(row, reading)), None)
 
 
 def half_width(values: Sequence[float]) -> float | None:

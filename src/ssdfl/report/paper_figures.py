@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ssdfl.experiments.paper import Artefact, Variant
+from ssdfl.experiments.store import measured
 from ssdfl.report.figures import AXES, COLOURS, UNIT
 from ssdfl.report.paper import Cell, Runs, half_width
 
@@ -50,7 +51,7 @@ def _panel(artefact: Artefact, name: str) -> Variant:
 def _draw_curves(axes: Axes, artefact: Artefact, runs: Runs, of_panel: Sequence[Cell]) -> None:
     for place, cell in enumerate(of_panel):
         of_seeds = runs[cell.panel, cell.point, cell.series]
-        cycles = [row["cycle"] for row in of_seeds[0] if not math.isnan(row[artefact.reading])]
+        cycles = [row["cycle"] for row in of_seeds[0] if measured(row, artefact.reading)]
         at = [[run[cycle - 1][artefact.reading] for run in of_seeds] for cycle in cycles]
         middle = [100 * fmean(values) for values in at]
         spread = [100 * (half_width(values) or 0.0) for values in at]
@@ -117,7 +118,7 @@ def _draw_costs(axes: Axes, artefact: Artefact, runs: Runs, of_plot: Sequence[Ce
     along = next(key for key, name in AXES.items() if name == of_plot[0].point)
     for place, cell in enumerate(of_plot):
         of_seeds = runs[cell.panel, "", cell.series]
-        tested = [k for k, row in enumerate(of_seeds[0]) if not math.isnan(row[artefact.reading])]
+        tested = [k for k, row in enumerate(of_seeds[0]) if measured(row, artefact.reading)]
         x = [fmean(run[k][along] for run in of_seeds) / UNIT.get(along, 1) for k in tested]
         y = [100 * fmean(run[k][artefact.reading] for run in of_seeds) for k in tested]
         axes.plot(x, y, color=COLOURS[place], label=cell.series, linewidth=1.6)

@@ -17,7 +17,7 @@ from ssdfl.report.network_data import (
     plan_reason,
     settings_table,
 )
-from ssdfl.report.page import BASE_SCRIPTS, asset, fill, page, palette
+from ssdfl.report.page import PLAN_SCRIPTS, asset, fill, page, palette
 
 
 def write_plan_page(network: Network, plan: Plan, path: Path | str) -> None:
@@ -42,4 +42,4 @@ def write_plan_page(network: Network, plan: Plan, path: Path | str) -> None:
         settings=settings_table(plan),
     )
     data = {**palette(), **network_data(network, plan.clusters), **plan_data(plan)}
-    write_text(path, page(f"ssdfl plan: {title}", body, data, [*BASE_SCRIPTS, "plan_page.js"]))
+    write_text(path, page(f"ssdfl plan: {title}", body, data, [*PLAN_SCRIPTS, "plan_page.js"]))

@@ -9,7 +9,7 @@ from ssdfl.arrays import FloatArray
 from ssdfl.clusters import Plan
 from ssdfl.experiments.bound_rows import BoundRow
 from ssdfl.experiments.config import Experiment
-from ssdfl.experiments.store import Row, RunFolder
+from ssdfl.experiments.store import Row, RunFolder, measured
 from ssdfl.graph import read_network
 from ssdfl.report.bounds import STATEMENTS, bound_means
 from ssdfl.report.network_data import network_data, plan_data, short
@@ -37,13 +37,15 @@ def run_data(
     Args:
         facts: what earlier calls found, so that it is not found again; added to.
     """
+    facts = {} if facts is None else facts
+    instances = _instances(folder, experiment, rows, facts)
     return {
         **palette(),
         "target": experiment.evaluate.target_accuracy,
         "methods": list(experiment.methods),
-        "seeds": list(experiment.seeds),
         "series": series_data(rows, experiment.methods),
-        "instances": _instances(folder, experiment, rows, {} if facts is None else facts),
+        "instances": instances,
+        "left_out": len(facts) - len(instances),
         "bounds": _bounds(bounds),
     }
 
@@ -110,7 +112,7 @@ def _device_accuracy(rows: Sequence[Row], most: int) -> dict[str, Any]:
     """By method: the cycles that tested, at most so many, and every device's accuracy after each."""
     tested: dict[str, list[Row]] = {}
     for row in rows:
-        if row["accuracy"] == row["accuracy"]:
+        if measured(row):
             tested.setdefault(row["method"], []).append(row)
     shown = {method: [own[k] for k in spread(len(own), max(most, 2))] for method, own in tested.items()}
     return {

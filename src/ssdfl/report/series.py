@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ssdfl.arrays import FloatArray
-from ssdfl.experiments.store import Row
+from ssdfl.experiments.store import Row, measured
 
 COSTS = ("cycle", "transmissions", "sent_bytes", "time_s")
 QUANTITIES = (
@@ -17,7 +17,6 @@ QUANTITIES = (
     "average_model_accuracy",
     "loss",
     "consensus_distance",
-    "effective_gradient",
 )
 
 
@@ -46,7 +45,7 @@ def curve(rows: Sequence[Row], quantity: str, costs: Sequence[str] = COSTS) -> C
     """
     by_cycle: dict[int, list[Row]] = {}
     for row in rows:
-        if row[quantity] == row[quantity]:
+        if measured(row, quantity):
             by_cycle.setdefault(row["cycle"], []).append(row)
     groups = [by_cycle[cycle] for cycle in sorted(by_cycle)]
     values = [[row[quantity] for row in group] for group in groups]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 from ssdfl.experiments.store import Row
 from ssdfl.experiments.sweep import Combination, Sweep
 from ssdfl.files import atomic_path, write_text
-from ssdfl.report.comparison import Side, comparison_page
+from ssdfl.report.comparison import comparison_page
 from ssdfl.report.figures import COLOURS, save
-from ssdfl.report.summary import MethodSummary, cells, headers, summarise_method
+from ssdfl.report.ranking import Side
+from ssdfl.report.summary import MethodSummary, cells, headers, seeds_done, summarise_method
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Line:
     """What one method came to with one combination: the records of each seed, and their summary."""
 
     combination: Combination
-    runs: Sequence[Sequence[Row]]
+    runs: Mapping[int, Sequence[Row]]
     summary: MethodSummary
 
 
@@ -32,7 +33,9 @@ def compare(sweep: Sweep, cache: Path) -> list[Line]:
     for combination in sweep.combinations:
         for method, runs in combination.finished(cache).items():
             if runs:
-                lines.append(Line(combination, runs, summarise_method(method, runs, sweep.target)))
+                unfinished = seeds_done(len(runs), len(combination.experiment.seeds))
+                summary = summarise_method(method, list(runs.values()), sweep.target, unfinished)
+                lines.append(Line(combination, runs, summary))
     return lines
 
 
@@ -72,12 +75,12 @@ def _sides(sweep: Sweep, lines: Sequence[Line]) -> list[Side]:
             {"method": line.summary.method, "seed": seed, **row}
             for line in lines
             if line.combination is one
-            for seed, run in enumerate(line.runs)
+            for seed, run in line.runs.items()
             for row in run
         ]
         if rows:
             name = ", ".join(f"{names[key]} {value}" for key, value in one.choices.items())
-            sides.append(Side(name, one.experiment, rows))
+            sides.append(Side(one.experiment, rows, name))
     return sides
 
 
@@ -112,7 +115,7 @@ def draw_sweep(sweep: Sweep, lines: Sequence[Line]) -> Figure:
         cost.errorbar([x for x, _ in reached], [y for _, y in reached], **style)
     accuracy.set_ylabel("final accuracy %")
     cost.set_ylabel(f"megabytes to {100 * sweep.target:g} %")
-    cost.set_xticks(range(len(labels)), labels)
+    cost.set_xticks(range(len(labels)), labels, parse_math=False)
     cost.set_xlabel(", ".join(sweep.keys))
     accuracy.legend(frameon=False, ncols=len(methods))
     return figure

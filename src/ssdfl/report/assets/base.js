@@ -21,6 +21,11 @@ function add(parent, name, properties = {}, text) {
   return node;
 }
 
+/** Set a text that is read aloud, only if it has changed. */
+function tell(node, text) {
+  if (node.textContent !== String(text)) node.textContent = text;
+}
+
 const dark = () => getComputedStyle(document.body).backgroundColor !== "rgb(255, 255, 255)";
 
 /** The k-th of the colours that colour-blind people can tell apart; black turns white on dark paper. */
@@ -72,7 +77,8 @@ function plot(id, traces, layout, description) {
     font: { family: "system-ui, sans-serif", size: 13, color: ink },
     hoverlabel: { font: { family: "system-ui, sans-serif", size: 13 } },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: "#8b949e", activecolor: ink },
-    margin: { l: 60, r: 14, t: 30, b: 48 }, showlegend: false, autosize: !beforePrint, ...(beforePrint ? { width: PAPER_WIDTH } : {}), ...themed,
+    margin: { l: 60, r: 14, t: 30, b: 48 }, showlegend: false,
+    autosize: !beforePrint, ...(beforePrint ? { width: PAPER_WIDTH } : {}), ...themed,
   }, CHART_CONFIG);
 }
 

@@ -46,11 +46,12 @@ function showCycle() {
   slider.max = Math.max(found.cycles.length - 1, 0);
   slider.value = at;
   slider.disabled = found.cycles.length < 2;
-  byId("cycle-shown").textContent = found.cycles[at] ?? "–";
-  slider.setAttribute("aria-valuetext", `cycle ${found.cycles[at]}`);
+  tell(byId("cycle-shown"), found.cycles[at] ?? "–");
+  slider.setAttribute("aria-valuetext", found.cycles.length ? `cycle ${found.cycles[at]}` : "no cycle yet");
   const [low, high] = accuracyRange();
   const values = view.paint === "accuracy" ? found.devices[at] : undefined;
-  drawing.paint((k) => (values ? (values[k] === null ? "#888888" : shade((values[k] - low) / (high - low))) : colourOf(instance().labels[k])));
+  const shaded = (value) => (value === null ? "#888888" : shade((value - low) / (high - low)));
+  drawing.paint((k) => (values ? shaded(values[k]) : colourOf(instance().labels[k])));
   showLegend(values ? [low, high] : null);
   showDevice();
 }
@@ -68,9 +69,9 @@ function showLegend(range) {
     add(legend, "span", {}, "Rim and hull: cluster");
     add(legend, "span", {}, "Solid: link inside a cluster; dashed: between clusters");
   }
-  add(legend, "span", {}, "Thin: slow link");
-  const left = data.seeds.length - data.instances.length;
-  if (left) add(legend, "span", {}, `${left} more seeds are in the run's folder`);
+  for (const note of linkNotes(instance())) add(legend, "span", {}, note);
+  const left = data.left_out;
+  if (left) add(legend, "span", {}, `${left} more seed${left > 1 ? "s are" : " is"} in the run's folder`);
 }
 
 function pickDevice(k) {
@@ -81,10 +82,8 @@ function pickDevice(k) {
 
 /** The card of the device pointed at. */
 function showDevice() {
-  const net = instance(), k = Math.min(view.device, net.names.length - 1), facts = net.devices[k], card = byId("device");
-  const neighbours = net.links.filter(([i, j]) => i === k || j === k);
-  const accuracy = accuracies().devices[place()]?.[k];
-  card.replaceChildren();
+  const net = instance(), k = Math.min(view.device, net.names.length - 1), facts = net.devices[k];
+  const accuracy = accuracies().devices[place()]?.[k], card = document.createElement("div");
   add(card, "h3", {}, `Device ${net.names[k]}`);
   const list = add(card, "dl");
   const line = (term, text) => { add(list, "dt", {}, term); add(list, "dd", {}, text); };
@@ -92,8 +91,22 @@ function showDevice() {
   line("accuracy", `${percent(accuracy)} (${view.method}, cycle ${accuracies().cycles[place()] ?? "–"})`);
   if (facts) { line("optimizer", facts.optimizer.replace(":", " ")); line("samples", facts.samples); }
   line("computing", `${short(net.compute_ms[k])} ms a mini-batch`);
-  line("neighbours", neighbours.map(([i, j, , ms, rate]) => `${net.names[i === k ? j : i]} (${short(ms)} ms, ${short(rate)} MB/s)`).join(", ") || "none");
-  if (!facts) return;
+  line("neighbours", neighboursOf(net, k));
+  if (facts) addLabelBars(card, facts);
+  // The card is read aloud when it changes.
+  if (byId("device").innerHTML !== card.innerHTML) byId("device").replaceChildren(...card.childNodes);
+}
+
+/** A device's neighbours and what the links to them cost, as far as the page has them. */
+function neighboursOf(net, k) {
+  const listed = net.links.filter(([i, j]) => i === k || j === k);
+  const texts = listed.map(([i, j, , ms, rate]) => `${net.names[i === k ? j : i]} (${short(ms)} ms, ${short(rate)} MB/s)`);
+  const more = net.degrees[k] - listed.length;
+  return (texts.join(", ") + (more ? ` … and ${more} more` : "")).trim() || "none";
+}
+
+/** How many samples of each label a device has. */
+function addLabelBars(card, facts) {
   add(card, "div", { className: "note" }, "samples of each label");
   const bars = add(card, "div", { className: "bars" }), most = Math.max(...facts.labels, 1);
   bars.setAttribute("role", "img");
@@ -114,14 +127,17 @@ function drawLabels() {
   const classes = net.devices[0].labels.map((_, label) => label);
   const z = classes.map((label) => order.map((k) => net.devices[k].labels[label]));
   const breaks = order.flatMap((k, at) => (at && net.labels[k] !== net.labels[order[at - 1]] ? [at - 0.5] : []));
-  const ticks = order.length <= 60 ? { tickvals: order.map((_, at) => at), ticktext: order.map((k) => plain(net.names[k])) } : { showticklabels: false };
-  plot("chart-labels", [{ type: "heatmap", z, y: classes, zmin: 0, colorscale: dark() ? [[0, "#1f242a"], [1, "#56b4e9"]] : [[0, "#f0f3f6"], [1, "#0072b2"]],
-    customdata: classes.map(() => order.map((k) => [plain(net.names[k]), net.labels[k]])), xgap: order.length <= 60 ? 1 : 0, ygap: 1,
+  const few = order.length <= 60;
+  const ticks = few ? { tickvals: order.map((_, at) => at), ticktext: order.map((k) => plain(net.names[k])) } : { showticklabels: false };
+  const colorscale = dark() ? [[0, "#1f242a"], [1, "#56b4e9"]] : [[0, "#f0f3f6"], [1, "#0072b2"]];
+  const border = { type: "line", yref: "paper", y0: 0, y1: 1, line: { color: dark() ? "#e6e8eb" : "#1b1f24", width: 1.5 } };
+  plot("chart-labels", [{ type: "heatmap", z, y: classes, zmin: 0, colorscale,
+    customdata: classes.map(() => order.map((k) => [plain(net.names[k]), net.labels[k]])), xgap: few ? 1 : 0, ygap: 1,
     hovertemplate: "device %{customdata[0]}, cluster %{customdata[1]}<br>label %{y}: %{z} samples<extra></extra>",
     colorbar: { title: { text: "samples" }, thickness: 12, outlinewidth: 0 } }], {
     xaxis: { title: { text: "device" }, showgrid: false, zeroline: false, ...ticks },
     yaxis: { title: { text: "label" }, tickvals: classes.length <= 20 ? classes : undefined, showgrid: false, zeroline: false },
-    shapes: breaks.map((x) => ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: dark() ? "#e6e8eb" : "#1b1f24", width: 1.5 } })),
+    shapes: breaks.map((x) => ({ ...border, x0: x, x1: x })),
   }, `Samples of each of ${classes.length} labels on each of ${order.length} devices, clusters side by side.`);
 }
 
@@ -133,12 +149,21 @@ function drawSeed() {
   if (data.instances.length) showPlan(instance());
 }
 
+function showPlayer(text, label) {
+  byId("play").textContent = text;
+  byId("play").setAttribute("aria-label", label);
+}
+
 function play() {
-  const button = byId("play");
-  if (view.player) { clearInterval(view.player); view.player = null; button.textContent = "▶"; return; }
+  if (view.player) {
+    clearInterval(view.player);
+    view.player = null;
+    showPlayer("▶", "Play the cycles");
+    return;
+  }
   const last = () => accuracies().cycles.length - 1;
   if (place() >= last()) view.place = 0;
-  button.textContent = "⏸";
+  showPlayer("⏸", "Pause");
   showCycle();
   view.player = setInterval(() => {
     if (place() >= last()) { play(); return; }

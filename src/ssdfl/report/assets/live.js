@@ -1,6 +1,7 @@
 // A page that is served while its run goes on: ask for what is new, and draw it.
 
-let seen = -1, failures = 0;
+const SHORTEST_PAUSE = 1000, LONGEST_PAUSE = 10000;
+let seen = -1, failures = 0, pause = SHORTEST_PAUSE;
 const shownParts = {};
 
 /** Put a part in its place, if it has changed: what the reader unfolded stays so. */
@@ -9,32 +10,41 @@ function showPart(name, html) {
   shownParts[name] = html;
 }
 
-function showStatus(status) {
-  byId("live-done").max = status.total;
-  byId("live-done").value = status.done;
-  byId("live-text").textContent = status.text;
+function showNews(news) {
+  seen = news.version;
+  data = news.data;
+  for (const [name, html] of Object.entries(news.parts)) showPart(name, html);
+  byId("live-done").max = news.total;
+  byId("live-done").value = news.done;
+  tell(byId("live-text"), news.text);
+  redraw();
+}
+
+/** What is new: null if nothing is, undefined if there is no answer. It says when the page will ask again. */
+async function ask() {
+  try {
+    const answer = await fetch(`data.json?seen=${seen}&pause=${Math.round(pause)}`);
+    failures = 0;
+    if (answer.status === 200) return await answer.json();
+    if (!answer.ok) tell(byId("live-text"), await answer.text());
+    return null;
+  } catch {
+    failures += 1;
+    return undefined;
+  }
 }
 
 async function refresh() {
-  const asked = performance.now();
-  try {
-    const answer = await fetch(`data.json?seen=${seen}`);
-    failures = 0;
-    if (answer.status === 200) {
-      const news = await answer.json();
-      seen = news.version;
-      data = news.data;
-      for (const [name, html] of Object.entries(news.parts)) showPart(name, html);
-      showStatus(news);
-      redraw();
-      if (news.ended) return;
-    }
-  } catch {
-    failures += 1;
-    if (failures > 3) { byId("live-text").textContent = "The run is no longer there; this is the last that was heard of it."; return; }
+  const asked = performance.now(), news = await ask();
+  if (failures > 3) {
+    tell(byId("live-text"), "The run is no longer there; this is the last that was heard of it.");
+    return;
   }
+  if (!news?.ended) setTimeout(refresh, pause);
+  if (!news) return;
+  showNews(news);
   // A page that takes long to draw asks less often, so that the run keeps its processor.
-  setTimeout(refresh, Math.max(1000, 5 * (performance.now() - asked)));
+  pause = Math.min(Math.max(SHORTEST_PAUSE, 5 * (performance.now() - asked)), LONGEST_PAUSE);
 }
 
 refresh();

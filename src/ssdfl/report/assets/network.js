@@ -17,13 +17,15 @@ function convexHull(points) {
   return sorted.length < 3 ? sorted : [...half(sorted), ...half(sorted.reverse())];
 }
 
-const deviceTitle = (net, k) => `${net.names[k]}: ${degrees(net)[k]} links, ${short(net.compute_ms[k])} ms a mini-batch`;
-function degrees(net) {
-  if (!net.degrees) {
-    net.degrees = net.names.map(() => 0);
-    for (const [i, j] of net.links) { net.degrees[i] += 1; net.degrees[j] += 1; }
+const deviceTitle = (net, k) => `${net.names[k]}: ${net.degrees[k]} links, ${short(net.compute_ms[k])} ms a mini-batch`;
+
+/** What is to be said of a network's links as they are drawn. */
+function linkNotes(net) {
+  const notes = net.links.some(([, , width]) => width !== net.links[0][2]) ? ["Thin: slow link"] : [];
+  if (net.links.length < net.num_links) {
+    notes.push(`Showing ${net.links.length.toLocaleString("en")} of ${net.num_links.toLocaleString("en")} links`);
   }
-  return net.degrees;
+  return notes;
 }
 
 /** Draw a network into an SVG; what is returned paints it. */
@@ -43,7 +45,8 @@ function drawNetwork(svg, net) {
     draw(circle, "title", {}, deviceTitle(net, k));
     return circle;
   });
-  const names = radius < 6 ? [] : place.map(([x, y], k) => draw(texts, "text", { x, y, class: "name" }, net.names[k].length <= 3 ? net.names[k] : k));
+  const inside = (k) => (net.names[k].length <= 3 ? net.names[k] : k);
+  const names = radius < 6 ? [] : place.map(([x, y], k) => draw(texts, "text", { x, y, class: "name" }, inside(k)));
 
   /** Hulls, links and rims for a partition. */
   function setClusters(labels) {

@@ -10,9 +10,10 @@ function planChart(id, net, curves, low, high, show) {
   const y = (v) => bottom - ((bottom - top) * (v - low)) / (high - low);
   draw(svg, "line", { x1: left, y1: bottom, x2: right, y2: bottom, class: "axis" });
   draw(svg, "line", { x1: left, y1: top, x2: left, y2: bottom, class: "axis" });
-  draw(svg, "text", { x: (left + right) / 2, y: 224, "text-anchor": "middle" }, log ? "clusters S (logarithmic)" : "clusters S");
-  for (const s of new Set([sizes[0], sizes[Math.floor(sizes.length / 2)], last])) draw(svg, "text", { x: x(s), y: 210, "text-anchor": "middle" }, s);
-  for (const v of [low, (low + high) / 2, high]) draw(svg, "text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, Number(v.toPrecision(3)));
+  const write = (at, height, anchor, text) => draw(svg, "text", { x: at, y: height, "text-anchor": anchor }, text);
+  write((left + right) / 2, 224, "middle", log ? "clusters S (logarithmic)" : "clusters S");
+  for (const s of new Set([sizes[0], sizes[Math.floor(sizes.length / 2)], last])) write(x(s), 210, "middle", s);
+  for (const v of [low, (low + high) / 2, high]) write(left - 6, y(v) + 4, "end", Number(v.toPrecision(3)));
   const points = (get) => net.candidates.filter((c) => get(c) !== null).map((c) => `${x(c.num_clusters)},${y(get(c))}`);
   for (const { kind, get, upper } of curves) {
     if (kind === "band") draw(svg, "polygon", { points: [...points(get), ...points(upper).reverse()].join(" "), class: "band" });
@@ -40,18 +41,24 @@ function showPlan(net) {
   const slider = byId("plan-slider"), drawing = drawNetwork(byId("plan-network"), net);
   const phi = (c) => (c.exact ? short(c.upper) : `${short(c.lower)} … ${short(c.upper)}`);
   byId("plan-score-name").textContent = net.score;
+  byId("plan-links").textContent = linkNotes(net).map((note) => `${note}. `).join("");
   const scores = net.candidates.map((c) => c.score).filter((v) => v !== null);
+  const [least, most] = scores.length ? [Math.min(...scores), Math.max(...scores)] : [0, 1];
   const highest = Math.max(...net.candidates.map((c) => Math.max(c.upper, c.threshold)));
   const moves = [
-    planChart("plan-score", net, [{ kind: "curve", get: (c) => c.score }], scores.length ? Math.min(...scores) : 0, scores.length ? Math.max(...scores) : 1, show),
-    planChart("plan-conductance", net, [{ kind: "curve", get: (c) => c.upper }, { kind: "band", get: (c) => c.lower, upper: (c) => c.upper },
-      { kind: "threshold", get: (c) => c.threshold }], 0, highest, show),
+    planChart("plan-score", net, [{ kind: "curve", get: (c) => c.score }], least, most, show),
+    planChart("plan-conductance", net, [
+      { kind: "curve", get: (c) => c.upper },
+      { kind: "band", get: (c) => c.lower, upper: (c) => c.upper },
+      { kind: "threshold", get: (c) => c.threshold },
+    ], 0, highest, show),
   ];
   const body = document.querySelector("#plan-candidates tbody");
   body.replaceChildren();
   const rows = net.candidates.map((c, k) => {
     const row = body.insertRow();
-    for (const text of [c.num_clusters, short(c.score), phi(c), short(c.threshold), c.feasible ? "yes" : "no", c.rule, c.sizes]) row.insertCell().textContent = text;
+    const cells = [c.num_clusters, short(c.score), phi(c), short(c.threshold), c.feasible ? "yes" : "no", c.rule, c.sizes];
+    for (const text of cells) row.insertCell().textContent = text;
     if (k === net.chosen) row.className = "chosen";
     row.addEventListener("click", () => show(k));
     return row;
@@ -62,12 +69,13 @@ function showPlan(net) {
     Object.assign(looked, { seed: net.seed, place: k });
     slider.value = k;
     slider.setAttribute("aria-valuetext", `${c.num_clusters} clusters`);
-    byId("plan-size").textContent = c.num_clusters;
+    tell(byId("plan-size"), c.num_clusters);
     drawing.setClusters(c.labels);
     drawing.paint((device) => colourOf(c.labels[device]));
-    byId("plan-facts").textContent =
-      `S = ${c.num_clusters}${k === net.chosen ? " (the plan)" : ""}: score ${short(c.score)}; least conductance ${phi(c)} against the threshold ${short(c.threshold)}: ` +
-      `${c.feasible ? "feasible" : "not feasible"}. Made by ${c.rule}. Cluster sizes: ${c.sizes}.`;
+    tell(byId("plan-facts"),
+      `S = ${c.num_clusters}${k === net.chosen ? " (the plan)" : ""}: score ${short(c.score)}; ` +
+      `least conductance ${phi(c)} against the threshold ${short(c.threshold)}: ` +
+      `${c.feasible ? "feasible" : "not feasible"}. Made by ${c.rule}. Cluster sizes: ${c.sizes}.`);
     moves.forEach((move) => move(c));
     rows.forEach((row, other) => row.classList.toggle("now", other === k));
   }

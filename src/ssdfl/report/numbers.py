@@ -1,0 +1,26 @@
+"""Numbers for people: three digits, thousands apart, bytes in a unit that fits."""
+
+from __future__ import annotations
+
+
+def number(value: float) -> str:
+    """A number with three digits, or to the unit from 100 on.
+
+    Examples:
+        >>> number(0.01234), number(20), number(1234.5)
+        ('0.0123', '20', '1,234')
+    """
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def data_size(num_bytes: float) -> str:
+    """Bytes in the largest unit of which there is at least one.
+
+    Examples:
+        >>> data_size(40_000), data_size(9_123_000), data_size(2.5e9)
+        ('40 kB', '9.12 MB', '2.5 GB')
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if num_bytes >= size:
+            return f"{number(num_bytes / size)} {unit}"
+    return f"{number(num_bytes)} B"
