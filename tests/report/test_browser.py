@@ -48,6 +48,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture
 def report(browser, run):
+    browser.get("about:blank")  # else the page before, which is the same, may be looked at
     browser.get((run.path / "report.html").as_uri())
     return browser
 
