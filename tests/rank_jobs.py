@@ -3,11 +3,13 @@
 import dataclasses
 import json
 import os
+import sys
 
 import torch.distributed as dist
 from torch import nn
 
 from helpers import tiny_job, tiny_task
+from ssdfl.cli.main import main
 from ssdfl.engine import ENGINES, run
 from ssdfl.engine.boundary import SHARED_MEMORY
 from ssdfl.engine.ranks import told
@@ -135,4 +137,5 @@ def fail():
 
 
 if __name__ == "__main__":
-    two_experiments()
+    run_module.SAVE_INTERVAL_S = 0.2
+    main() if sys.argv[1:] else two_experiments()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import ssdfl
+from commands import quick_command
 
 TESTS = Path(__file__).parents[1]
 TINY = [
@@ -274,7 +275,7 @@ def test_bad_input_gives_one_line_and_exit_code_2(tmp_path, words, named, remedy
         for kind in ("images-idx3", "labels-idx1"):
             whole = gzip.compress(b"\0\0\x08\x01\0\0\x10\0" + bytes(4096))
             (tmp_path / f"{part}-{kind}-ubyte.gz").write_bytes(whole[:-8])
-    done = command(*words, cwd=tmp_path)
+    done = quick_command(*words, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""

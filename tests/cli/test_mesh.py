@@ -8,14 +8,13 @@ import sys
 
 import pytest
 
+from commands import quick_command
 from mesh_help import SMALL, command
 from ssdfl.engine.mesh.certificates import Authority
 from ssdfl.errors import InputError
 from ssdfl.experiments import RunFolder, load_experiment, mesh_folder
 from ssdfl.experiments.device import RunningDevice, run_device
 from ssdfl.experiments.mesh_folder import device_names, init_mesh, move_to_free_ports, read_device, read_hosts
-
-pytestmark = pytest.mark.mesh
 
 SETTINGS = [part for setting in (*SMALL, "network.spec=path:n=3", "cycles=2") for part in ("--set", setting)]
 
@@ -26,6 +25,7 @@ def _modules_of_tests(monkeypatch, request):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
 
+@pytest.mark.mesh
 def test_init_up_collect_and_a_report(tmp_path):
     mesh = tmp_path / "mesh"
     made = command("mesh", "init", "--out", mesh, *SETTINGS)
@@ -52,6 +52,7 @@ def test_init_up_collect_and_a_report(tmp_path):
     assert load_experiment(run.experiment_file).engine.name == "mesh"
 
 
+@pytest.mark.mesh
 def test_a_run_on_the_mesh_engine(tmp_path):
     out = tmp_path / "run"
     done = command(
@@ -77,7 +78,7 @@ def test_a_run_on_the_mesh_engine(tmp_path):
 def test_bad_hosts_are_named(text, message, tmp_path):
     hosts = tmp_path / "hosts.csv"
     hosts.write_text(text)
-    done = command("mesh", "init", "--out", tmp_path / "mesh", "--hosts", hosts, *SETTINGS)
+    done = quick_command("mesh", "init", "--out", tmp_path / "mesh", "--hosts", hosts, *SETTINGS)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -101,14 +102,14 @@ def test_hosts_by_name_or_number_with_some_that_cannot_be_dialled(tmp_path):
 def test_two_neighbours_that_cannot_be_dialled_are_refused(tmp_path):
     path = tmp_path / "hosts.csv"
     path.write_text("device,address\n0,\n1,\n2,a:1\n")
-    done = command("mesh", "init", "--out", tmp_path / "mesh", "--hosts", path, *SETTINGS)
+    done = quick_command("mesh", "init", "--out", tmp_path / "mesh", "--hosts", path, *SETTINGS)
     assert done.returncode == 2
     assert "addresses of neighbours = device-00 and device-01" in done.stderr
 
 
 def test_folders_that_are_none(tmp_path):
     for arguments in (("device", tmp_path), ("mesh", "up", tmp_path), ("mesh", "collect", tmp_path)):
-        done = command(*arguments)
+        done = quick_command(*arguments)
         assert done.returncode == 2
         assert "ssdfl mesh init made" in done.stderr
         assert "Traceback" not in done.stderr

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from commands import quick_command
 from mesh_help import command
 
 
@@ -52,7 +53,7 @@ def test_a_table_and_a_figure_in_the_smoke_profile(tmp_path):
     ],
 )
 def test_bad_input_is_named(arguments, message):
-    done = command("reproduce", *arguments)
+    done = quick_command("reproduce", *arguments)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from commands import quick_command
 from mesh_help import ENVIRONMENT, command
 from ssdfl.errors import InputError
 from ssdfl.experiments.pool import Resources, finished_rows, run_folder, run_key, run_pool
@@ -162,7 +163,7 @@ def test_bad_options_end_with_one_line_and_code_2(file, tmp_path):
         ((file, "--cpus", "0"), "--cpus = 0"),
         ((file, "--address", "auto"), "expected ray, to use --address"),
     ):
-        done = command("sweep", *words, "--cache", tmp_path / "cache")
+        done = quick_command("sweep", *words, "--cache", tmp_path / "cache")
         assert done.returncode == 2, done.stderr
         assert message in done.stderr
         assert "Traceback" not in done.stderr
