@@ -100,7 +100,7 @@ def wins(results: Results, artefact: str) -> str:
     return f"{best['SSD-FL']} of {counted} (sDFL {best['sDFL']}, others {rest})"
 
 
-def reached(results: Results, artefact: str, panel: str, threshold: str) -> str:
+def who_reached(results: Results, artefact: str, panel: str, threshold: str) -> str:
     """Which methods reach a threshold on the mean over seeds."""
     those = [name for name in METHODS if results.cycles(artefact, panel, name, threshold) is not None]
     return ", ".join(those) or "none"
@@ -182,7 +182,7 @@ CLAIMS: tuple[Claim, ...] = (
     (
         "the same, extreme, 45 % is reached by",
         "SSD-FL, cSTC",
-        lambda r: reached(r, TABLE, "τ_r = 3, extreme", "0.45"),
+        lambda r: who_reached(r, TABLE, "τ_r = 3, extreme", "0.45"),
         "partly: cSTC does not, sDFL and pDFL do",
     ),
     (

@@ -65,13 +65,16 @@ def test_interrupted_it_ends_its_processes_and_goes_on(tmp_path):
     running = subprocess.Popen(
         [sys.executable, "-m", "ssdfl", *arguments], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    deadline = time.monotonic() + 60
-    while not list((tmp_path / "cache").glob("*/seed-0/*/metrics.parquet")):
-        assert time.monotonic() < deadline
-        assert running.poll() is None
-        time.sleep(0.05)
-    running.send_signal(signal.SIGTERM)
-    _, said = running.communicate(timeout=20)
+    try:
+        deadline = time.monotonic() + 60
+        while not list((tmp_path / "cache").glob("*/seed-0/*/metrics.parquet")):
+            assert time.monotonic() < deadline
+            assert running.poll() is None
+            time.sleep(0.05)
+        running.send_signal(signal.SIGTERM)
+        _, said = running.communicate(timeout=20)
+    finally:
+        running.kill()
     assert running.returncode == 130
     assert "what is done is kept" in said
     deadline = time.monotonic() + 10

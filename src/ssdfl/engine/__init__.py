@@ -1,4 +1,7 @@
-"""Engines execute schedules: `reference` is the oracle, `local` the fast one."""
+"""Engines execute schedules: `reference` is the oracle, `local` the fast one, `distributed` of many processes.
+
+The mesh of real devices, `ssdfl.engine.mesh`, has a room of its own.
+"""
 
 from ssdfl.engine.checkpoint import load_state, save_state
 from ssdfl.engine.job import Job, Record, State, initial_state
