@@ -1,4 +1,4 @@
-"""Engines execute schedules: `reference` is the oracle, `local` the fast one, `distributed` of many processes.
+"""Engines execute schedules: `reference` is the oracle, `local` the fast one, `distributed` many processes.
 
 The mesh of real devices, `ssdfl.engine.mesh`, has a room of its own.
 """
