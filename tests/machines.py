@@ -16,13 +16,11 @@ def why_not():
     """What keeps this machine from having namespaces; nothing if it can."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         return "needs root and iproute2"
-    name = f"ssdfl{secrets.token_hex(3)}"
     try:
-        _ip("netns", "add", name)
-        _ip("netns", "delete", name)
+        with two_machines():
+            return ""
     except subprocess.CalledProcessError as error:
         return f"no network namespaces here: {error.stderr.strip()}"
-    return ""
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,13 @@ from ssdfl.engine.boundary import FORBIDDEN
 from ssdfl.experiments.mesh_folder import Host
 from ssdfl.experiments.store import RunFolder
 
-REASON = why_not()
-pytestmark = [pytest.mark.mesh, pytest.mark.skipif(bool(REASON), reason=REASON)]
+pytestmark = pytest.mark.mesh
 
 
 @pytest.fixture
 def machines():
+    if reason := why_not():
+        pytest.skip(reason)
     with two_machines() as both:
         yield both
 
