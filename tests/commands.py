@@ -1,21 +1,29 @@
-"""The command in this very process: for mistakes, where to start Python takes longer than to find them."""
+"""The command in this very process, since to start Python takes longer than what many tests ask of it."""
 
 import io
 import os
 import subprocess
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
+from pathlib import Path
 from unittest.mock import patch
 
 from ssdfl.cli.main import main
 
 
-def quick_command(*words, cwd=".", **environment):
+def _forget_modules(folder):
+    """Another test may have other modules of these names."""
+    for name, module in list(sys.modules.items()):
+        if folder in Path(getattr(module, "__file__", None) or "/").parents:
+            del sys.modules[name]
+
+
+def quick_command(*words, cwd=None, **environment):
     """What ``ssdfl WORDS`` prints and returns."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     words = ["ssdfl", *map(str, words)]
     with (
-        chdir(cwd),
+        chdir(cwd or "."),
         patch("signal.signal"),
         patch.object(sys, "argv", words),
         patch.object(sys, "path", list(sys.path)),
@@ -27,4 +35,7 @@ def quick_command(*words, cwd=".", **environment):
             main()
         except SystemExit as end:
             code = end.code
+        finally:
+            if cwd:
+                _forget_modules(Path(cwd))
     return subprocess.CompletedProcess(words, code or 0, out.getvalue(), err.getvalue())

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import re
 import subprocess
 import sys
@@ -25,14 +24,13 @@ TINY = [
 
 
 def command(*words, cwd, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "ssdfl", *map(str, words)],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(TESTS), "COLUMNS": "120", **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    return quick_command(*words, cwd=cwd, COLUMNS="120", **environment)
+
+
+def test_it_is_a_module_and_a_command(tmp_path):
+    for words in ([sys.executable, "-m", "ssdfl"], [Path(sys.executable).with_name("ssdfl")]):
+        done = subprocess.run([*words, "--version"], cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert done.stdout == f"ssdfl {ssdfl.__version__}\n"
 
 
 def test_version_and_help(tmp_path):
@@ -275,7 +273,7 @@ def test_bad_input_gives_one_line_and_exit_code_2(tmp_path, words, named, remedy
         for kind in ("images-idx3", "labels-idx1"):
             whole = gzip.compress(b"\0\0\x08\x01\0\0\x10\0" + bytes(4096))
             (tmp_path / f"{part}-{kind}-ubyte.gz").write_bytes(whole[:-8])
-    done = quick_command(*words, cwd=tmp_path)
+    done = command(*words, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""

@@ -28,7 +28,7 @@ def _modules_of_tests(monkeypatch, request):
 @pytest.mark.mesh
 def test_init_up_collect_and_a_report(tmp_path):
     mesh = tmp_path / "mesh"
-    made = command("mesh", "init", "--out", mesh, *SETTINGS)
+    made = quick_command("mesh", "init", "--out", mesh, "--patience", 5, *SETTINGS)
     assert made.returncode == 0, made.stderr
     assert "3 devices" in made.stdout
     for name in device_names(3):
@@ -40,7 +40,7 @@ def test_init_up_collect_and_a_report(tmp_path):
     assert up.returncode == 0, up.stderr
     again = command("device", mesh / "device-01")  # finished: nothing is left to do
     assert again.returncode == 0, again.stderr
-    collected = command("mesh", "collect", mesh)
+    collected = quick_command("mesh", "collect", mesh)
     assert collected.returncode == 0, collected.stderr
     run = RunFolder(mesh / "run")
     rows = run.read_rows(0, "ssdfl")
