@@ -26,6 +26,16 @@ def open_browser(profile):
     return webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
 
 
+def open_page(driver, path):
+    """Show a page, and wait until it has drawn something."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    driver.get("about:blank")  # else the page before, which may be the same, is looked at
+    driver.get(path.as_uri())
+    drawn = "return document.querySelectorAll('svg .device, .js-plotly-plot').length > 0"
+    WebDriverWait(driver, 60).until(lambda _: driver.execute_script(drawn), f"{path} draws nothing")
+
+
 def complaints(driver):
     """What the page wrote to the console, warnings included."""
     return [

@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from browser import complaints, open_browser
+from browser import complaints, open_browser, open_page
 from ssdfl.cli import live as module
 from ssdfl.cli.live import LiveRun, serving
 from ssdfl.clusters import FormationSettings, form_clusters, unknown_devices
@@ -48,8 +48,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture
 def report(browser, run):
-    browser.get("about:blank")  # else the page before, which is the same, may be looked at
-    browser.get((run.path / "report.html").as_uri())
+    open_page(browser, run.path / "report.html")
     return browser
 
 
@@ -304,7 +303,7 @@ def test_a_plan_page_works(browser, tmp_path):
     network = load_network("sites:sites=3,size=4,seed=1")
     plan = form_clusters(network, unknown_devices(network), FormationSettings())
     write_plan_page(network, plan, tmp_path / "plan.html")
-    browser.get((tmp_path / "plan.html").as_uri())
+    open_page(browser, tmp_path / "plan.html")
     assert text_of(browser, "#plan-size") == "3"
     slide(browser, "plan-slider", 4)
     assert text_of(browser, "#plan-facts").startswith("S = 5")
@@ -316,7 +315,7 @@ def test_a_comparison_has_every_runs_curves(browser, run, tmp_path):
     settings = [*SETTINGS, "methods=['ssdfl']", "seeds=[5]", "training.learning_rate=0.01"]
     other = run_experiment(load_experiment(None, settings), tmp_path / "slow")
     write_comparison([run, other], tmp_path / "both.html")
-    browser.get((tmp_path / "both.html").as_uri())
+    open_page(browser, tmp_path / "both.html")
     drawn = traces(browser, "chart-accuracy")
     assert set(drawn) == {"ssdfl in seen", "sdfl in seen", "pdfl in seen", "ssdfl in slow"}
     assert drawn["ssdfl in slow"]["y"] == pytest.approx([r["accuracy"] for r in other.all_rows()], rel=1e-6)
