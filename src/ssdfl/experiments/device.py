@@ -149,13 +149,15 @@ class RunningDevice:
     def _agree(self, job: Job, state: DeviceState) -> None:
         """Wait for neighbours to have a plan, all of them at the start, and refuse one that differs.
 
-        A device that comes back waits for those that may be coming back, too, unless others are training.
+        A device that comes back waits for those that may be coming back, too, unless others have gone on
+        without it.
         """
         neighbours, names = self.node.neighbours, self.node.neighbours.names
-        far = state.step + job.steps_per_cycle
+        self.node.job = job
 
         def training() -> bool:
-            return any(neighbours[name].alive and neighbours[name].step > far for name in names)
+            known = ((name, neighbours[name]) for name in names)
+            return any(one.alive and self.node.left_behind(name, state.step, one.step) for name, one in known)
 
         def ready() -> bool:
             return all(neighbours[name].alive and neighbours[name].plan_digest for name in names)
