@@ -31,9 +31,10 @@ from ssdfl.report import (
 )
 from ssdfl.report.bounds import STATEMENTS
 from ssdfl.report.figures import COLOURS
+from ssdfl.report.leads import verdict
 from ssdfl.report.network_data import network_data
 from ssdfl.report.page import to_json as page_json
-from ssdfl.report.ranking import Side, ranked, sentences
+from ssdfl.report.ranking import Side, ranked
 from ssdfl.report.run_data import run_data
 from ssdfl.report.series import curve
 from ssdfl.report.summary import cost_rows
@@ -112,11 +113,11 @@ def test_a_target_that_nobody_reaches(folder):
     (summary,) = summarise(FakeFolder(experiment, folder.all_rows()))
     assert summary.cycles_to_target is None
     assert cells(summary)[3] == "–"
-    assert "No method reached 99 %" in headline([summary], 0.99)
+    assert "No method reached 99 %" in verdict([summary], 0.99)
 
 
 def test_the_headline_leaves_the_reference_out(folder):
-    assert headline(summarise(folder), 0.5) == (
+    assert headline([Side(folder.experiment(), folder.all_rows())], 0.5) == (
         "Best final accuracy: ssdfl, 75.0 %, 30.0 points ahead of pdfl. "
         "Soonest at 50 %: ssdfl by cycles (1.5), bytes (1.5 MB) and simulated seconds (0.75 s). "
         "The reference central is not ranked."
@@ -147,7 +148,7 @@ def test_all_who_are_level_are_named(folder):
     assert best.margin == "level with sdfl and pdfl"
     assert (cycles.method, cycles.margin) == ("ssdfl, sdfl and pdfl", "")
     field[2] = replace(field[2], bytes_to_target=1_600_000)
-    assert headline(field, 0.5).endswith(
+    assert verdict(field, 0.5).endswith(
         "Soonest at 50 %: ssdfl, sdfl and pdfl by cycles (1.5) and simulated seconds (0.75 s), "
         "ssdfl and sdfl by bytes (1.5 MB)."
     )
@@ -199,7 +200,7 @@ def test_only_whole_runs_of_shared_seeds_are_ranked():
         ("ssdfl", 1, 0.8),
         ("sdfl", 1, 0.7),
     ]
-    assert sentences([side], 0.5) == (
+    assert headline([side], 0.5) == (
         "Best final accuracy: ssdfl, 80.0 %, 10.0 points ahead of sdfl, of one seed only. "
         "Soonest at 50 %: ssdfl and sdfl by cycles (1), bytes (1 MB) and simulated seconds (0.5 s). "
         "The reference central is not ranked. Unfinished: 16 of 32 cycles are recorded. "
@@ -218,20 +219,20 @@ def test_only_whole_runs_of_shared_seeds_are_ranked():
 def test_what_has_no_whole_run_is_told_so_far():
     side = side_of(("ssdfl", 0, [0.2, 0.3, math.nan]), ("ssdfl", 1, [0.4]), ("sdfl", 0, [0.5, 0.6]))
     assert leads(ranked([side], 0.5), 0.5) == []
-    assert sentences([side], 0.5) == (
+    assert headline([side], 0.5) == (
         "So far, after cycle 1: ssdfl 30.0 %; after cycle 2: sdfl 60.0 %. "
         "Unfinished: 6 of 32 cycles are recorded."
     )
-    assert sentences([side_of()], 0.5).startswith("There is nothing to rank yet.")
+    assert headline([side_of()], 0.5).startswith("There is nothing to rank yet.")
 
 
 def test_the_reference_is_ranked_only_where_nobody_else_is():
     alone = side_of(("central", 0, [0.9] * 4), settings=(*UNFINISHED[:2], "methods=['central']", "seeds=[0]"))
-    assert sentences([alone], 0.5).startswith("Best final accuracy: central, 90.0 %.")
-    assert "not ranked" not in sentences([alone], 0.5)
+    assert headline([alone], 0.5).startswith("Best final accuracy: central, 90.0 %.")
+    assert "not ranked" not in headline([alone], 0.5)
     both = [replace(alone, name="a"), side_of(("ssdfl", 0, [0.5] * 4), name="b")]
     assert [one.method for one in ranked(both, 0.5)] == ["ssdfl in b"]
-    assert "The reference central is not ranked. b is unfinished: 4 of 32" in sentences(both, 0.5)
+    assert "The reference central is not ranked. b is unfinished: 4 of 32" in headline(both, 0.5)
 
 
 def test_a_curve_of_a_run_that_goes_on_takes_the_seeds_there_are():

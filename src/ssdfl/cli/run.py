@@ -221,7 +221,7 @@ def _compare_bounds(experiment: Experiment, folder: RunFolder, data: Path | None
 
 
 def _present(folder: RunFolder, as_json: bool) -> Path:
-    from ssdfl.report import cells, headers, headline, summarise, write_report
+    from ssdfl.report import Side, cells, headers, headline, summarise, write_report
 
     experiment, report, summaries = folder.experiment(), write_report(folder), summarise(folder)
     remarks = {plan.remark for seed in experiment.seeds if (plan := folder.plan(seed)) and plan.remark}
@@ -247,7 +247,7 @@ def _present(folder: RunFolder, as_json: bool) -> Path:
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(table)
-    say(console, headline(summaries, target))
+    say(console, headline([Side(experiment, folder.all_rows())], target))
     say(console, f"Report:  {report}")
     say(console, f"Figures: {folder.path / 'figures'}")
     say(console, f"Records: {folder.path / 'metrics.parquet'}")

@@ -14,7 +14,7 @@ from ssdfl.files import write_text
 from ssdfl.report.html import tested_rows, tiles
 from ssdfl.report.leads import leads
 from ssdfl.report.page import asset, fill, page, palette, table
-from ssdfl.report.ranking import Side, ranked, sentences
+from ssdfl.report.ranking import Side, headline, ranked
 from ssdfl.report.run_data import series_data
 from ssdfl.report.summary import cells, headers
 
@@ -49,7 +49,7 @@ def comparison_page(title: str, sides: Sequence[Side], commands: Sequence[str]) 
         "comparison.html",
         title=escape(title),
         tiles=tiles(leads(ranked(sides, target), target)),
-        headline=escape(sentences(sides, target)),
+        headline=escape(headline(sides, target)),
         curves_part=asset("curves_part.html"),
         results=table(
             ["run", *headers(target)],

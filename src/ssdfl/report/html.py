@@ -19,7 +19,7 @@ from ssdfl.report.figures import draw_curves, draw_network, save
 from ssdfl.report.leads import Lead, leads
 from ssdfl.report.network_data import diagnostics_table, formation_line, plan_reason, settings_table
 from ssdfl.report.page import PLAN_SCRIPTS, asset, fill, page, table
-from ssdfl.report.ranking import Side, ranked, sentences
+from ssdfl.report.ranking import Side, headline, ranked
 from ssdfl.report.run_data import run_data
 from ssdfl.report.summary import COST_HEADERS, cells, cost_rows, headers
 
@@ -99,7 +99,7 @@ def run_parts(
     summaries = side.summaries(target)
     return {
         "tiles": tiles(leads(ranked([side], target), target)),
-        "headline": escape(sentences([side], target)),
+        "headline": escape(headline([side], target)),
         "results": table(headers(target), map(cells, summaries)),
         "costs": table(COST_HEADERS, cost_rows(summaries)),
         "plan": _plans(folder, experiment),

@@ -1,4 +1,4 @@
-"""Who won, and by how much, in plain words; `central` is a reference, not a contender."""
+"""Who won, and by how much, in plain words."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from ssdfl.report.numbers import data_size, number
 from ssdfl.report.summary import MethodSummary
 
-REFERENCE = "central"
-NOT_RANKED = f"The reference {REFERENCE} is not ranked."
 COSTS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("cycles", "cycles", number),
     ("bytes", "bytes", data_size),
@@ -38,11 +36,6 @@ class Lead:
     unit: str = ""
 
 
-def contenders(summaries: Sequence[MethodSummary]) -> list[MethodSummary]:
-    """All but the reference, or all if there is nobody else."""
-    return [summary for summary in summaries if summary.method != REFERENCE] or list(summaries)
-
-
 def leads(field: Sequence[MethodSummary], target: float) -> list[Lead]:
     """Who has the best final accuracy, and who took the least to the target with every seed.
 
@@ -54,13 +47,6 @@ def leads(field: Sequence[MethodSummary], target: float) -> list[Lead]:
     racing = [summary for summary in whole if summary.seeds_at_target == summary.seeds]
     costs = [_least_cost(racing, len(whole), target, *cost) for cost in COSTS] if racing else []
     return [_best_accuracy(whole), *costs]
-
-
-def headline(summaries: Sequence[MethodSummary], target: float) -> str:
-    """Who was best and who was soonest, in plain words."""
-    field = contenders(summaries)
-    left_out = len(field) < len(summaries)
-    return f"{verdict(field, target)} {NOT_RANKED}" if left_out else verdict(field, target)
 
 
 def verdict(field: Sequence[MethodSummary], target: float) -> str:

@@ -1,4 +1,4 @@
-"""What of one run or several can be held against each other, and what is to be said of the rest."""
+"""What of one run or several can be held against each other; `central` is a reference, not a contender."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 
 from ssdfl.experiments.config import Experiment
 from ssdfl.experiments.store import Row
-from ssdfl.report.leads import NOT_RANKED, REFERENCE, verdict
+from ssdfl.report.leads import verdict
 from ssdfl.report.summary import MethodSummary, summarise_rows
+
+REFERENCE = "central"
+NOT_RANKED = f"The reference {REFERENCE} is not ranked."
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ def ranked(sides: Sequence[Side], target: float) -> list[MethodSummary]:
     return found
 
 
-def sentences(sides: Sequence[Side], target: float) -> str:
+def headline(sides: Sequence[Side], target: float) -> str:
     """Who won, that the reference is not ranked if it is there, and which sides are not finished."""
     field = ranked(sides, target)
     methods = {row["method"] for side in sides for row in side.rows}
