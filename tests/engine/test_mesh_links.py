@@ -285,6 +285,24 @@ def test_a_lead_that_the_schedule_allows_is_none():
     node.close()
 
 
+@pytest.mark.parametrize(("method", "goes_on"), [("pdfl", False), ("sdfl", True)])
+def test_a_neighbour_ahead_is_no_reason_to_start_without_the_others(method, goes_on, tmp_path, monkeypatch):
+    """Unless it has passed a step at which it should have waited for this device."""
+    monkeypatch.setattr(device, "GATHER_S", 0.3)
+    experiment = small("network.spec=path:n=3", "clusters.number=1", "schedule.tau_a=5")
+    one = device.RunningDevice(made(experiment, tmp_path / "mesh", method) / "device-01")
+    job = one._job(one._plan())
+    alike = dataclasses.replace(job, schedule=lambda t: job.schedule(0))
+    one.node.plan_digest = "same"
+    one.node.neighbours.heard("device-00", Status(step=8, plan_digest="same"))
+    if goes_on:
+        one._agree(alike, initial_device_state(alike))
+    else:
+        with pytest.raises(InputError, match="neighbour = device-02: expected a plan"):
+            one._agree(alike, initial_device_state(alike))
+    one.node.close()
+
+
 def test_a_full_disk_does_not_stop_training(tmp_path, monkeypatch, caplog):
     mesh = made(small("network.spec=path:n=2", "clusters.number=1"), tmp_path / "mesh")
 

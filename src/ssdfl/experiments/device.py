@@ -153,11 +153,10 @@ class RunningDevice:
         without it.
         """
         neighbours, names = self.node.neighbours, self.node.neighbours.names
-        self.node.job = job
 
         def training() -> bool:
-            known = ((name, neighbours[name]) for name in names)
-            return any(one.alive and self.node.left_behind(name, state.step, one.step) for name, one in known)
+            steps = {name: neighbours[name].step for name in neighbours.alive}
+            return any(self.node.left_behind(job, name, state.step, step) for name, step in steps.items())
 
         def ready() -> bool:
             return all(neighbours[name].alive and neighbours[name].plan_digest for name in names)

@@ -216,7 +216,8 @@ class Node:
         """The state, or at the step after the neighbours' if they have long gone on without this device."""
         ahead = {name: self.neighbours[name].step for name in self.neighbours.alive}
         furthest = max(
-            (step for name, step in ahead.items() if self.left_behind(name, state.step, step)), default=0
+            (step for name, step in ahead.items() if self.left_behind(self.job, name, state.step, step)),
+            default=0,
         )
         if not furthest:
             return state
@@ -225,13 +226,13 @@ class Node:
         self.announce(step)
         return replace(state, step=step, trained=False)
 
-    def left_behind(self, name: str, step: int, theirs: int) -> bool:
+    def left_behind(self, job: Job, name: str, step: int, theirs: int) -> bool:
         """Whether a neighbour is more than a cycle ahead, past a step at which it should have waited."""
-        if theirs <= step + self.job.steps_per_cycle:
+        if theirs <= step + job.steps_per_cycle:
             return False
         j = self._places[name]
-        soon = range(step, min(theirs, step + 2 * self.job.steps_per_cycle))
-        return any(self.job.schedule(t).W[self.index, j] for t in soon)
+        soon = range(step, min(theirs, step + 2 * job.steps_per_cycle))
+        return any(job.schedule(t).W[self.index, j] for t in soon)
 
     def _advance(self, state: DeviceState) -> tuple[DeviceState, float]:
         t, i = state.step, self.index
