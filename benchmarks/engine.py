@@ -34,12 +34,12 @@ from ssdfl.engine import Job, initial_state, run
 from ssdfl.engine.local import LocalEngine
 from ssdfl.engine.loop import tested
 from ssdfl.engine.workers import one_thread_each
-from ssdfl.experiments import Experiment
-from ssdfl.experiments.build import testing_interval
 from ssdfl.graph import load_network
 from ssdfl.learning import Dataset, build_model, draw_optimizers, iid, make_task
+from ssdfl.methods import METHODS, ScheduleInputs
+from ssdfl.preparation import testing_interval
+from ssdfl.records import Experiment
 from ssdfl.rng import generator
-from ssdfl.schedule import METHODS, Setting
 
 DIGITS, FASHION = (1, 8, 8), (1, 28, 28)
 NEVER = 10**9
@@ -102,7 +102,7 @@ def make_job(
     return Job(
         task=task,
         network=network,
-        schedule=METHODS[method](Setting(network, clusters, tau_a=TAU_A, tau_r=TAU_R)),
+        schedule=METHODS[method](ScheduleInputs(network, clusters, tau_a=TAU_A, tau_r=TAU_R)),
         optimizers=draw_optimizers(optimizers, num_devices, rng),
         cycles=NEVER,
         steps_per_cycle=TAU_A + TAU_R,

@@ -25,7 +25,7 @@ from ssdfl.clusters import (
     Clusters,
     Device,
     FormationSettings,
-    Situation,
+    ScoreInputs,
     clusters_of,
     form_clusters,
     labels_of,
@@ -138,7 +138,7 @@ def by_ssdfl(rule: str) -> Callable[[Network, int], IntArray]:
     """One family of our cost-aware partition."""
 
     def work(network: Network, num_clusters: int) -> IntArray:
-        found = next(partitions(Situation(network, unknown_devices(network)), [num_clusters]))
+        found = next(partitions(ScoreInputs(network, unknown_devices(network)), [num_clusters]))
         clusters = {name: clusters for clusters, name in found}.get(rule, found[0][0])
         return labels_of(clusters, network.num_devices)
 

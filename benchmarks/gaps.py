@@ -10,8 +10,9 @@ import time
 from dataclasses import replace
 
 from ssdfl.engine import Job, run
-from ssdfl.experiments import make_experiment, make_job, prepare
 from ssdfl.learning import load_dataset
+from ssdfl.preparation import make_job, prepare
+from ssdfl.records import make_experiment
 
 
 def job_of(model: str, cycles: int) -> Job:

@@ -23,13 +23,13 @@ from typing import Any
 
 import torch
 
-from ssdfl.engine.mesh.certificates import Authority
-from ssdfl.engine.mesh.mesh_pb2 import Pull, Request, Response
-from ssdfl.engine.mesh.transport import Credentials, GrpcTransport
-from ssdfl.engine.mesh.wire import pack, unpack
-from ssdfl.experiments import load_experiment
-from ssdfl.experiments.mesh import MeshProcesses, follow
-from ssdfl.experiments.mesh_folder import init_mesh
+from ssdfl.mesh.certificates import Authority
+from ssdfl.mesh.folder import init_mesh
+from ssdfl.mesh.mesh_pb2 import Pull, Request, Response
+from ssdfl.mesh.processes import MeshProcesses, follow
+from ssdfl.mesh.transport import Credentials, GrpcTransport
+from ssdfl.mesh.wire import pack, unpack
+from ssdfl.records import load_experiment
 
 PARAMETERS = 558_474
 AIM = 0.6

@@ -32,7 +32,7 @@ from ssdfl.engine.cut import shard_job
 from ssdfl.engine.ranks import agreed, joined
 from ssdfl.graph import load_network
 from ssdfl.learning import build_model, draw_optimizers, iid, make_dataset, make_task
-from ssdfl.schedule import METHODS, Setting
+from ssdfl.methods import METHODS, ScheduleInputs
 
 TAU_A, TAU_R = 5, 1
 NETWORK_BYTES_PER_S = 1.25e9
@@ -65,7 +65,7 @@ def make_job(case: Case) -> Job:
     labels = np.arange(count) % 10
     data = make_dataset((images, labels), (images[:200], labels[:200]))
     network = load_network(f"sites:sites={case.sites},size=10,seed=0")
-    setting = Setting(network, spectral_bisection(network, case.sites), TAU_A, TAU_R)
+    setting = ScheduleInputs(network, spectral_bisection(network, case.sites), TAU_A, TAU_R)
     model = build_model(case.model, data.image_shape, data.num_classes, 0, {})
     return Job(
         task=make_task(model, data, iid(data.train_labels, case.devices, rng)),

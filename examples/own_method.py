@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, eye_array
 import ssdfl
 
 
-def every_second(setting: ssdfl.Setting) -> ssdfl.Schedule:
+def every_second(setting: ssdfl.ScheduleInputs) -> ssdfl.Schedule:
     """SSD-FL that mixes inside clusters at every second step only: half the messages of the regime."""
     within = setting.weights(setting.inside(setting.clusters))
     alone = csr_array(eye_array(setting.network.num_devices))

@@ -1,7 +1,11 @@
 import os
+from pathlib import Path
 
 import pytest
 
+TESTS = Path(__file__).parent
+# Child processes import the tree under test, whatever is installed.
+os.environ["PYTHONPATH"] = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS)])
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 

@@ -10,7 +10,7 @@ from ssdfl.clusters import spectral_bisection
 from ssdfl.engine import Job
 from ssdfl.graph import load_network
 from ssdfl.learning import build_model, draw_optimizers, iid, make_dataset, make_task
-from ssdfl.schedule import METHODS, Setting
+from ssdfl.methods import METHODS, ScheduleInputs
 
 TOPOLOGY_SPECS = (
     "er:n=9,p=0.2,seed=1",
@@ -87,7 +87,7 @@ def tiny_job(
     method="ssdfl", spec="barbell:size=3", optimizers="mixed", clusters=2, model="logreg", **changes
 ):
     network = load_network(spec)
-    setting = Setting(network, spectral_bisection(network, clusters), tau_a=2, tau_r=1, seed=3)
+    setting = ScheduleInputs(network, spectral_bisection(network, clusters), tau_a=2, tau_r=1, seed=3)
     values = {
         "task": tiny_task(network.num_devices, model),
         "network": network,

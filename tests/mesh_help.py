@@ -8,17 +8,17 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
-from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from ssdfl.cli.main import main
-from ssdfl.experiments import load_experiment, make_job, prepare
-from ssdfl.experiments.mesh import MeshProcesses, parameters
-from ssdfl.experiments.mesh_folder import init_mesh
 from ssdfl.learning import load_dataset
+from ssdfl.mesh.folder import init_mesh
+from ssdfl.mesh.processes import MeshProcesses, parameters
+from ssdfl.preparation import make_job, prepare
+from ssdfl.records import load_experiment
 
 SMALL = (
     "data.name=helpers:tiny_data",
@@ -31,7 +31,7 @@ SMALL = (
     "evaluate.every=1",
 )
 
-ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parent), "OMP_NUM_THREADS": "1"}
+ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
 
 
 def small(*changes):
@@ -43,7 +43,7 @@ class Forked:
 
     def __init__(self, command, stdout, stderr):
         server = multiprocessing.get_context("forkserver")
-        server.set_forkserver_preload(["ssdfl.cli.main", "ssdfl.experiments.device", "helpers"])
+        server.set_forkserver_preload(["ssdfl.cli.main", "ssdfl.mesh.device", "helpers"])
         self._process = server.Process(target=_run_command, args=(command[3:], stdout.name))
         self._process.start()
         self.pid, self.kill, self.terminate = self._process.pid, self._process.kill, self._process.terminate
@@ -72,7 +72,7 @@ def _run_command(words, output):
 def running(mesh):
     """The devices of a mesh as processes; whatever is left of them is killed."""
     processes = MeshProcesses(mesh)
-    quickly = patch("ssdfl.experiments.mesh.subprocess.Popen", Forked)
+    quickly = patch("ssdfl.mesh.processes.subprocess.Popen", Forked)
     with patch.dict(os.environ, ENVIRONMENT), quickly:
         processes.start()
         try:

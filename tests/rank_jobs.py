@@ -14,9 +14,10 @@ from ssdfl.engine import ENGINES, run
 from ssdfl.engine.boundary import SHARED_MEMORY
 from ssdfl.engine.ranks import told
 from ssdfl.errors import InputError
-from ssdfl.experiments import iterate_experiment, load_experiment, run_experiment
+from ssdfl.experiments import iterate_experiment, run_experiment
 from ssdfl.experiments import run as run_module
-from ssdfl.schedule import METHODS, drop_devices, drop_links
+from ssdfl.methods import METHODS, drop_devices, drop_links
+from ssdfl.records import load_experiment
 
 KINDS = ("mixed", "momentum", "proximal")
 SPECS = ("er:n=9,p=0.2,seed=1", "complete:n=6", "star:n=6", "sites:sites=3,size=3,seed=1")

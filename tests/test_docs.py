@@ -12,10 +12,10 @@ import pytest
 
 from ssdfl.cli.main import app
 from ssdfl.clusters import form_clusters, unknown_devices
-from ssdfl.clusters.scores import Situation
-from ssdfl.experiments import Experiment, make_experiment
+from ssdfl.clusters.scores import ScoreInputs
 from ssdfl.graph import MIXINGS, TOPOLOGIES, load_network
-from ssdfl.schedule import METHODS
+from ssdfl.methods import METHODS
+from ssdfl.records import Experiment, make_experiment
 from ssdfl.theory import Constants
 
 ROOT = Path(__file__).parents[1]
@@ -177,7 +177,7 @@ def test_the_costs_that_concepts_tells_are_those_of_the_network():
     network = load_network("sites:sites=4,size=5,seed=0")
     everyone = range(network.num_devices)
     constants = Constants(tau_a=5, tau_r=1, local_steps=2)
-    situation = Situation(network, unknown_devices(network), constants, message_bytes=4 * 4810)
+    situation = ScoreInputs(network, unknown_devices(network), constants, message_bytes=4 * 4810)
     for name, clusters in (
         ("`pdfl`", tuple((device,) for device in everyone)),
         ("`ssdfl`, the sites", form_clusters(network).clusters),

@@ -8,7 +8,7 @@ import pytest
 
 from ssdfl.clusters import spectral_bisection
 from ssdfl.graph import check_mixing, load_network
-from ssdfl.schedule import METHODS, Setting
+from ssdfl.methods import METHODS, ScheduleInputs
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 def test_own_method_is_a_valid_schedule():
     method = runpy.run_path(str(EXAMPLES / "own_method.py"))["every_second"]
     network = load_network("barbell:size=3")
-    schedule = method(Setting(network, spectral_bisection(network, 2)))
+    schedule = method(ScheduleInputs(network, spectral_bisection(network, 2)))
     for t in range(8):
         check_mixing(schedule(t).W, network.adjacency)
 

@@ -17,7 +17,7 @@ import ssdfl
 from ssdfl.engine import Job, run
 from ssdfl.graph import load_network
 from ssdfl.learning import Dataset, LocalOptimizer, Task, make_task
-from ssdfl.schedule import METHODS, Setting
+from ssdfl.methods import METHODS, ScheduleInputs
 
 NOTE = "gradients at parameters not yet mixed, as in D-PSGD; writes a record a round"
 
@@ -52,7 +52,7 @@ def job_of(problem: Problem) -> Job:
     job = Job(
         task=task_of(problem),
         network=network,
-        schedule=METHODS["sdfl"](Setting(network, (), tau_a=settings.rounds)),
+        schedule=METHODS["sdfl"](ScheduleInputs(network, (), tau_a=settings.rounds)),
         optimizers=(LocalOptimizer(),) * problem.num_devices,
         cycles=settings.rounds + 2,
         steps_per_cycle=1,

@@ -18,7 +18,7 @@ from ssdfl.report.figures import COLOURS, save
 HERE = Path(__file__).parent
 NETWORK = ssdfl.load_network("sites:sites=4,size=5,seed=0")
 PLAN = ssdfl.form_clusters(NETWORK)
-SETTING = ssdfl.Setting(NETWORK, PLAN.clusters, tau_a=5, tau_r=1)
+SETTING = ssdfl.ScheduleInputs(NETWORK, PLAN.clusters, tau_a=5, tau_r=1)
 CYCLE = SETTING.tau_a + SETTING.tau_r
 COMPUTE_S = 2 * NETWORK.compute_s
 MESSAGE_BYTES = 4 * 4810

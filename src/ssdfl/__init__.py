@@ -2,7 +2,7 @@
 
 The names here tell the story, in this order: a network (`load_network`), its clusters (`form_clusters`), an
 experiment (`Experiment`), its run (`run_experiment`), what came out (`RunFolder`, `summarise`,
-`write_report`). A method of your own is a function from a `Setting` to a `Schedule` of `Step`.
+`write_report`). A method of your own is a function from a `ScheduleInputs` to a `Schedule` of `Step`.
 
 Examples:
     >>> import ssdfl
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from ssdfl.clusters import form_clusters as form_clusters
     from ssdfl.clusters import spectral_bisection as spectral_bisection
     from ssdfl.errors import InputError as InputError
-    from ssdfl.experiments import Experiment as Experiment
-    from ssdfl.experiments import RunFolder as RunFolder
-    from ssdfl.experiments import load_experiment as load_experiment
-    from ssdfl.experiments import make_experiment as make_experiment
     from ssdfl.experiments import run_experiment as run_experiment
     from ssdfl.graph import Network as Network
     from ssdfl.graph import load_network as load_network
     from ssdfl.graph import make_network as make_network
+    from ssdfl.methods import METHODS as METHODS
+    from ssdfl.methods import Schedule as Schedule
+    from ssdfl.methods import ScheduleInputs as ScheduleInputs
+    from ssdfl.methods import Step as Step
+    from ssdfl.records import Experiment as Experiment
+    from ssdfl.records import RunFolder as RunFolder
+    from ssdfl.records import load_experiment as load_experiment
+    from ssdfl.records import make_experiment as make_experiment
     from ssdfl.report import summarise as summarise
     from ssdfl.report import write_report as write_report
-    from ssdfl.schedule import METHODS as METHODS
-    from ssdfl.schedule import Schedule as Schedule
-    from ssdfl.schedule import Setting as Setting
-    from ssdfl.schedule import Step as Step
 
 _HOME = {
     "Network": "ssdfl.graph",
@@ -49,17 +49,17 @@ _HOME = {
     "Plan": "ssdfl.clusters",
     "form_clusters": "ssdfl.clusters",
     "spectral_bisection": "ssdfl.clusters",
-    "Experiment": "ssdfl.experiments",
-    "load_experiment": "ssdfl.experiments",
-    "make_experiment": "ssdfl.experiments",
+    "Experiment": "ssdfl.records",
+    "load_experiment": "ssdfl.records",
+    "make_experiment": "ssdfl.records",
     "run_experiment": "ssdfl.experiments",
-    "RunFolder": "ssdfl.experiments",
+    "RunFolder": "ssdfl.records",
     "summarise": "ssdfl.report",
     "write_report": "ssdfl.report",
-    "METHODS": "ssdfl.schedule",
-    "Setting": "ssdfl.schedule",
-    "Schedule": "ssdfl.schedule",
-    "Step": "ssdfl.schedule",
+    "METHODS": "ssdfl.methods",
+    "ScheduleInputs": "ssdfl.methods",
+    "Schedule": "ssdfl.methods",
+    "Step": "ssdfl.methods",
     "InputError": "ssdfl.errors",
 }
 

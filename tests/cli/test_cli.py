@@ -91,7 +91,7 @@ def test_own_method_and_model_from_the_working_folder(tmp_path):
     (tmp_path / "mine.py").write_text(
         "from torch import nn\n"
         "def never_mix(setting):\n"
-        "    from ssdfl.schedule import METHODS\n"
+        "    from ssdfl.methods import METHODS\n"
         "    return METHODS['pdfl'](setting)\n"
         "def model(shape, classes):\n"
         "    return nn.Sequential(nn.Flatten(), nn.Linear(16, classes))\n"
@@ -286,7 +286,7 @@ def test_bad_input_gives_one_line_and_exit_code_2(tmp_path, words, named, remedy
 
 def test_interrupted_runs_say_how_to_go_on(tmp_path):
     (tmp_path / "mine.py").write_text(
-        "from ssdfl.schedule import METHODS\n"
+        "from ssdfl.methods import METHODS\n"
         "def stop(setting):\n"
         "    plain = METHODS['sdfl'](setting)\n"
         "    def schedule(t):\n"

@@ -13,10 +13,10 @@ import pytest
 from ssdfl.cli import live as module
 from ssdfl.cli.live import LiveRun, own_names, serving
 from ssdfl.cli.progress import sparkline
-from ssdfl.engine import Record
 from ssdfl.errors import InputError
-from ssdfl.experiments import Advance, RunFolder, iterate_experiment, load_experiment
+from ssdfl.experiments import Advance, iterate_experiment
 from ssdfl.experiments.run import _run_mesh
+from ssdfl.records import Record, RunFolder, load_experiment
 
 SETTINGS = (
     "cycles=2",
@@ -117,9 +117,9 @@ def test_a_mesh_shows_every_method_when_it_is_done(run, monkeypatch):
         "follow": lambda _: ([{"step": step}] for step in range(100)),
         "collected_rows": lambda _: next(left),
     }.items():
-        monkeypatch.setattr(f"ssdfl.experiments.mesh.{name}", fake)
-    monkeypatch.setattr("ssdfl.experiments.mesh_folder.init_mesh", lambda *_, **__: None)
-    monkeypatch.setattr("ssdfl.experiments.mesh_folder.device_folders", lambda _: [])
+        monkeypatch.setattr(f"ssdfl.mesh.processes.{name}", fake)
+    monkeypatch.setattr("ssdfl.mesh.folder.init_mesh", lambda *_, **__: None)
+    monkeypatch.setattr("ssdfl.mesh.folder.device_folders", lambda _: [])
     shown = []
     for method in rows:
         job = SimpleNamespace(seed=0, cycles=2, steps_per_cycle=6)

@@ -10,18 +10,18 @@ import pytest
 
 from commands import quick_command
 from mesh_help import SMALL, command
-from ssdfl.engine.mesh.certificates import Authority
 from ssdfl.errors import InputError
-from ssdfl.experiments import RunFolder, load_experiment, mesh_folder
-from ssdfl.experiments.device import RunningDevice, run_device
-from ssdfl.experiments.mesh_folder import device_names, init_mesh, move_to_free_ports, read_device, read_hosts
+from ssdfl.mesh import folder as mesh_folder
+from ssdfl.mesh.certificates import Authority
+from ssdfl.mesh.device import RunningDevice, run_device
+from ssdfl.mesh.folder import device_names, init_mesh, move_to_free_ports, read_device, read_hosts
+from ssdfl.records import RunFolder, load_experiment
 
 SETTINGS = [part for setting in (*SMALL, "network.spec=path:n=3", "cycles=2") for part in ("--set", setting)]
 
 
 @pytest.fixture(autouse=True)
-def _modules_of_tests(monkeypatch, request):
-    monkeypatch.setenv("PYTHONPATH", str(request.path.parent.parent))
+def _one_thread(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
 
@@ -174,8 +174,8 @@ def test_a_loopback_mesh_moves_to_free_ports(tmp_path):
 
 
 def test_without_the_extra_it_is_named(monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("ssdfl.engine.mesh")]:
+    for name in [name for name in sys.modules if name.startswith("ssdfl.mesh")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "grpc", None)
     with pytest.raises(InputError, match=r"pip install 'ssdfl\[mesh\]'"):
-        importlib.import_module("ssdfl.engine.mesh.transport")
+        importlib.import_module("ssdfl.mesh.transport")

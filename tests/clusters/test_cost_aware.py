@@ -3,13 +3,13 @@ import numpy as np
 import pytest
 
 from helpers import TOPOLOGY_SPECS
-from ssdfl.clusters import SCORES, Device, Situation, clusters_of, unknown_devices
+from ssdfl.clusters import SCORES, Device, ScoreInputs, clusters_of, unknown_devices
 from ssdfl.clusters.cost_aware import after_merges, agglomerate, improve, link_speeds, partitions
 from ssdfl.graph import load_network, make_network
 
 
 def situation(network, message_bytes=1000):
-    return Situation(network, unknown_devices(network), message_bytes=message_bytes)
+    return ScoreInputs(network, unknown_devices(network), message_bytes=message_bytes)
 
 
 def test_links_that_keep_nobody_waiting_have_full_speed():
@@ -52,7 +52,7 @@ def test_moves_make_the_score_better_and_keep_clusters_connected():
     network = load_network("sites:sites=3,size=5,links=2,seed=1")
     rng = np.random.default_rng(0)
     devices = [Device(rng.multinomial(30, [0.25] * 4) + 1.0) for _ in range(15)]
-    here = Situation(network, devices)
+    here = ScoreInputs(network, devices)
     wrong = clusters_of(np.minimum((np.arange(15) + 1) // 5, 2))
     better = improve(here, wrong, SCORES["time"])
     assert SCORES["time"](here, better) < SCORES["time"](here, wrong)

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from ssdfl.clusters import SCORES, Device, FormationSettings, Situation, form_clusters, unknown_devices
+from ssdfl.clusters import SCORES, Device, FormationSettings, ScoreInputs, form_clusters, unknown_devices
 from ssdfl.clusters.scores import find_score
 from ssdfl.errors import InputError
 from ssdfl.graph import Clock, load_network, metropolis
@@ -14,7 +14,7 @@ ONE_LABEL_EACH = [Device(np.eye(4)[k % 4]) for k in range(12)]
 
 def situation(spec="sites:sites=3,size=4,seed=1", **changes):
     network = load_network(spec)
-    return Situation(network, ONE_LABEL_EACH[: network.num_devices], **changes)
+    return ScoreInputs(network, ONE_LABEL_EACH[: network.num_devices], **changes)
 
 
 def ends(n):
@@ -34,14 +34,14 @@ def test_time_is_the_clocks_cycle_times_the_predicted_slowdown():
 
 
 def test_bytes_count_links_inside_clusters_in_training_steps_and_all_links_in_mixing_steps():
-    here = Situation(load_network("ring:n=6"), unknown_devices(load_network("ring:n=6")), message_bytes=10)
+    here = ScoreInputs(load_network("ring:n=6"), unknown_devices(load_network("ring:n=6")), message_bytes=10)
     clusters = ((0, 1, 2), (3, 4, 5))
     assert SCORES["bytes"](here, clusters) == 10 * 2 * (3 * 4 + 1 * 6)
 
 
 def test_unknown_devices_do_not_drift():
     network = load_network("er:n=9,p=0.3")
-    here = Situation(network, unknown_devices(network))
+    here = ScoreInputs(network, unknown_devices(network))
     assert not here.devices_differ
     assert SCORES["drift"](here, ends(9)[1]) == 0
 
@@ -62,7 +62,7 @@ def test_stationarity_is_the_mean_of_theorem_1():
 
 def test_integrated_prefers_the_bells_to_the_whole_barbell_and_to_nobody():
     network = load_network("barbell:size=5")
-    here = Situation(network, unknown_devices(network), Constants(tau_a=5, learning_rate=0.002))
+    here = ScoreInputs(network, unknown_devices(network), Constants(tau_a=5, learning_rate=0.002))
     bells = ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
     score = SCORES["integrated"]
     one, alone = ends(10)
@@ -78,7 +78,7 @@ def test_every_score_forms_a_plan_that_names_it(name):
 
 
 def situation_of(network):
-    return Situation(network, ONE_LABEL_EACH)
+    return ScoreInputs(network, ONE_LABEL_EACH)
 
 
 def test_a_score_of_ones_own_by_name():
@@ -92,7 +92,7 @@ def test_a_score_of_ones_own_by_name():
 def test_the_price_only_holds_for_predictions_of_known_devices():
     known, unknown = (
         situation(),
-        Situation(load_network("ring:n=5"), unknown_devices(load_network("ring:n=5"))),
+        ScoreInputs(load_network("ring:n=5"), unknown_devices(load_network("ring:n=5"))),
     )
     assert FormationSettings(price=1.2).price_for(known) == 1.2
     assert FormationSettings(price=1.2).price_for(unknown) == math.inf
@@ -101,7 +101,7 @@ def test_the_price_only_holds_for_predictions_of_known_devices():
 
 def test_descriptors_must_match_the_network():
     with pytest.raises(InputError, match="number of device descriptors = 12: expected 5"):
-        Situation(load_network("ring:n=5"), ONE_LABEL_EACH)
+        ScoreInputs(load_network("ring:n=5"), ONE_LABEL_EACH)
 
 
 def test_mixing_matrices_are_the_networks_own():

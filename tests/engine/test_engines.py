@@ -15,7 +15,7 @@ from ssdfl.engine.gradients import looped, stacked
 from ssdfl.errors import InputError
 from ssdfl.graph import load_network
 from ssdfl.learning import KINDS, LocalOptimizer
-from ssdfl.schedule import METHODS, Setting, drop_devices, drop_links
+from ssdfl.methods import METHODS, ScheduleInputs, drop_devices, drop_links
 
 FAST = ["local"]
 
@@ -215,7 +215,7 @@ def test_impossible_jobs(changes, message):
 def test_network_and_task_must_match():
     network = load_network("ring:n=5")
     with pytest.raises(InputError, match="number of shards = 6: expected 5"):
-        tiny_job(network=network, schedule=METHODS["sdfl"](Setting(network, ())))
+        tiny_job(network=network, schedule=METHODS["sdfl"](ScheduleInputs(network, ())))
 
 
 def test_torch_keeps_to_one_thread_and_gets_the_rest_back(threads):
@@ -285,7 +285,7 @@ def test_many_devices_never_make_a_dense_matrix(monkeypatch):
     network = load_network("ring:n=3000")
     shards = torch.arange(3000 * 4).reshape(3000, 4) % len(tiny_data().train_labels)
     task = dataclasses.replace(tiny_task(2), shards=shards)
-    setting = Setting(network, (tuple(range(1500)), tuple(range(1500, 3000))), tau_a=2)
+    setting = ScheduleInputs(network, (tuple(range(1500)), tuple(range(1500, 3000))), tau_a=2)
     job = dataclasses.replace(
         tiny_job(),
         network=network,

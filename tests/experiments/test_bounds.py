@@ -3,9 +3,10 @@ import math
 import pytest
 
 from ssdfl.errors import InputError
-from ssdfl.experiments import load_experiment, run_experiment
-from ssdfl.experiments.bound_rows import summarise_bounds
+from ssdfl.experiments import run_experiment
 from ssdfl.experiments.bounds import compare_bounds
+from ssdfl.records import load_experiment
+from ssdfl.records.bounds import summarise_bounds
 
 SETTINGS = (
     "data.name=helpers:tiny_data",

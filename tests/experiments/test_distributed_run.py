@@ -12,8 +12,9 @@ import torch
 
 from ranks_help import TINY, children, environment, finish_in_ranks, in_ranks, parameters
 from ssdfl.cli import ranks
-from ssdfl.experiments import iterate_experiment, load_experiment, run
-from ssdfl.experiments.store import RunFolder
+from ssdfl.experiments import iterate_experiment, run
+from ssdfl.records import load_experiment
+from ssdfl.records.folder import RunFolder
 
 
 def begin(settings, folder, cycles):

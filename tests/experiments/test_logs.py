@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from ssdfl.engine import Record
 from ssdfl.errors import InputError
-from ssdfl.experiments import Advance, RunFolder, load_experiment
+from ssdfl.experiments import Advance
 from ssdfl.experiments import logs as module
-from ssdfl.experiments.config import write_experiment
 from ssdfl.experiments.logs import logging_to
+from ssdfl.records import Record, RunFolder, load_experiment
+from ssdfl.records.config import write_experiment
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

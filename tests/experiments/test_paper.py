@@ -3,7 +3,7 @@
 import pytest
 
 from ssdfl.errors import InputError
-from ssdfl.experiments.paper import artefact_names, load_artefact, paper_folder
+from ssdfl.records.artefacts import artefact_names, load_artefact, paper_folder
 
 NAMES = artefact_names(paper_folder())
 
@@ -68,7 +68,7 @@ def test_later_settings_win_and_methods_differ_in_nothing_else():
 
 
 def test_runs_are_shared_between_artefacts():
-    from ssdfl.experiments.pool import run_key
+    from ssdfl.records.cache import run_key
 
     keys = [{run_key(one) for one in load_artefact(n).runs()} for n in ("fmnist-taua", "fmnist-taur1")]
     assert len(keys[0] & keys[1]) == 5 * 2 * 3  # τ_a = τ_r = 1, hybrid

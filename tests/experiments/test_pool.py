@@ -9,19 +9,13 @@ import time
 import pytest
 
 from mesh_help import ENVIRONMENT
-from ssdfl.experiments import RunFolder, iterate_experiment, load_experiment, run_experiment
+from ssdfl.experiments import iterate_experiment, run_experiment
 from ssdfl.experiments.estimate import Estimator
 from ssdfl.experiments.on_ray import bring_home
-from ssdfl.experiments.pool import (
-    Resources,
-    finished_rows,
-    run_folder,
-    run_key,
-    run_pool,
-    single_runs,
-    whole_rows,
-)
+from ssdfl.experiments.pool import Resources, run_pool
 from ssdfl.graph import load_network, write_network
+from ssdfl.records import RunFolder, load_experiment
+from ssdfl.records.cache import finished_rows, run_folder, run_key, single_runs, whole_rows
 
 TINY = (
     "data.name=helpers:tiny_data",

@@ -4,12 +4,10 @@ import dataclasses
 import importlib.metadata
 import json
 import math
-import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -21,20 +19,14 @@ from scipy.sparse import csr_array
 import ssdfl
 import ssdfl.experiments.run as module
 from ssdfl.clusters import Plan
-from ssdfl.engine import Record
 from ssdfl.errors import InputError
-from ssdfl.experiments import (
-    RunFolder,
-    iterate_experiment,
-    load_experiment,
-    make_job,
-    prepare,
-    run_experiment,
-)
-from ssdfl.experiments.bound_rows import BoundRow
-from ssdfl.experiments.store import RECORD_SCHEMA, newest_folder, next_free_folder
+from ssdfl.experiments import iterate_experiment, run_experiment
 from ssdfl.learning import load_dataset
-from ssdfl.schedule import Step
+from ssdfl.methods import Step
+from ssdfl.preparation import make_job, prepare
+from ssdfl.records import Record, RunFolder, load_experiment
+from ssdfl.records.bounds import BoundRow
+from ssdfl.records.folder import RECORD_SCHEMA, newest_folder, next_free_folder
 
 SMALL = (
     "data.name=helpers:tiny_data",
@@ -139,7 +131,8 @@ def test_stopped_anywhere_and_resumed(tmp_path, monkeypatch, stop_after, save_in
 
 KILLED = """
 import ssdfl.experiments.run as run
-from ssdfl.experiments import load_experiment, run_experiment
+from ssdfl.records import load_experiment
+from ssdfl.experiments import run_experiment
 run.SAVE_INTERVAL_S = 0.0
 run_experiment(load_experiment(None, {settings!r}), {out!r})
 """
@@ -149,9 +142,8 @@ def test_killed_and_resumed(tmp_path):
     """kill -9 in the middle of a method; the resumed run equals one that was left alone."""
     settings = [*SMALL, "methods=['ssdfl', 'pdfl']", "seeds=[0]", "cycles=300"]
     script = KILLED.format(settings=settings, out=str(tmp_path / "broken"))
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     checkpoint = tmp_path / "broken" / "seed-0" / "ssdfl" / "checkpoint.safetensors"
-    with subprocess.Popen([sys.executable, "-c", script], env=environment) as process:
+    with subprocess.Popen([sys.executable, "-c", script]) as process:
         deadline = time.monotonic() + 120
         while not checkpoint.exists() and time.monotonic() < deadline:
             time.sleep(0.01)

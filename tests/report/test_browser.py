@@ -11,9 +11,10 @@ from browser import complaints, open_browser, open_page
 from ssdfl.cli import live as module
 from ssdfl.cli.live import LiveRun, serving
 from ssdfl.clusters import FormationSettings, form_clusters, unknown_devices
-from ssdfl.experiments import RunFolder, iterate_experiment, load_experiment, run_experiment
+from ssdfl.experiments import iterate_experiment, run_experiment
 from ssdfl.experiments.bounds import compare_bounds
 from ssdfl.graph import load_network
+from ssdfl.records import RunFolder, load_experiment
 from ssdfl.report import write_comparison, write_plan_page, write_report
 
 pytestmark = pytest.mark.xdist_group("browser")

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from ssdfl.experiments.paper import load_artefact
+from ssdfl.records.artefacts import load_artefact
 from ssdfl.report.paper import cells, cost_to, half_width
 from ssdfl.report.paper_pages import write_artefact
 

@@ -11,10 +11,11 @@ from PIL import Image
 from pages import data_of, without_plotly
 from ssdfl.clusters import plan_clusters, spectral_bisection, write_plan
 from ssdfl.errors import InputError
-from ssdfl.experiments import RunFolder, load_experiment, run_experiment
-from ssdfl.experiments.bound_rows import BoundRow
+from ssdfl.experiments import run_experiment
 from ssdfl.experiments.bounds import compare_bounds
 from ssdfl.graph import load_network, make_network, to_json
+from ssdfl.records import RunFolder, load_experiment
+from ssdfl.records.bounds import BoundRow
 from ssdfl.report import (
     cells,
     draw_bounds_by_clusters,

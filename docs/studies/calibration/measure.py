@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from ssdfl.experiments import Experiment, make_experiment
-from ssdfl.experiments.pool import CACHE, Resources, run_folder, run_pool, single_runs
+from ssdfl.experiments.pool import CACHE, Resources, run_pool
 from ssdfl.files import atomic_path
+from ssdfl.records import Experiment, make_experiment
+from ssdfl.records.cache import run_folder, single_runs
 
 HERE = Path(__file__).parent
 CYCLES = 20

@@ -18,7 +18,7 @@ from statistics import fmean
 
 from matplotlib.figure import Figure
 
-from ssdfl.experiments.paper import load_artefact
+from ssdfl.records.artefacts import load_artefact
 from ssdfl.report.figures import COLOURS
 from ssdfl.report.paper import cost_to
 

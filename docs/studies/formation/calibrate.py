@@ -20,10 +20,11 @@ from measure import cases, read, situation_of
 
 from report import clusters_in
 from ssdfl.arrays import FloatArray, IntArray
-from ssdfl.clusters import Situation
-from ssdfl.experiments import make_experiment, prepare
+from ssdfl.clusters import ScoreInputs
 from ssdfl.graph import links_within, metropolis
 from ssdfl.learning import describe_devices, load_dataset
+from ssdfl.preparation import prepare
+from ssdfl.records import make_experiment
 from ssdfl.theory import disagreement
 from ssdfl.theory.disagreement import PULL, SLOWDOWN
 
@@ -53,7 +54,7 @@ def calibration_cases() -> list[tuple[float, FloatArray, dict[float, FloatArray]
             "data": {"labels_per_device": int(labels)},
         }
         instance = prepare(make_experiment(values), 0, load_dataset("digits"))
-        situation = Situation(instance.network, describe_devices(instance.task, instance.optimizers))
+        situation = ScoreInputs(instance.network, describe_devices(instance.task, instance.optimizers))
         rows = [row for row in rows if np.isfinite(float(row["cycles"]))]
         inside = [metropolis(links_within(instance.network.adjacency, labels_in(r["labels"]))) for r in rows]
         D = {

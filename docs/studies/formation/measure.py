@@ -27,17 +27,18 @@ from ssdfl.arrays import BoolArray, FloatArray
 from ssdfl.clusters import (
     Clusters,
     FormationSettings,
-    Situation,
+    ScoreInputs,
     form_clusters,
     labels_of,
     spectral_bisection,
 )
 from ssdfl.engine import Job, run
-from ssdfl.experiments import Instance, make_experiment, prepare
 from ssdfl.graph import Network, load_network
 from ssdfl.learning import describe_devices, load_dataset
+from ssdfl.methods import ScheduleInputs, find_method
+from ssdfl.preparation import Prepared, prepare
+from ssdfl.records import make_experiment
 from ssdfl.rng import generator
-from ssdfl.schedule import Setting, find_method
 from ssdfl.theory import Constants
 
 Row = dict[str, str]
@@ -125,7 +126,7 @@ def _lengths(network: Network, case: Case) -> FloatArray:
     return lengths
 
 
-def instance_of(case: Case, network: Network, seed: int) -> Instance:
+def instance_of(case: Case, network: Network, seed: int) -> Prepared:
     """Data, optimizers and model of a case and seed."""
     experiment = make_experiment(
         {
@@ -143,16 +144,16 @@ def constants_of(case: Case) -> Constants:
     return Constants(learning_rate=LEARNING_RATE, local_steps=LOCAL_STEPS, tau_a=case.tau_a)
 
 
-def situation_of(case: Case, seed: int) -> Situation:
+def situation_of(case: Case, seed: int) -> ScoreInputs:
     """What formation is told of a case."""
     network = network_of(case)
     instance = instance_of(case, network, seed)
     message_bytes = 4 * instance.task.num_parameters
     devices = describe_devices(instance.task, instance.optimizers)
-    return Situation(network, devices, constants_of(case), message_bytes=message_bytes)
+    return ScoreInputs(network, devices, constants_of(case), message_bytes=message_bytes)
 
 
-def pool(situation: Situation) -> dict[Clusters, set[str]]:
+def pool(situation: ScoreInputs) -> dict[Clusters, set[str]]:
     """Every partition that formation weighs, and by which rules."""
     found: dict[Clusters, set[str]] = defaultdict(set)
     for partition, score in (("paper", "stationarity"), ("cost", "time")):
@@ -165,9 +166,9 @@ def pool(situation: Situation) -> dict[Clusters, set[str]]:
     return found
 
 
-def train(case: Case, instance: Instance, clusters: Clusters, cycles: int) -> Iterator[tuple[float, ...]]:
+def train(case: Case, instance: Prepared, clusters: Clusters, cycles: int) -> Iterator[tuple[float, ...]]:
     """Accuracy, seconds and bytes after each cycle."""
-    setting = Setting(instance.network, clusters, tau_a=case.tau_a, tau_r=1, seed=instance.seed)
+    setting = ScheduleInputs(instance.network, clusters, tau_a=case.tau_a, tau_r=1, seed=instance.seed)
     job = Job(
         task=instance.task,
         network=instance.network,

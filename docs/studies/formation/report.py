@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from measure import Case, Row, cases, pool, read, situation_of
 from scipy.stats import spearmanr
 
-from ssdfl.clusters import SCORES, Candidate, Clusters, Situation, choose, clusters_of
+from ssdfl.clusters import SCORES, Candidate, Clusters, ScoreInputs, choose, clusters_of
 from ssdfl.clusters.formation import INDIFFERENCE, PREDICTIONS, PRICE
 from ssdfl.report import save
 from ssdfl.report.figures import COLOURS
@@ -55,7 +55,7 @@ def clusters_in(row: Row) -> Clusters:
 
 
 def candidates_of(
-    situation: Situation, rows: list[Row], policy: Policy, known: Mapping[Clusters, set[str]]
+    situation: ScoreInputs, rows: list[Row], policy: Policy, known: Mapping[Clusters, set[str]]
 ) -> list[Candidate]:
     """The measured partitions that a policy chooses from."""
     found = []

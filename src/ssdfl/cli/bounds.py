@@ -17,7 +17,7 @@ from ssdfl.cli.progress import say
 from ssdfl.errors import InputError
 
 if TYPE_CHECKING:
-    from ssdfl.experiments.bound_rows import BoundSummary
+    from ssdfl.records.bounds import BoundSummary
 
 
 def bounds(
@@ -53,9 +53,9 @@ def bounds(
 
 
 def _of_run(path: Path, picture: Path | None, data: Path | None, as_json: bool) -> None:
-    from ssdfl.experiments import RunFolder
-    from ssdfl.experiments.bound_rows import summarise_bounds
     from ssdfl.experiments.bounds import compare_bounds
+    from ssdfl.records import RunFolder
+    from ssdfl.records.bounds import summarise_bounds
     from ssdfl.report import draw_measured_bounds, save
 
     rows = list(compare_bounds(RunFolder(path), data))

@@ -15,8 +15,9 @@ from urllib.parse import parse_qs, urlsplit
 from ssdfl.errors import InputError, check_range
 
 if TYPE_CHECKING:
-    from ssdfl.experiments import Advance, Experiment, RunFolder
-    from ssdfl.experiments.store import Row
+    from ssdfl.experiments import Advance
+    from ssdfl.records import Experiment, RunFolder
+    from ssdfl.records.folder import Row
     from ssdfl.report.run_data import Facts
 
 HOST = "127.0.0.1"

@@ -51,9 +51,9 @@ def init(
     Copy each folder to its host and start it there with `ssdfl device`. The authority's key in `ca/` stays
     with you.
     """
-    from ssdfl.experiments import load_experiment
-    from ssdfl.experiments.mesh_folder import device_names, init_mesh, read_hosts
     from ssdfl.graph import load_network
+    from ssdfl.mesh.folder import device_names, init_mesh, read_hosts
+    from ssdfl.records import load_experiment
 
     experiment = load_experiment(file, settings or [])
     names = device_names(load_network(experiment.network.spec, default_seed=seed).num_devices)
@@ -74,7 +74,7 @@ def init(
 @app.command("up")
 def up(mesh: Annotated[Path, typer.Argument(help="The mesh's folder.")], data: Data = None) -> None:
     """Run all devices of this host, with a live table. Ctrl-C stops them; the same command goes on."""
-    from ssdfl.experiments.mesh import MeshProcesses, follow
+    from ssdfl.mesh.processes import MeshProcesses, follow
 
     console = Console(stderr=True)
     processes = MeshProcesses(mesh, data)
@@ -100,7 +100,7 @@ def collect(
     out: Annotated[Path | None, typer.Option(help="The run's folder; by default MESH/run.")] = None,
 ) -> None:
     """Gather devices' records into an ordinary run folder, with figures and a report."""
-    from ssdfl.experiments.mesh import collect as gather
+    from ssdfl.mesh.processes import collect as gather
     from ssdfl.report import write_report
 
     run = gather(mesh, out or mesh / "run")
@@ -112,7 +112,7 @@ def device(
     data: Data = None,
 ) -> None:
     """Run one device, anywhere. It goes on where its checkpoint is; logs and metrics stay in its folder."""
-    from ssdfl.experiments.device import run_device
+    from ssdfl.mesh.device import run_device
 
     if not run_device(folder, data):
         typer.echo(f"Stopped; go on with: ssdfl device {folder}", err=True)

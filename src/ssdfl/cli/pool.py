@@ -24,8 +24,8 @@ from ssdfl.cli.progress import say
 from ssdfl.errors import InputError
 
 if TYPE_CHECKING:
-    from ssdfl.experiments import Experiment
     from ssdfl.experiments.pool import Resources
+    from ssdfl.records import Experiment
 
 Workers = Annotated[int, typer.Option(help="Runs at a time; 0 is one per core, or all that a cluster can.")]
 Cpus = Annotated[int, typer.Option(help="Cores of one run.")]
@@ -54,7 +54,7 @@ def estimate(
         groups: each group's names and runs; a run that several share is counted once.
     """
     from ssdfl.experiments.estimate import Estimator
-    from ssdfl.experiments.pool import finished_rows, run_key
+    from ssdfl.records.cache import finished_rows, run_key
 
     estimator, seen, total_s = Estimator(data), set[str](), 0.0
     table = Table(*titles, "runs", "there", "to do", "core-hours", box=SIMPLE_HEAD)

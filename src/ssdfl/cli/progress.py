@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
-    from ssdfl.experiments import Advance, Experiment
+    from ssdfl.experiments import Advance
+    from ssdfl.records import Experiment
 
 
 BLOCKS = "▁▂▃▄▅▆▇█"

@@ -26,7 +26,7 @@ def report(
     A run that is not finished is shown as far as it is recorded. The page is one file and needs no network.
     """
     from ssdfl.errors import InputError
-    from ssdfl.experiments import RunFolder
+    from ssdfl.records import RunFolder
     from ssdfl.report import write_comparison, write_report
 
     folders = [RunFolder(path) for path in runs]

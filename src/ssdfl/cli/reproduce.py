@@ -16,8 +16,8 @@ from ssdfl.cli import pool
 from ssdfl.errors import InputError
 
 if TYPE_CHECKING:
-    from ssdfl.experiments import Experiment
-    from ssdfl.experiments.paper import Artefact
+    from ssdfl.records import Experiment
+    from ssdfl.records.artefacts import Artefact
 
 OUT = Path("runs") / "reproduce"
 
@@ -66,8 +66,8 @@ def reproduce(
 
     Interrupted, the same command goes on where it stopped.
     """
-    from ssdfl.experiments.paper import artefact_names, load_artefact, paper_folder
     from ssdfl.experiments.pool import Resources
+    from ssdfl.records.artefacts import artefact_names, load_artefact, paper_folder
 
     names = artefact_names(paper_folder())
     if listing:
@@ -94,7 +94,7 @@ def reproduce(
 
 
 def _list(names: list[str]) -> None:
-    from ssdfl.experiments.paper import load_artefact
+    from ssdfl.records.artefacts import load_artefact
 
     table = Table("artefact", "what", "the paper's label", box=SIMPLE_HEAD)
     for name in names:
@@ -104,13 +104,13 @@ def _list(names: list[str]) -> None:
 
 
 def _runs(chosen: list[Artefact]) -> list[Experiment]:
-    from ssdfl.experiments.pool import distinct
+    from ssdfl.records.cache import distinct
 
     return distinct(one for artefact in chosen for one in artefact.runs())
 
 
 def _forget(chosen: list[Artefact], cache: Path) -> None:
-    from ssdfl.experiments.pool import run_folder
+    from ssdfl.records.cache import run_folder
 
     for one in _runs(chosen):
         shutil.rmtree(run_folder(one, cache).path, ignore_errors=True)

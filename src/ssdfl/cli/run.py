@@ -22,7 +22,8 @@ from ssdfl.cli.progress import follow, say
 from ssdfl.errors import InputError
 
 if TYPE_CHECKING:
-    from ssdfl.experiments import Advance, Experiment, RunFolder
+    from ssdfl.experiments import Advance
+    from ssdfl.records import Experiment, RunFolder
 
 RUNS = Path("runs")
 INTERRUPTED = 130
@@ -96,9 +97,9 @@ def run(
     A method, model or data set of your own is named `module:function`; the module lies in the working
     folder, beside FILE, or on PYTHONPATH.
     """
-    from ssdfl.experiments import load_experiment, to_toml
     from ssdfl.experiments.logs import logging_to
-    from ssdfl.experiments.store import RunFolder, newest_folder, next_free_folder
+    from ssdfl.records import load_experiment, to_toml
+    from ssdfl.records.folder import RunFolder, newest_folder, next_free_folder
 
     extra = [f"methods={json.dumps([m.strip() for m in methods.split(',')])}"] if methods is not None else []
     if seeds is not None:

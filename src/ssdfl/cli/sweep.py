@@ -16,7 +16,7 @@ from ssdfl.cli import pool
 from ssdfl.cli.progress import say
 
 if TYPE_CHECKING:
-    from ssdfl.experiments.sweep import Sweep
+    from ssdfl.records.sweep import Sweep
 
 OUT = Path("runs") / "sweeps"
 
@@ -53,8 +53,9 @@ def sweep(
 
     Interrupted, the same command goes on where it stopped. Runs that fail are left out of the comparison.
     """
-    from ssdfl.experiments.pool import Resources, distinct
-    from ssdfl.experiments.sweep import load_sweep
+    from ssdfl.experiments.pool import Resources
+    from ssdfl.records.cache import distinct
+    from ssdfl.records.sweep import load_sweep
 
     grid = load_sweep(file, tuple(settings or ()))
     resources = Resources(workers, cpus, gpus, address)

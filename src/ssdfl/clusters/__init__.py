@@ -21,7 +21,7 @@ from ssdfl.clusters.partition import (
     spectral_bisection,
 )
 from ssdfl.clusters.plan import Plan, form_clusters, parse_plan, plan_clusters, read_plan, write_plan
-from ssdfl.clusters.scores import SCORES, Score, Situation
+from ssdfl.clusters.scores import SCORES, Score, ScoreInputs
 from ssdfl.clusters.sharding import shard_devices
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
     "FormationSettings",
     "Plan",
     "Score",
-    "Situation",
+    "ScoreInputs",
     "amplification",
     "choose",
     "clusters_of",

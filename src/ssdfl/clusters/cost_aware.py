@@ -17,13 +17,13 @@ from scipy.sparse.csgraph import connected_components
 
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters.partition import Clusters, bisections, clusters_of, labels_of
-from ssdfl.clusters.scores import Score, Situation, evaluate
+from ssdfl.clusters.scores import Score, ScoreInputs, evaluate
 from ssdfl.graph import Weights, scaled
 
 _SAME_TIME = 1.1
 
 
-def partitions(situation: Situation, sizes: Iterable[int]) -> Iterator[list[tuple[Clusters, str]]]:
+def partitions(situation: ScoreInputs, sizes: Iterable[int]) -> Iterator[list[tuple[Clusters, str]]]:
     """For each number of clusters, in ascending order, the partitions of both families and their rules."""
     wanted = set(sizes)
     merges = agglomerate(situation)
@@ -40,7 +40,7 @@ def partitions(situation: Situation, sizes: Iterable[int]) -> Iterator[list[tupl
         yield [(after_merges(merges, n, n), "agglomeration")]
 
 
-def link_speeds(situation: Situation) -> csr_array:
+def link_speeds(situation: ScoreInputs) -> csr_array:
     """(N, N) 1 on links that never keep a device waiting, falling with the square of a slower link's time."""
     network = situation.network
     i, j = network.links.T
@@ -55,7 +55,7 @@ def _slowed(weights: Weights) -> Weights:
     return lambda links: scaled(weights(links), links)
 
 
-def agglomerate(situation: Situation) -> IntArray:
+def agglomerate(situation: ScoreInputs) -> IntArray:
     """(N − 1, 2) pairs of devices whose clusters merge, in order.
 
     The next to merge are those two linked clusters whose slowest link between them is fastest; among
@@ -115,7 +115,7 @@ def after_merges(merges: IntArray, num_devices: int, num_clusters: int) -> Clust
     return clusters_of(connected_components(joined, directed=False)[1])
 
 
-def improve(situation: Situation, clusters: Clusters, score: Score, sweeps: int = 2) -> Clusters:
+def improve(situation: ScoreInputs, clusters: Clusters, score: Score, sweeps: int = 2) -> Clusters:
     """Move single devices to a linked cluster where that makes the score better; clusters stay connected.
 
     The number of clusters stays as it is, too.
@@ -141,7 +141,7 @@ def improve(situation: Situation, clusters: Clusters, score: Score, sweeps: int 
     return clusters_of(labels)
 
 
-def _can_leave(situation: Situation, labels: IntArray, device: int) -> bool:
+def _can_leave(situation: ScoreInputs, labels: IntArray, device: int) -> bool:
     """Whether a device's cluster would still be there, and connected, without it."""
     rest = np.flatnonzero((labels == labels[device]) & (np.arange(len(labels)) != device))
     links = situation.network.adjacency[rest][:, rest]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ssdfl.clusters.partition import Clusters
-from ssdfl.clusters.scores import Situation
+from ssdfl.clusters.scores import ScoreInputs
 from ssdfl.theory import published
 
 
@@ -25,12 +25,12 @@ class Diagnostic:
     detail: str
 
 
-def diagnose(situation: Situation, clusters: Clusters) -> tuple[Diagnostic, ...]:
+def diagnose(situation: ScoreInputs, clusters: Clusters) -> tuple[Diagnostic, ...]:
     """The conditions of Assumption 3, Lemma 1 and Theorem 1 for each cluster, and predicted costs."""
     return (*_conditions(situation, clusters), *_predictions(situation, clusters))
 
 
-def _conditions(situation: Situation, clusters: Clusters) -> Iterable[Diagnostic]:
+def _conditions(situation: ScoreInputs, clusters: Clusters) -> Iterable[Diagnostic]:
     η = situation.constants.learning_rate
     terms = [situation.terms(cluster) for cluster in clusters]
     whole = situation.terms(tuple(range(situation.network.num_devices)))
@@ -54,7 +54,7 @@ def _conditions(situation: Situation, clusters: Clusters) -> Iterable[Diagnostic
     yield Diagnostic("No device alone in a cluster", alone == 0, f"{alone} of {len(clusters)} clusters")
 
 
-def _predictions(situation: Situation, clusters: Clusters) -> Iterable[Diagnostic]:
+def _predictions(situation: ScoreInputs, clusters: Clusters) -> Iterable[Diagnostic]:
     n = situation.network.num_devices
     ends = {
         "These clusters": clusters,

@@ -15,7 +15,7 @@ from ssdfl.clusters.cost_aware import improve
 from ssdfl.clusters.diagnostics import Diagnostic, diagnose
 from ssdfl.clusters.heterogeneity import Device
 from ssdfl.clusters.partition import Cluster, Clusters
-from ssdfl.clusters.scores import MESSAGE_BYTES, SCORES, Score, Situation, evaluate, find_score
+from ssdfl.clusters.scores import MESSAGE_BYTES, SCORES, Score, ScoreInputs, evaluate, find_score
 from ssdfl.clusters.spectral import Budget
 from ssdfl.errors import InputError, check_range
 from ssdfl.graph import Network, Weights, metropolis
@@ -72,7 +72,7 @@ class FormationSettings:
         """The score as a text."""
         return self.score if isinstance(self.score, str) else getattr(self.score, "__name__", "own")
 
-    def price_for(self, situation: Situation) -> float:
+    def price_for(self, situation: ScoreInputs) -> float:
         """The price, or infinity where the score cannot tell what keeping to Φ_min costs.
 
         It can if it predicts a cost and devices are known to differ.
@@ -135,7 +135,7 @@ def form(network: Network, devices: Sequence[Device], settings: FormationSetting
 def _form(network: Network, devices: Sequence[Device], settings: FormationSettings) -> Formation:
     mode = settings.mode_for(network.num_devices)
     budget = _FAST if mode == "fast" else Budget()
-    situation = Situation(
+    situation = ScoreInputs(
         network,
         devices,
         settings.constants,
@@ -177,7 +177,7 @@ def _sizes(num_devices: int) -> list[int]:
     return sorted(sizes)
 
 
-def _by_the_paper(situation: Situation, settings: FormationSettings, sizes: list[int]) -> list[Candidate]:
+def _by_the_paper(situation: ScoreInputs, settings: FormationSettings, sizes: list[int]) -> list[Candidate]:
     """Every partition that Algorithm 1 passes through."""
     score = find_score(settings.score)
     splits = spectral.partitions(situation.cache, lambda size: _threshold(situation, settings, size))
@@ -200,7 +200,7 @@ def _of_sizes(
             return
 
 
-def _by_cost(situation: Situation, settings: FormationSettings, sizes: list[int]) -> list[Candidate]:
+def _by_cost(situation: ScoreInputs, settings: FormationSettings, sizes: list[int]) -> list[Candidate]:
     """The better cost-aware partition of each size, the most promising improved by moving devices."""
     score, price = find_score(settings.score), settings.price_for(situation)
 
@@ -225,7 +225,7 @@ def _moves_devices(settings: FormationSettings, num_devices: int) -> bool:
 
 
 def _candidate(
-    situation: Situation,
+    situation: ScoreInputs,
     settings: FormationSettings,
     clusters: Clusters,
     score: Score,
@@ -237,6 +237,6 @@ def _candidate(
     return Candidate(clusters, value, threshold, situation.cache.weakest(clusters), split, rule)
 
 
-def _threshold(situation: Situation, settings: FormationSettings, num_clusters: int) -> float:
+def _threshold(situation: ScoreInputs, settings: FormationSettings, num_clusters: int) -> float:
     n = situation.network.num_devices
     return conductance_threshold(settings.constants, n, num_clusters, settings.with_tau_a)

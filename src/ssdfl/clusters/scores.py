@@ -34,7 +34,7 @@ MESSAGE_BYTES = 50_000
 
 
 @dataclass(eq=False)
-class Situation:
+class ScoreInputs:
     """What is known when a partition is scored; what several scores need is computed once.
 
     Attributes:
@@ -131,10 +131,10 @@ class Situation:
         return self._terms[cluster]
 
 
-Score = Callable[[Situation, Clusters], float]
+Score = Callable[[ScoreInputs, Clusters], float]
 
 
-def stationarity(situation: Situation, clusters: Clusters) -> float:
+def stationarity(situation: ScoreInputs, clusters: Clusters) -> float:
     """The paper's H(S): the mean over clusters of Theorem 1's bound. It falls with every split."""
     constants = situation.constants
     terms = [situation.terms(cluster) for cluster in clusters]
@@ -144,24 +144,24 @@ def stationarity(situation: Situation, clusters: Clusters) -> float:
     return math.fsum(bounds) / len(clusters)
 
 
-def integrated(situation: Situation, clusters: Clusters) -> float:
+def integrated(situation: ScoreInputs, clusters: Clusters) -> float:
     """Theorem 2 with Lemma 1's finite recursion and the drift between clusters: mixing against drift."""
     whole = situation.terms(tuple(range(situation.network.num_devices)))
     terms = [situation.terms(cluster) for cluster in clusters]
     return integrated_bound(situation.constants, whole, terms)
 
 
-def drift(situation: Situation, clusters: Clusters) -> float:
+def drift(situation: ScoreInputs, clusters: Clusters) -> float:
     """The predicted disagreement ``D = (η E)² ‖R G‖² / N``, whatever it costs to keep it small."""
     return situation.constants.step_length**2 * situation.disagreement(clusters).trained
 
 
-def time(situation: Situation, clusters: Clusters) -> float:
+def time(situation: ScoreInputs, clusters: Clusters) -> float:
     """Predicted seconds to an accuracy, in units of the cycles that agreeing devices need."""
     return situation.cycle_cost(clusters).time_s * situation.slowdown(clusters)
 
 
-def sent_bytes(situation: Situation, clusters: Clusters) -> float:
+def sent_bytes(situation: ScoreInputs, clusters: Clusters) -> float:
     """Predicted bytes to an accuracy, in units of the cycles that agreeing devices need."""
     return situation.cycle_cost(clusters).sent_bytes * situation.slowdown(clusters)
 
@@ -185,7 +185,7 @@ def find_score(score: str | Score) -> Score:
     return score if callable(score) else find_function(SCORES, score, "score")
 
 
-def evaluate(score: Score, situation: Situation, clusters: Clusters) -> float:
+def evaluate(score: Score, situation: ScoreInputs, clusters: Clusters) -> float:
     """The score of clusters, checked: a user's own may raise anything and return anything.
 
     Raises:

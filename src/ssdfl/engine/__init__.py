@@ -1,10 +1,10 @@
 """Engines execute schedules: `reference` is the oracle, `local` the fast one, `distributed` many processes.
 
-The mesh of real devices, `ssdfl.engine.mesh`, has a room of its own.
+Real devices are in `ssdfl.mesh`.
 """
 
 from ssdfl.engine.checkpoint import load_state, save_state
-from ssdfl.engine.job import Job, Record, State, initial_state
+from ssdfl.engine.job import Job, State, initial_state
 from ssdfl.engine.loop import ENGINES, run
 
-__all__ = ["ENGINES", "Job", "Record", "State", "initial_state", "load_state", "run", "save_state"]
+__all__ = ["ENGINES", "Job", "State", "initial_state", "load_state", "run", "save_state"]

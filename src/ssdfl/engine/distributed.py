@@ -21,7 +21,7 @@ from ssdfl.engine.local import LocalEngine
 from ssdfl.engine.mixing import Mixing
 from ssdfl.engine.ranks import Alone, Dealt, Shares, number_of_ranks, rank, told
 from ssdfl.memo import by_identity
-from ssdfl.schedule import Step
+from ssdfl.methods import Step
 
 
 class DistributedEngine:

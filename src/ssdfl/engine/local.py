@@ -16,7 +16,7 @@ from ssdfl.engine.mixing import Mixing
 from ssdfl.engine.ranks import Alone, Shares
 from ssdfl.engine.workers import workers_for
 from ssdfl.memo import by_identity
-from ssdfl.schedule import Step
+from ssdfl.methods import Step
 
 _NUMBERS_IN_CACHE = 1 << 20
 _FEWEST, _MOST = 2, 512

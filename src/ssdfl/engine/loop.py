@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ssdfl.engine.distributed import DistributedEngine
 from ssdfl.engine.gaps import GapRecorder
-from ssdfl.engine.job import Engine, Job, MakeEngine, Record, State
+from ssdfl.engine.job import Engine, Job, MakeEngine, State
 from ssdfl.engine.local import LocalEngine
 from ssdfl.engine.ranks import Shares, common_error
 from ssdfl.engine.reference import ReferenceEngine
@@ -21,6 +21,7 @@ from ssdfl.engine.workers import one_thread_each
 from ssdfl.errors import InputError
 from ssdfl.graph import Clock
 from ssdfl.learning import fork_generators
+from ssdfl.records import Record
 
 ENGINES: dict[str, MakeEngine] = {
     "local": LocalEngine,

@@ -14,7 +14,7 @@ from torch import Tensor
 from ssdfl.engine.gradients import gradient
 from ssdfl.engine.job import Job, State, initial_state
 from ssdfl.engine.ranks import Alone, Shares
-from ssdfl.schedule import Step
+from ssdfl.methods import Step
 
 
 class ReferenceEngine:

@@ -10,13 +10,9 @@ from types import ModuleType
 
 import numpy as np
 
-from ssdfl.clusters import Situation
+from ssdfl.clusters import ScoreInputs
 from ssdfl.engine import Job, load_state
 from ssdfl.errors import InputError
-from ssdfl.experiments.bound_rows import BoundRow
-from ssdfl.experiments.build import MEASURED_DEVICES, Instance, clusters_of_method, make_job, prepare
-from ssdfl.experiments.config import Experiment
-from ssdfl.experiments.store import Row, RunFolder
 from ssdfl.graph import MIXINGS, Weights
 from ssdfl.learning import (
     MeasuredConstants,
@@ -25,6 +21,10 @@ from ssdfl.learning import (
     measure_constants,
     spread_devices,
 )
+from ssdfl.preparation import MEASURED_DEVICES, Prepared, clusters_of_method, make_job, prepare
+from ssdfl.records.bounds import BoundRow
+from ssdfl.records.config import Experiment
+from ssdfl.records.folder import Row, RunFolder
 from ssdfl.theory import ClusterTerms, Constants, published, rigorous
 
 THEORIES: dict[str, ModuleType] = {"published": published, "rigorous": rigorous}
@@ -86,7 +86,7 @@ def _constants_along(job: Job, checkpoint: Path) -> MeasuredConstants:
     )
 
 
-def _situation(instance: Instance, job: Job, measured: MeasuredConstants, weights: Weights) -> Situation:
+def _situation(instance: Prepared, job: Job, measured: MeasuredConstants, weights: Weights) -> ScoreInputs:
     steps = [job.schedule(t) for t in range(job.steps_per_cycle)]
     τ_a = sum(bool(step.train.any()) for step in steps)
     constants = Constants(
@@ -99,11 +99,11 @@ def _situation(instance: Instance, job: Job, measured: MeasuredConstants, weight
         variance_floor=measured.gradient_variance,
     )
     devices = describe_devices(instance.task, instance.optimizers)
-    return Situation(instance.network, devices, constants, weights)
+    return ScoreInputs(instance.network, devices, constants, weights)
 
 
 def _compare(
-    situation: Situation, measured: MeasuredConstants, method: str, instance: Instance, rows: list[Row]
+    situation: ScoreInputs, measured: MeasuredConstants, method: str, instance: Prepared, rows: list[Row]
 ) -> Iterator[BoundRow]:
     clusters = clusters_of_method(method, instance.plan)
     terms = [replace(situation.terms(cluster), amplification=0.0) for cluster in clusters]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from ssdfl.engine.reference import ReferenceEngine
 from ssdfl.engine.workers import one_thread_each
-from ssdfl.experiments.build import make_job, prepare, testing_interval
-from ssdfl.experiments.config import ClustersSection, Experiment
 from ssdfl.graph import load_network
 from ssdfl.learning import Task, load_dataset
+from ssdfl.preparation import make_job, prepare, testing_interval
+from ssdfl.records.config import ClustersSection, Experiment
 
 
 class Estimator:

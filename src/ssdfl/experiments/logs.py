@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from ssdfl.errors import InputError, require
-from ssdfl.experiments.config import Experiment
-from ssdfl.experiments.store import Row, RunFolder, flat, measured
+from ssdfl.records.config import Experiment
+from ssdfl.records.folder import Row, RunFolder, flat, measured
 
 if TYPE_CHECKING:
     from ssdfl.experiments.run import Advance

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from ssdfl.engine.workers import use_cores
 from ssdfl.errors import InputError, require
-from ssdfl.experiments.config import Experiment
-from ssdfl.experiments.pool import RETRIES, Finished, Resources, cores, run_folder, run_one, whole_rows
+from ssdfl.experiments.pool import RETRIES, Finished, Resources, cores, run_one
 from ssdfl.files import atomic_path
+from ssdfl.records.cache import run_folder, whole_rows
+from ssdfl.records.config import Experiment
 
 Files = dict[str, bytes]
 

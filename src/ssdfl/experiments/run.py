@@ -14,18 +14,19 @@ from typing import TypeVar
 from scipy.sparse import csr_array
 
 from ssdfl.clusters import parse_plan
-from ssdfl.engine import Job, Record, State, load_state, run, save_state
+from ssdfl.engine import Job, State, load_state, run, save_state
 from ssdfl.engine.ranks import agreed, joined, rank, told
 from ssdfl.errors import InputError
-from ssdfl.experiments.build import Instance, make_job, prepare, prepare_planned
-from ssdfl.experiments.config import Experiment, make_experiment, to_toml, write_experiment
-from ssdfl.experiments.store import Row, RunFolder
-from ssdfl.experiments.versions import current_versions
 from ssdfl.files import remove_temporaries
 from ssdfl.graph import NetworkLike, check_mixing, from_json, load_network, to_json
 from ssdfl.learning import Dataset, load_dataset
 from ssdfl.learning.sources import Progress
-from ssdfl.schedule import METHODS, Step, find_method
+from ssdfl.methods import METHODS, Step, find_method
+from ssdfl.preparation import Prepared, make_job, prepare, prepare_planned
+from ssdfl.records import Record
+from ssdfl.records.config import Experiment, make_experiment, to_toml, write_experiment
+from ssdfl.records.folder import Row, RunFolder
+from ssdfl.records.versions import current_versions
 
 Result = TypeVar("Result")
 
@@ -136,7 +137,7 @@ def _iterate(
             if method not in METHODS:
                 _check_schedule(method, job)
             if experiment.engine.name == "mesh":
-                from ssdfl.experiments.mesh_folder import check_reach
+                from ssdfl.mesh.folder import check_reach
 
                 check_reach(method, job)
     if part.leads:
@@ -166,9 +167,9 @@ def _admitted(
 
 def _prepared(
     experiment: Experiment, seed: int, dataset: Dataset, folder: RunFolder, part: _Part
-) -> Instance:
+) -> Prepared:
     """What a seed determines; network and plan are the leader's: machines may round differently."""
-    made: list[Instance] = []
+    made: list[Prepared] = []
 
     def form() -> str:
         one = prepare(experiment, seed, dataset, formed=folder.plan(seed))
@@ -192,7 +193,7 @@ def _check_schedule(method: str, job: Job) -> None:
         check_mixing(step.W)
 
 
-def _describe(folder: RunFolder, instance: Instance) -> None:
+def _describe(folder: RunFolder, instance: Prepared) -> None:
     labels = instance.task.labels[instance.task.shards]
     devices = [
         {
@@ -216,8 +217,8 @@ def _run_mesh(
 
     Its records come together, before it is told that the last cycle is done.
     """
-    from ssdfl.experiments.mesh import MeshProcesses, collected_rows, follow
-    from ssdfl.experiments.mesh_folder import device_folders, init_mesh, move_to_free_ports
+    from ssdfl.mesh.folder import device_folders, init_mesh, move_to_free_ports
+    from ssdfl.mesh.processes import MeshProcesses, collected_rows, follow
 
     rows = folder.read_rows(job.seed, method)
     mesh = folder.method_folder(job.seed, method) / "mesh"

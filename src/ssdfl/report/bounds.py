@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ssdfl.arrays import FloatArray
-from ssdfl.experiments.bound_rows import BoundRow, BoundSummary
+from ssdfl.records.bounds import BoundRow, BoundSummary
 from ssdfl.report.figures import COLOURS, DASHES
 
 STATEMENTS = {

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ssdfl.errors import InputError
-from ssdfl.experiments.store import RunFolder, flat
 from ssdfl.files import write_text
+from ssdfl.records.folder import RunFolder, flat
 from ssdfl.report.html import tested_rows, tiles
 from ssdfl.report.leads import leads
 from ssdfl.report.page import asset, fill, page, palette, table

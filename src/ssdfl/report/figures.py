@@ -14,9 +14,9 @@ from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import Clusters, labels_of
-from ssdfl.experiments.store import Row
 from ssdfl.files import atomic_path
 from ssdfl.graph import Network
+from ssdfl.records.folder import Row
 from ssdfl.report.series import curve
 
 # Okabe and Ito's colours, which colour-blind people can tell apart.

@@ -9,11 +9,11 @@ from html import escape
 from pathlib import Path
 
 from ssdfl.errors import InputError
-from ssdfl.experiments.bound_rows import BoundRow, summarise_bounds
-from ssdfl.experiments.config import Experiment, to_toml
-from ssdfl.experiments.store import Row, RunFolder, measured
 from ssdfl.files import write_text
 from ssdfl.graph import read_network
+from ssdfl.records.bounds import BoundRow, summarise_bounds
+from ssdfl.records.config import Experiment, to_toml
+from ssdfl.records.folder import Row, RunFolder, measured
 from ssdfl.report.bounds import BOUND_HEADERS, bound_cells
 from ssdfl.report.figures import draw_curves, draw_network, save
 from ssdfl.report.leads import Lead, leads

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ssdfl.experiments.config import Experiment
-from ssdfl.experiments.store import Row, RunFolder
+from ssdfl.records.config import Experiment
+from ssdfl.records.folder import Row, RunFolder
 from ssdfl.report.html import RUN_SCRIPTS, run_body, run_parts
 from ssdfl.report.page import asset, page, to_json
 from ssdfl.report.run_data import Facts, run_data

@@ -10,8 +10,8 @@ from statistics import fmean, stdev
 
 from scipy.stats import t as student
 
-from ssdfl.experiments.paper import Artefact, CaseKey
-from ssdfl.experiments.store import Row, measured
+from ssdfl.records.artefacts import Artefact, CaseKey
+from ssdfl.records.folder import Row, measured
 from ssdfl.report.figures import AXES, UNIT
 
 Runs = Mapping[CaseKey, Sequence[Sequence[Row]]]

@@ -9,8 +9,8 @@ from statistics import fmean, geometric_mean
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ssdfl.experiments.paper import Artefact, Variant
-from ssdfl.experiments.store import measured
+from ssdfl.records.artefacts import Artefact, Variant
+from ssdfl.records.folder import measured
 from ssdfl.report.figures import AXES, COLOURS, UNIT
 from ssdfl.report.paper import Cell, Runs, half_width
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from ssdfl.experiments.paper import Artefact
 from ssdfl.files import atomic_path, write_text
+from ssdfl.records.artefacts import Artefact
 from ssdfl.report.paper import Cell, Runs, cells
 from ssdfl.report.paper_figures import draw
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ssdfl.experiments.config import Experiment
-from ssdfl.experiments.store import Row
+from ssdfl.records.config import Experiment
+from ssdfl.records.folder import Row
 from ssdfl.report.leads import verdict
 from ssdfl.report.summary import MethodSummary, summarise_rows
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import Plan
-from ssdfl.experiments.bound_rows import BoundRow
-from ssdfl.experiments.config import Experiment
-from ssdfl.experiments.store import Row, RunFolder, measured
 from ssdfl.graph import read_network
+from ssdfl.records.bounds import BoundRow
+from ssdfl.records.config import Experiment
+from ssdfl.records.folder import Row, RunFolder, measured
 from ssdfl.report.bounds import STATEMENTS, bound_means
 from ssdfl.report.network_data import network_data, plan_data, short
 from ssdfl.report.page import palette

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ssdfl.arrays import FloatArray
-from ssdfl.experiments.store import Row, measured
+from ssdfl.records.folder import Row, measured
 
 COSTS = ("cycle", "transmissions", "sent_bytes", "time_s")
 QUANTITIES = (

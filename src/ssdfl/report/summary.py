@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 
-from ssdfl.experiments.store import Row, RunFolder, measured
+from ssdfl.records.folder import Row, RunFolder, measured
 from ssdfl.report.numbers import number
 
 

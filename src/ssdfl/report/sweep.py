@@ -9,9 +9,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from ssdfl.experiments.store import Row
-from ssdfl.experiments.sweep import Combination, Sweep
 from ssdfl.files import atomic_path, write_text
+from ssdfl.records.folder import Row
+from ssdfl.records.sweep import Combination, Sweep
 from ssdfl.report.comparison import comparison_page
 from ssdfl.report.figures import COLOURS, save
 from ssdfl.report.ranking import Side

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from ssdfl.errors import InputError
-from ssdfl.experiments import Experiment, load_experiment, make_experiment, to_toml
+from ssdfl.records import Experiment, load_experiment, make_experiment, to_toml
 
 
 def test_toml_there_and_back():

@@ -1,15 +1,15 @@
 """Methods as schedules, and what can be done to a schedule."""
 
-from ssdfl.schedule.combinators import drop_devices, drop_links
-from ssdfl.schedule.methods import METHODS, Method, Setting, find_method
-from ssdfl.schedule.step import Mixer, Schedule, Step, alternate, always
+from ssdfl.methods.faults import drop_devices, drop_links
+from ssdfl.methods.schedules import METHODS, Method, ScheduleInputs, find_method
+from ssdfl.methods.step import Mixer, Schedule, Step, alternate, always
 
 __all__ = [
     "METHODS",
     "Method",
     "Mixer",
     "Schedule",
-    "Setting",
+    "ScheduleInputs",
     "Step",
     "alternate",
     "always",

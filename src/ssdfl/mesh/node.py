@@ -3,7 +3,7 @@
     θ_i ← w_ii θ_i + Σ_j w_ij θ_j + displacement of i
 
 A neighbour that is gone, or too slow, gives its weight back to this device's own diagonal: the same rule as
-`ssdfl.schedule.drop_links`. A device that is far behind its neighbours, because it was away or cut off, goes
+`ssdfl.methods.drop_links`. A device that is far behind its neighbours, because it was away or cut off, goes
 on at their step with the parameters that it has.
 """
 
@@ -21,13 +21,13 @@ import torch
 from torch import Tensor
 
 from ssdfl.engine.job import Job
-from ssdfl.engine.mesh.mesh_pb2 import Absent, Parameters, Pull, Request, Response, Status, Wait
-from ssdfl.engine.mesh.neighbours import PING_DEADLINE_S, Neighbours
-from ssdfl.engine.mesh.transport import Answer, Transport, UnreachableError, refusal
-from ssdfl.engine.mesh.wire import BadMessageError, pack, unpack
 from ssdfl.engine.reference import ReferenceEngine
 from ssdfl.errors import InputError
 from ssdfl.graph import Network
+from ssdfl.mesh.mesh_pb2 import Absent, Parameters, Pull, Request, Response, Status, Wait
+from ssdfl.mesh.neighbours import PING_DEADLINE_S, Neighbours
+from ssdfl.mesh.transport import Answer, Transport, UnreachableError, refusal
+from ssdfl.mesh.wire import BadMessageError, pack, unpack
 
 POLL_S = 1.0
 PULL_DEADLINE_S = 10.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mesh_help import final_parameters, finish, local_parameters, made, running, small
-from ssdfl.schedule import METHODS
+from ssdfl.methods import METHODS
 
 pytestmark = pytest.mark.mesh
 

@@ -16,12 +16,12 @@ import numpy as np
 
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import Device, energy_distance, label_divergence
-from ssdfl.engine.mesh.mesh_pb2 import Descriptor, Facts, Gossip, LinkFact, Request, Response, SampleRequest
-from ssdfl.engine.mesh.node import Node, StoppedError
-from ssdfl.engine.mesh.transport import UnreachableError
-from ssdfl.engine.mesh.wire import BadMessageError, pack_samples, unpack_samples
 from ssdfl.errors import InputError
 from ssdfl.learning import DeviceConstants
+from ssdfl.mesh.mesh_pb2 import Descriptor, Facts, Gossip, LinkFact, Request, Response, SampleRequest
+from ssdfl.mesh.node import Node, StoppedError
+from ssdfl.mesh.transport import UnreachableError
+from ssdfl.mesh.wire import BadMessageError, pack_samples, unpack_samples
 
 ASK_S = 5.0
 ROUND_S = 0.1

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ssdfl.engine import Record
-from ssdfl.engine.mesh.device_checkpoint import load_parameters
 from ssdfl.errors import InputError
-from ssdfl.experiments.config import load_experiment
-from ssdfl.experiments.mesh_folder import device_folders, read_device
-from ssdfl.experiments.store import Row, RunFolder
+from ssdfl.mesh.device_checkpoint import load_parameters
+from ssdfl.mesh.folder import device_folders, read_device
+from ssdfl.records import Record
+from ssdfl.records.config import load_experiment
+from ssdfl.records.folder import Row, RunFolder
 
 POLL_S = 0.2
 STOP_S = 20.0

@@ -11,9 +11,9 @@ from safetensors import SafetensorError, safe_open
 from ssdfl.arrays import FloatArray
 from ssdfl.engine.checkpoint import write_tensors
 from ssdfl.engine.job import Job
-from ssdfl.engine.mesh.node import DeviceState
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
+from ssdfl.mesh.node import DeviceState
 
 _NUMBERS = ("step", "trained", "sent", "received", "busy_s")
 

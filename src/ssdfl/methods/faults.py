@@ -6,8 +6,8 @@ import numpy as np
 
 from ssdfl.errors import check_range
 from ssdfl.graph import without_links
+from ssdfl.methods.step import Schedule, Step
 from ssdfl.rng import generator
-from ssdfl.schedule.step import Schedule, Step
 
 
 def drop_links(schedule: Schedule, probability: float, seed: int) -> Schedule:

@@ -8,15 +8,15 @@ from helpers import TOPOLOGY_SPECS
 from ssdfl.clusters import labels_of, random_clusters, spectral_bisection
 from ssdfl.errors import InputError
 from ssdfl.graph import check_mixing, fastest, lazy, links_within, load_network, metropolis
+from ssdfl.methods import METHODS, ScheduleInputs, find_method
 from ssdfl.rng import generator
-from ssdfl.schedule import METHODS, Setting, find_method
 
 TAU_A, TAU_R = 3, 2
 
 
 def setting_on(spec, clusters=2, **changes):
     network = load_network(spec)
-    return Setting(network, spectral_bisection(network, clusters), tau_a=TAU_A, tau_r=TAU_R, **changes)
+    return ScheduleInputs(network, spectral_bisection(network, clusters), tau_a=TAU_A, tau_r=TAU_R, **changes)
 
 
 def same(W, V):
@@ -99,13 +99,13 @@ def test_other_weights(rule):
 def test_impossible_settings(change):
     network = load_network("ring:n=4")
     with pytest.raises(InputError, match=next(iter(change))):
-        Setting(network, (), **change)
+        ScheduleInputs(network, (), **change)
 
 
 def test_find_method():
     assert find_method("ssdfl") is METHODS["ssdfl"]
-    assert find_method("ssdfl.schedule.methods:pdfl") is METHODS["pdfl"]
+    assert find_method("ssdfl.methods.schedules:pdfl") is METHODS["pdfl"]
     with pytest.raises(InputError, match="method = sdffl: expected one of ssdfl, sdfl"):
         find_method("sdffl")
     with pytest.raises(InputError, match="expected a function"):
-        find_method("ssdfl.schedule.methods:METHODS")
+        find_method("ssdfl.methods.schedules:METHODS")

@@ -12,8 +12,9 @@ import pytest
 from commands import quick_command
 from mesh_help import ENVIRONMENT, command
 from ssdfl.errors import InputError
-from ssdfl.experiments.pool import Resources, finished_rows, run_folder, run_key, run_pool
-from ssdfl.experiments.sweep import load_sweep
+from ssdfl.experiments.pool import Resources, run_pool
+from ssdfl.records.cache import finished_rows, run_folder, run_key
+from ssdfl.records.sweep import load_sweep
 from ssdfl.report.sweep import compare, write_sweep
 
 BASE = """
@@ -175,7 +176,7 @@ def test_ray_does_what_processes_do(file, tmp_path):
 import json, sys
 from pathlib import Path
 from ssdfl.experiments.pool import Resources, run_pool
-from ssdfl.experiments.sweep import load_sweep
+from ssdfl.records.sweep import load_sweep
 runs = load_sweep(Path(sys.argv[1])).runs()[:3]
 done = list(run_pool(runs, Path(sys.argv[2]), resources=Resources(workers=2), backend="ray"))
 print(json.dumps([(one.error, one.seconds > 0) for one in done]))

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ssdfl.engine.mesh.mesh_pb2 import Ping, Request, Status
-from ssdfl.engine.mesh.transport import Transport, UnreachableError
+from ssdfl.mesh.mesh_pb2 import Ping, Request, Status
+from ssdfl.mesh.transport import Transport, UnreachableError
 
 PING_EVERY_S = 0.5
 PING_DEADLINE_S = 1.5

@@ -21,15 +21,15 @@ from typing import Any
 
 from ssdfl.clusters import read_plan, write_plan
 from ssdfl.engine import Job
-from ssdfl.engine.mesh.certificates import Authority, write_secret
-from ssdfl.engine.mesh.neighbours import PING_DEADLINE_S
-from ssdfl.engine.mesh.transport import MOST_BYTES
 from ssdfl.errors import InputError, check_range
-from ssdfl.experiments.build import fitting_plan
-from ssdfl.experiments.config import Experiment, write_experiment
 from ssdfl.files import write_text
 from ssdfl.graph import Network, check_mixing, load_network, to_json
-from ssdfl.schedule import find_method
+from ssdfl.mesh.certificates import Authority, write_secret
+from ssdfl.mesh.neighbours import PING_DEADLINE_S
+from ssdfl.mesh.transport import MOST_BYTES
+from ssdfl.methods import find_method
+from ssdfl.preparation import fitting_plan
+from ssdfl.records.config import Experiment, write_experiment
 
 PATIENCE_S = 60.0
 

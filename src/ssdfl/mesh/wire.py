@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ssdfl.arrays import FloatArray
-from ssdfl.engine.mesh.mesh_pb2 import Parameters, Samples
+from ssdfl.mesh.mesh_pb2 import Parameters, Samples
 
 assert sys.byteorder == "little", "numbers cross the wire little-endian, as this machine has to be"
 _DTYPES = {torch.float32: ("float32", "<f4"), torch.float64: ("float64", "<f8")}

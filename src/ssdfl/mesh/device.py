@@ -20,18 +20,22 @@ from google.protobuf.message import DecodeError
 
 from ssdfl.clusters import Plan, form_clusters, read_plan, write_plan
 from ssdfl.engine import Job
-from ssdfl.engine.mesh.certificates import check_certificate
-from ssdfl.engine.mesh.device_checkpoint import load_device, save_device
-from ssdfl.engine.mesh.flood import Flood, lacking
-from ssdfl.engine.mesh.mesh_pb2 import Facts
-from ssdfl.engine.mesh.node import DeviceState, Node, StoppedError, initial_device_state
-from ssdfl.engine.mesh.transport import Credentials, GrpcTransport
 from ssdfl.engine.reference import ReferenceEngine
 from ssdfl.engine.workers import one_thread_each
 from ssdfl.errors import InputError
-from ssdfl.experiments.build import (
+from ssdfl.files import atomic_path, write_text
+from ssdfl.graph import Network
+from ssdfl.learning import describe_devices, fork_generators, load_dataset
+from ssdfl.mesh.certificates import check_certificate
+from ssdfl.mesh.device_checkpoint import load_device, save_device
+from ssdfl.mesh.flood import Flood, lacking
+from ssdfl.mesh.folder import DeviceConfig, check_reach, read_device
+from ssdfl.mesh.mesh_pb2 import Facts
+from ssdfl.mesh.node import DeviceState, Node, StoppedError, initial_device_state
+from ssdfl.mesh.transport import Credentials, GrpcTransport
+from ssdfl.preparation import (
     DESCRIBED_SAMPLES,
-    Instance,
+    Prepared,
     draw,
     fitting_plan,
     given_plan,
@@ -40,11 +44,7 @@ from ssdfl.experiments.build import (
     measuring,
     settings_of,
 )
-from ssdfl.experiments.config import load_experiment
-from ssdfl.experiments.mesh_folder import DeviceConfig, check_reach, read_device
-from ssdfl.files import atomic_path, write_text
-from ssdfl.graph import Network
-from ssdfl.learning import describe_devices, fork_generators, load_dataset
+from ssdfl.records.config import load_experiment
 
 CHECKPOINT = "checkpoint.safetensors"
 FACTS = "facts.binpb"
@@ -136,7 +136,7 @@ class RunningDevice:
                 self.node.answers["gossip"] = partial(lacking, facts)
 
     def _job(self, plan: Plan) -> Job:
-        instance = Instance(self.config.seed, self.network, plan, self.task, self.optimizers)
+        instance = Prepared(self.config.seed, self.network, plan, self.task, self.optimizers)
         job = make_job(self.experiment, instance, self.config.method)
         check_reach(self.config.method, job)
         return job

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from itertools import count, product
 from typing import Any, Protocol
 
-from ssdfl.engine.mesh.mesh_pb2 import Refusal, Request, Response
 from ssdfl.errors import InputError, require
+from ssdfl.mesh.mesh_pb2 import Refusal, Request, Response
 
 MOST_BYTES = 64 << 20
 _SERVICE = "ssdfl.mesh.v1.Device"

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ssdfl.errors import InputError
-from ssdfl.experiments.config import Experiment, locate_files, make_experiment, read_values, set_value
-from ssdfl.experiments.pool import finished_rows, single_runs
-from ssdfl.experiments.store import Row, flat
+from ssdfl.records.cache import finished_rows, single_runs
+from ssdfl.records.config import Experiment, locate_files, make_experiment, read_values, set_value
+from ssdfl.records.folder import Row, flat
 
 COMMON = {"name", "evaluate.target_accuracy"}
 """What all combinations of a sweep have in common."""

@@ -23,10 +23,10 @@ import pyarrow.parquet as parquet
 
 from ssdfl.clusters import Plan, read_plan
 from ssdfl.errors import InputError, require
-from ssdfl.experiments.bound_rows import BoundRow
-from ssdfl.experiments.config import Experiment, load_experiment, write_experiment
 from ssdfl.files import atomic_path, write_text
 from ssdfl.graph import Network, to_json
+from ssdfl.records.bounds import BoundRow
+from ssdfl.records.config import Experiment, load_experiment, write_experiment
 
 if TYPE_CHECKING:
     import pandas

@@ -27,9 +27,13 @@ from mesh_help import (
     wait_for_step,
 )
 from ssdfl.clusters import read_plan
-from ssdfl.engine.mesh import mesh_pb2
-from ssdfl.engine.mesh.certificates import Authority
-from ssdfl.engine.mesh.mesh_pb2 import (
+from ssdfl.errors import InputError
+from ssdfl.experiments import run_experiment
+from ssdfl.learning import load_dataset
+from ssdfl.mesh import device, mesh_pb2
+from ssdfl.mesh.certificates import Authority
+from ssdfl.mesh.folder import Host, device_names, loopback_hosts
+from ssdfl.mesh.mesh_pb2 import (
     Absent,
     Gossip,
     Parameters,
@@ -41,14 +45,11 @@ from ssdfl.engine.mesh.mesh_pb2 import (
     Status,
     Wait,
 )
-from ssdfl.engine.mesh.neighbours import PING_DEADLINE_S
-from ssdfl.engine.mesh.node import MOST_KEPT, Node, initial_device_state
-from ssdfl.engine.mesh.transport import Credentials, GrpcTransport, UnreachableError
-from ssdfl.engine.mesh.wire import BadMessageError, pack, pack_samples, unpack, unpack_samples
-from ssdfl.errors import InputError
-from ssdfl.experiments import device, prepare, run_experiment
-from ssdfl.experiments.mesh_folder import Host, device_names, loopback_hosts
-from ssdfl.learning import load_dataset
+from ssdfl.mesh.neighbours import PING_DEADLINE_S
+from ssdfl.mesh.node import MOST_KEPT, Node, initial_device_state
+from ssdfl.mesh.transport import Credentials, GrpcTransport, UnreachableError
+from ssdfl.mesh.wire import BadMessageError, pack, pack_samples, unpack, unpack_samples
+from ssdfl.preparation import prepare
 
 pytestmark = pytest.mark.mesh
 
@@ -328,9 +329,9 @@ def test_the_wire_format_is_the_documented_one(tmp_path):
     """The Python code of the messages is what the compiler makes of mesh.proto."""
     protoc = pytest.importorskip("grpc_tools.protoc")
     source = Path(mesh_pb2.__file__).parents[3]
-    name = "ssdfl/engine/mesh/mesh.proto"
+    name = "ssdfl/mesh/mesh.proto"
     assert protoc.main(["", f"-I{source}", f"--python_out={tmp_path}", str(source / name)]) == 0
-    made_now = (tmp_path / "ssdfl/engine/mesh/mesh_pb2.py").read_text()
+    made_now = (tmp_path / "ssdfl/mesh/mesh_pb2.py").read_text()
     descriptor = re.search(r"AddSerializedFile\((.*)\)", made_now)[1]
     assert descriptor == re.search(r"AddSerializedFile\((.*)\)", Path(mesh_pb2.__file__).read_text())[1]
 

@@ -1,6 +1,6 @@
 """The six methods. Each is a schedule: who trains when, and which matrix mixes (DESIGN: the one idea).
 
-A method of your own is a function of a `Setting`; name it ``package.module:function`` in an experiment.
+A method of your own is a function of `ScheduleInputs`; name it ``package.module:function`` in an experiment.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from scipy.sparse import csr_array, eye_array
 from ssdfl.clusters import Clusters, labels_of, random_clusters
 from ssdfl.errors import check_range, find_function
 from ssdfl.graph import Network, Weights, averaging, fastest, links_of, links_within, metropolis
+from ssdfl.methods.step import Mixer, Schedule, alternate, always
 from ssdfl.rng import generator
-from ssdfl.schedule.step import Mixer, Schedule, alternate, always
 
 CENTRAL_LIMIT = 2000
 
 
 @dataclass(frozen=True)
-class Setting:
+class ScheduleInputs:
     """What a method may know.
 
     Attributes:
@@ -70,37 +70,37 @@ class Setting:
         return alternate(self.tau_a, self.tau_r, intra, inter)
 
 
-def ssdfl(setting: Setting) -> Schedule:
+def ssdfl(setting: ScheduleInputs) -> Schedule:
     """SSD-FL: train and mix inside the formed clusters, then mix over the whole network."""
     within_clusters = always(setting.weights(setting.inside(setting.clusters)))
     return setting.cycle(intra=within_clusters, inter=setting.all_links)
 
 
-def sdfl(setting: Setting) -> Schedule:
+def sdfl(setting: ScheduleInputs) -> Schedule:
     """Synchronous: mix over the whole network at every step, as SSD-FL with one cluster does."""
     return setting.cycle(intra=setting.all_links, inter=setting.all_links)
 
 
-def pdfl(setting: Setting) -> Schedule:
+def pdfl(setting: ScheduleInputs) -> Schedule:
     """Periodic: train alone, then mix, as SSD-FL with every device its own cluster does."""
     alone = always(csr_array(eye_array(setting.network.num_devices)))
     return setting.cycle(intra=alone, inter=setting.all_links)
 
 
-def stc(setting: Setting) -> Schedule:
+def stc(setting: ScheduleInputs) -> Schedule:
     """Stochastic: synchronous, but over links drawn at random at every step."""
     links_up = setting.drawn(setting.network.adjacency)
     return setting.cycle(intra=links_up, inter=links_up)
 
 
-def cstc(setting: Setting) -> Schedule:
+def cstc(setting: ScheduleInputs) -> Schedule:
     """Clustered stochastic: as `stc` inside a random number of random clusters, then over all links."""
     clusters = random_clusters(setting.network, generator(setting.seed, "clusters"))
     within_clusters = setting.drawn(setting.inside(clusters))
     return setting.cycle(intra=within_clusters, inter=setting.drawn(setting.network.adjacency))
 
 
-def central(setting: Setting) -> Schedule:
+def central(setting: ScheduleInputs) -> Schedule:
     """Reference: everyone gets the mean of all at every step, which would need a server or many relays.
 
     Everyone sends to everyone, N² messages, so that it takes at most 2,000 devices.
@@ -118,7 +118,7 @@ def _draw_links(adjacency: csr_array, probability: float, seed: int, t: int) -> 
     return csr_array(half + half.T)
 
 
-Method = Callable[[Setting], Schedule]
+Method = Callable[[ScheduleInputs], Schedule]
 
 METHODS: dict[str, Method] = {
     "ssdfl": ssdfl,

@@ -1,0 +1,66 @@
+"""What a seed determines before there is a plan: network, data, model and optimizers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ssdfl.arrays import IntArray
+from ssdfl.errors import InputError
+from ssdfl.graph import Network, load_network
+from ssdfl.learning import (
+    Dataset,
+    LocalOptimizer,
+    Task,
+    build_model,
+    by_labels,
+    dirichlet,
+    draw_optimizers,
+    iid,
+    make_task,
+    parse_optimizer,
+)
+from ssdfl.records.config import Experiment
+from ssdfl.rng import generator
+
+
+def draw(
+    experiment: Experiment, seed: int, data: Dataset, network: Network | None = None
+) -> tuple[Network, Task, tuple[LocalOptimizer, ...]]:
+    """What a seed determines before there is a plan: network, if it is not known, data, model, optimizers."""
+    network = network or load_network(experiment.network.spec, default_seed=seed)
+    model = build_model(
+        experiment.model.name, data.image_shape, data.num_classes, seed, experiment.model.options
+    )
+    shards = _deal(experiment, data, network.num_devices, seed)
+    task = make_task(model, data, shards, experiment.evaluate.samples, seed)
+    return network, task, _optimizers(experiment, network.num_devices, seed)
+
+
+def _deal(experiment: Experiment, data: Dataset, num_devices: int, seed: int) -> IntArray:
+    config, rng = experiment.data, generator(seed, "partition")
+    shards = {
+        "labels": lambda: by_labels(data.train_labels, num_devices, config.labels_per_device, rng),
+        "dirichlet": lambda: dirichlet(data.train_labels, num_devices, config.alpha, rng),
+        "iid": lambda: iid(data.train_labels, num_devices, rng),
+    }[config.partition]()
+    if config.samples_per_device == 0:
+        return shards
+    if config.samples_per_device > shards.shape[1]:
+        raise InputError(
+            "data.samples_per_device",
+            config.samples_per_device,
+            f"at most {shards.shape[1]} with {num_devices} devices",
+            "Lower it, or set 0 for all.",
+        )
+    return np.stack([rng.permutation(shard)[: config.samples_per_device] for shard in shards])
+
+
+def _optimizers(experiment: Experiment, num_devices: int, seed: int) -> tuple[LocalOptimizer, ...]:
+    config = experiment.optimizers
+    if config.devices:
+        if len(config.devices) != num_devices:
+            raise InputError(
+                "optimizers.devices", len(config.devices), f"{num_devices}, one per device", "List them all."
+            )
+        return tuple(parse_optimizer(text) for text in config.devices)
+    return draw_optimizers(config.kind, num_devices, generator(seed, "optimizers"), config.rho, config.mu)

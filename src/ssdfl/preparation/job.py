@@ -1,0 +1,77 @@
+"""One method's job on a prepared seed."""
+
+from __future__ import annotations
+
+import math
+
+from ssdfl.clusters import (
+    Clusters,
+    Plan,
+)
+from ssdfl.engine import Job
+from ssdfl.graph import MIXINGS
+from ssdfl.learning import (
+    Task,
+)
+from ssdfl.methods import Schedule, ScheduleInputs, drop_devices, drop_links, find_method
+from ssdfl.preparation.prepared import Prepared
+from ssdfl.records.config import Experiment
+
+
+def make_job(experiment: Experiment, instance: Prepared, method: str) -> Job:
+    """One method's job on an instance."""
+    return Job(
+        task=instance.placed_task,
+        network=instance.network,
+        schedule=_schedule(experiment, instance, method),
+        optimizers=instance.optimizers,
+        cycles=experiment.cycles,
+        steps_per_cycle=experiment.schedule.tau_a + experiment.schedule.tau_r,
+        learning_rate=experiment.training.learning_rate,
+        batch_size=experiment.training.batch_size,
+        local_steps=experiment.training.local_steps,
+        evaluate_every=experiment.evaluate.every or testing_interval(experiment, instance.task),
+        seed=instance.seed,
+        gap_clusters=clusters_of_method(method, instance.plan) if experiment.evaluate.gaps else (),
+    )
+
+
+def testing_interval(experiment: Experiment, task: Task) -> int:
+    """After how many cycles testing takes no more than a quarter of a run.
+
+    Counted in samples and not in seconds, so that it is the same on every machine. A sample costs a third as
+    much to test as to train, and less where devices are stacked (``benchmarks/engine.py`` measures it).
+    """
+    training, schedule = experiment.training, experiment.schedule
+    trained = schedule.tau_a * training.local_steps * (training.batch_size or task.shard_size)
+    hidden_layers = len(task.layout) > 2
+    gain = 1.0 if not task.stackable else 2.5 if hidden_layers else 1.5
+    return math.ceil(len(task.test_labels) / (trained * gain))
+
+
+def clusters_of_method(method: str, plan: Plan) -> Clusters:
+    """Inside which clusters a method mixes while training: one, each device alone, or the plan's."""
+    everyone = range(plan.num_devices)
+    ends: dict[str, Clusters] = {
+        "sdfl": (tuple(everyone),),
+        "pdfl": tuple((device,) for device in everyone),
+    }
+    return ends.get(method, plan.clusters)
+
+
+def _schedule(experiment: Experiment, instance: Prepared, method: str) -> Schedule:
+    setting = ScheduleInputs(
+        network=instance.network,
+        clusters=instance.plan.clusters,
+        tau_a=experiment.schedule.tau_a,
+        tau_r=experiment.schedule.tau_r,
+        weights=MIXINGS[experiment.network.mixing],
+        link_probability=experiment.schedule.link_probability,
+        seed=instance.seed,
+    )
+    schedule = find_method(method)(setting)
+    if experiment.faults.link_loss:
+        schedule = drop_links(schedule, experiment.faults.link_loss, instance.seed)
+    if experiment.faults.device_loss:
+        schedule = drop_devices(schedule, experiment.faults.device_loss, instance.seed)
+    return schedule

@@ -1,0 +1,132 @@
+"""Plans for experiments: given, or formed with constants measured on the task."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from ssdfl.arrays import FloatArray
+from ssdfl.clusters import (
+    FormationSettings,
+    Plan,
+    form_clusters,
+    labels_of,
+    plan_clusters,
+    read_plan,
+)
+from ssdfl.clusters.formation import PRICE
+from ssdfl.errors import InputError
+from ssdfl.graph import MIXINGS, Network, links_within
+from ssdfl.learning import (
+    DeviceConstants,
+    LocalOptimizer,
+    Task,
+    describe_devices,
+    measure_constants,
+    spread_devices,
+)
+from ssdfl.records.config import Experiment
+from ssdfl.theory import Constants
+
+MEASURED_DEVICES = 8
+CURVED_DEVICES = 2
+DESCRIBED_SAMPLES = 16
+
+
+def make_plan(
+    experiment: Experiment,
+    network: Network,
+    task: Task,
+    optimizers: Sequence[LocalOptimizer],
+    seed: int,
+    formed: Plan | None,
+) -> Plan:
+    """The plan of a seed: given, formed earlier, or formed now."""
+    given = given_plan(experiment, network)
+    if given is not None:
+        return given
+    if formed is not None:
+        return fitting_plan(formed, network)
+    devices = describe_devices(task, optimizers, samples=DESCRIBED_SAMPLES, seed=seed)
+    return form_clusters(network, devices, formation_settings(experiment, task, seed))
+
+
+def given_plan(experiment: Experiment, network: Network) -> Plan | None:
+    """The plan that the experiment names or its number of clusters makes; None if one is to be formed."""
+    if experiment.clusters.plan:
+        return fitting_plan(read_plan(Path(experiment.clusters.plan)), network)
+    if experiment.clusters.number or network.num_devices < 2:
+        return plan_clusters(network, experiment.clusters.number or 1, MIXINGS[experiment.network.mixing])
+    return None
+
+
+def fitting_plan(plan: Plan, network: Network) -> Plan:
+    """The plan, if it is one for this network."""
+    if plan.num_devices != network.num_devices:
+        expected = f"{network.num_devices}, as the network has"
+        raise InputError("devices of clusters.plan", plan.num_devices, expected, "Plan for this network.")
+    labels = labels_of(plan.clusters, network.num_devices)
+    parts = connected_components(links_within(network.adjacency, labels), directed=False)[0]
+    if parts != plan.num_clusters:
+        expected = f"{plan.num_clusters}, its clusters connected in this network"
+        raise InputError("connected parts of clusters.plan", parts, expected, "Plan for this network.")
+    return plan
+
+
+def formation_settings(experiment: Experiment, task: Task, seed: int) -> FormationSettings:
+    """What formation is told of an experiment; constants are measured on the task at θ⁰ where not given."""
+    measured = {
+        device: measure_device(experiment, task, device, seed) for device in measuring(task.num_devices)
+    }
+    return settings_of(experiment, task, measured)
+
+
+def measuring(num_devices: int) -> list[int]:
+    """The devices that measure constants for formation."""
+    return spread_devices(num_devices, MEASURED_DEVICES)
+
+
+def measure_device(experiment: Experiment, task: Task, device: int, seed: int) -> DeviceConstants:
+    """B, L and, of the first two that measure, γ of one device at θ⁰."""
+    batch_size = experiment.training.batch_size
+    found = measure_constants(task, devices=[device], batch_size=batch_size, iterations=0, seed=seed)
+    smoothness = 0.0
+    if device in measuring(task.num_devices)[:CURVED_DEVICES]:
+        curved = measure_constants(task, devices=[device], batches=1, iterations=8, samples=64, seed=seed)
+        smoothness = float(curved.smoothness[0])
+    return DeviceConstants(found.gradient_bound, found.initial_loss, smoothness)
+
+
+def settings_of(
+    experiment: Experiment,
+    task: Task,
+    measured: Mapping[int, DeviceConstants],
+    data_distance: FloatArray | None = None,
+) -> FormationSettings:
+    """What formation is told, given what some devices measured."""
+    config = experiment.clusters
+    in_order = [measured[device] for device in sorted(measured)]
+    constants = Constants(
+        learning_rate=experiment.training.learning_rate,
+        local_steps=experiment.training.local_steps,
+        tau_a=experiment.schedule.tau_a,
+        tau_r=experiment.schedule.tau_r,
+        gradient_bound=config.gradient_bound or max(one.gradient_bound for one in in_order),
+        smoothness=max(1e-12, *(one.smoothness for one in in_order)),
+        initial_loss=float(np.mean([one.initial_loss for one in in_order])),
+        tolerance=config.tolerance,
+    )
+    return FormationSettings(
+        constants=constants,
+        partition=config.partition,
+        score=config.score,
+        mode=config.mode,
+        price=math.inf if config.strict else PRICE,
+        message_bytes=4 * task.num_parameters,
+        weights=MIXINGS[experiment.network.mixing],
+        data_distance=data_distance,
+    )

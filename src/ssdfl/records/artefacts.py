@@ -1,0 +1,197 @@
+"""The paper's tables and figures as data: which runs each needs, and what the paper says came out.
+
+``reproduce/common.toml`` holds what all artefacts share: the paper's setting, what was calibrated per data
+set, and profiles that shrink it. ``reproduce/<artefact>.toml`` says what varies, ``<artefact>.csv`` what the
+paper reports.
+"""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from ssdfl.errors import InputError
+from ssdfl.records.cache import single_runs
+from ssdfl.records.config import Experiment, make_experiment, set_value
+
+KINDS = ("table", "curves", "points", "bars", "bound", "costs")
+WHOLE = ("model", "model.options")
+
+Settings = Mapping[str, Any]
+CaseKey = tuple[str, str, str]
+"""Names of a panel, a point and a series."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A name and the settings that make it: a panel, a point on its axis, or a method of the comparison."""
+
+    name: str
+    settings: Settings
+    thresholds: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One experiment of an artefact: a panel, a point on its axis, a method; all its seeds."""
+
+    panel: str
+    point: str
+    series: str
+    experiment: Experiment
+
+    @property
+    def key(self) -> CaseKey:
+        """What tells it from the artefact's other cases."""
+        return self.panel, self.point, self.series
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A table or figure of the paper.
+
+    Attributes:
+        name: of its file.
+        label: the paper's own, as in its source; empty for what goes beyond it.
+        kind: table, curves against cycles, points or bars of final accuracy, the bound against S, or what
+            accuracy costs in messages, bytes and simulated seconds.
+        panels: blocks of the table, or small plots of the figure.
+        points: what a panel's axis goes through; one nameless point where the axis is the cycle.
+        series: the methods that are compared.
+        reading: the record that is reported as accuracy.
+    """
+
+    name: str
+    title: str
+    label: str
+    kind: str
+    axis: str
+    panels: tuple[Variant, ...]
+    points: tuple[Variant, ...]
+    series: tuple[Variant, ...]
+    base: Settings
+    reading: str
+    expected: tuple[Mapping[str, str], ...]
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """All experiments that it needs."""
+        return tuple(self._cases())
+
+    def _cases(self) -> Iterator[Case]:
+        for panel, point, series in product(self.panels, self.points, self.series):
+            values: dict[str, Any] = {"name": self.name}
+            for settings in (self.base, panel.settings, point.settings, series.settings):
+                lay_over(values, settings)
+            yield Case(panel.name, point.name, series.name, make_experiment(values))
+
+    def runs(self) -> list[Experiment]:
+        """Its runs of one method and one seed; none for the bound."""
+        if self.kind == "bound":
+            return []
+        return [one for case in self.cases for one in single_runs(case.experiment)]
+
+
+def lay_over(values: dict[str, Any], settings: Settings) -> None:
+    """Set ``{"a.b": value}`` or ``{"a": {"b": value}}`` in nested values; later settings win.
+
+    A model and its options are replaced as a whole: the options of one are not another's.
+
+    Examples:
+        >>> values = {"schedule": {"tau_a": 3}}
+        >>> lay_over(values, {"schedule.tau_r": 5, "data": {"name": "fmnist"}})
+        >>> values
+        {'schedule': {'tau_a': 3, 'tau_r': 5}, 'data': {'name': 'fmnist'}}
+    """
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and key not in WHOLE:
+            lay_over(values, {f"{key}.{inner}": one for inner, one in value.items()})
+        else:
+            set_value(values, key, value)
+
+
+def paper_folder() -> Path:
+    """Where the artefacts are described: in the working folder, in the source tree, or in the package."""
+    here = Path(__file__)
+    places = (Path("reproduce"), here.parents[3] / "reproduce", here.parents[1] / "reproduce")
+    found = next((place for place in places if (place / "common.toml").is_file()), None)
+    if found is None:
+        expected = "a folder with common.toml and artefacts"
+        raise InputError("reproduce", "not found", expected, "Run it in a clone of the repository.")
+    return found
+
+
+def artefact_names(folder: Path) -> list[str]:
+    """All artefacts that a folder describes."""
+    return sorted(path.stem for path in folder.glob("*.toml") if path.stem != "common")
+
+
+def load_artefact(
+    name: str, profile: str = "small", *, seeds: int | None = None, folder: Path | None = None
+) -> Artefact:
+    """An artefact in a profile.
+
+    Args:
+        seeds: so many seeds from 0 on, instead of the profile's.
+
+    Raises:
+        InputError: no such artefact or profile, or a file that does not describe one.
+    """
+    folder = folder or paper_folder()
+    names = artefact_names(folder)
+    if name not in names:
+        raise InputError("artefact", name, f"one of {', '.join(names)}", "See: ssdfl reproduce --list.")
+    common, told = _read(folder / "common.toml"), _read(folder / f"{name}.toml")
+    if profile not in common["profile"]:
+        raise InputError("--profile", profile, f"one of {', '.join(common['profile'])}", "Choose one.")
+    if told["kind"] not in KINDS:
+        raise InputError(f"{name}.toml: kind", told["kind"], f"one of {', '.join(KINDS)}", "Mend the file.")
+    dataset, shrunk = told["dataset"], common["profile"][profile]
+    base: dict[str, Any] = {}
+    for settings in (
+        common["setting"],
+        common["calibrated"][dataset],
+        told.get("set", {}),
+        shrunk.get("set", {}),
+        shrunk.get(dataset, {}),
+    ):
+        lay_over(base, settings)
+    if seeds is not None:
+        base["seeds"] = list(range(seeds))
+    return Artefact(
+        name=name,
+        title=told["title"],
+        label=told["label"],
+        kind=told["kind"],
+        axis=told.get("axis", ""),
+        panels=tuple(_variant(one) for one in told["panel"]),
+        points=tuple(_variant(one) for one in told.get("point", [{"name": ""}])),
+        series=tuple(_variant(one) for one in told.get("series", common["series"])),
+        base=base,
+        reading=told.get("reading", common["reading"]),
+        expected=_expected(folder / f"{name}.csv"),
+    )
+
+
+def _variant(told: Mapping[str, Any]) -> Variant:
+    return Variant(told["name"], told.get("set", {}), tuple(told.get("thresholds", ())))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise InputError("artefact", str(path), "a TOML file", f"The reader says: {error}.") from None
+
+
+def _expected(path: Path) -> tuple[Mapping[str, str], ...]:
+    if not path.exists():
+        return ()
+    with path.open(newline="", encoding="utf-8") as file:
+        return tuple(csv.DictReader(file))

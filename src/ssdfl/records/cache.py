@@ -1,0 +1,70 @@
+"""Runs of one method and one seed, found again by what determines their result.
+
+Whoever asks for the same run again finds it in the cache, so tables and figures share runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import ssdfl
+from ssdfl.records.config import ClustersSection, EvaluateSection, Experiment
+from ssdfl.records.folder import Row, RunFolder
+
+PLANLESS = ("sdfl", "pdfl", "stc", "cstc", "central")
+
+
+def single_runs(experiment: Experiment) -> list[Experiment]:
+    """An experiment's runs of one method and one seed.
+
+    A method that knows no clusters is given one, so that none are formed and all such runs are shared; unless
+    gaps inside the clusters are recorded. Titles and targets are everyone's own and left out.
+    """
+    runs = []
+    aimless = {"target_accuracy": EvaluateSection().target_accuracy}
+    common = {"name": "run", "evaluate": experiment.evaluate.model_copy(update=aimless)}
+    for seed in experiment.seeds:
+        for method in experiment.methods:
+            update: dict[str, object] = {**common, "methods": (method,), "seeds": (seed,)}
+            if method in PLANLESS and not experiment.evaluate.gaps:
+                update["clusters"] = ClustersSection(number=1)
+            runs.append(experiment.model_copy(update=update))
+    return runs
+
+
+def run_key(experiment: Experiment) -> str:
+    """What determines a run, as a name: the experiment but for its title and target, and the version.
+
+    Of a file with a network or plan the content counts, not the path. Data sets and functions of one's own
+    count by their names alone.
+    """
+    values = experiment.model_dump(mode="json", exclude={"name": True, "evaluate": {"target_accuracy"}})
+    for section, key in (("network", "spec"), ("clusters", "plan")):
+        if (path := Path(values[section][key])).is_file():
+            values[section][key] = f"{hashlib.sha256(path.read_bytes()).hexdigest()}{path.suffix}"
+    text = json.dumps([ssdfl.__version__, values], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def distinct(experiments: Iterable[Experiment]) -> list[Experiment]:
+    """Runs of one method and seed, each once."""
+    return list({run_key(one): one for one in experiments}.values())
+
+
+def run_folder(experiment: Experiment, root: Path) -> RunFolder:
+    """Where a run is, or will be."""
+    return RunFolder(root / run_key(experiment))
+
+
+def finished_rows(experiment: Experiment, root: Path) -> list[Row]:
+    """The records of a run of one method and seed in a cache; none unless it is there, whole."""
+    return whole_rows(experiment, run_folder(experiment, root))
+
+
+def whole_rows(experiment: Experiment, folder: RunFolder) -> list[Row]:
+    """The records of a run of one method and seed; none if some are missing."""
+    rows = folder.read_rows(experiment.seeds[0], experiment.methods[0])
+    return rows if len(rows) >= experiment.cycles else []
