@@ -102,7 +102,7 @@ def make_job(
     return Job(
         task=task,
         network=network,
-        schedule=METHODS[method](ScheduleInputs(network, clusters, tau_a=TAU_A, tau_r=TAU_R)),
+        schedule=METHODS[method].schedule(ScheduleInputs(network, clusters, tau_a=TAU_A, tau_r=TAU_R)),
         optimizers=draw_optimizers(optimizers, num_devices, rng),
         cycles=NEVER,
         steps_per_cycle=TAU_A + TAU_R,

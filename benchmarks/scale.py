@@ -70,7 +70,7 @@ def make_job(case: Case) -> Job:
     return Job(
         task=make_task(model, data, iid(data.train_labels, case.devices, rng)),
         network=network,
-        schedule=METHODS[case.method](setting),
+        schedule=METHODS[case.method].schedule(setting),
         optimizers=draw_optimizers("sgd", case.devices, rng),
         cycles=10**6,
         steps_per_cycle=TAU_A + TAU_R,

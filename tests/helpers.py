@@ -91,7 +91,7 @@ def tiny_job(
     values = {
         "task": tiny_task(network.num_devices, model),
         "network": network,
-        "schedule": METHODS[method](setting),
+        "schedule": METHODS[method].schedule(setting),
         "optimizers": draw_optimizers(optimizers, network.num_devices, np.random.default_rng(5)),
         "cycles": 3,
         "steps_per_cycle": 3,

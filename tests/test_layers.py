@@ -21,7 +21,7 @@ LAYERS = (
     "report",
     "cli",
 )
-BASE = {"arrays", "errors", "files", "memo", "rng", ""}
+BASE = {"arrays", "errors", "files", "memo", "rng", "specs", ""}
 SOURCE = Path(ssdfl.__file__).parent
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE)
 

@@ -52,7 +52,7 @@ def job_of(problem: Problem) -> Job:
     job = Job(
         task=task_of(problem),
         network=network,
-        schedule=METHODS["sdfl"](ScheduleInputs(network, (), tau_a=settings.rounds)),
+        schedule=METHODS["sdfl"].schedule(ScheduleInputs(network, (), tau_a=settings.rounds)),
         optimizers=(LocalOptimizer(),) * problem.num_devices,
         cycles=settings.rounds + 2,
         steps_per_cycle=1,

@@ -36,9 +36,9 @@ def draw_steps() -> Figure:
         1, 4, gridspec_kw={"left": 0, "right": 1, "top": 0.84, "bottom": 0, "wspace": 0.02}
     )
     for axes, (name, title) in zip(panels, SHOWN.items(), strict=False):
-        _draw_active(axes, ssdfl.METHODS[name](SETTING)(0))
+        _draw_active(axes, ssdfl.METHODS[name].schedule(SETTING)(0))
         axes.set_title(f"training step of\n{title}", fontsize=11)
-    _draw_active(panels[3], ssdfl.METHODS["ssdfl"](SETTING)(SETTING.tau_a))
+    _draw_active(panels[3], ssdfl.METHODS["ssdfl"].schedule(SETTING)(SETTING.tau_a))
     panels[3].set_title("mixing step of all three,\nthe last of a cycle", fontsize=11)
     return figure
 
@@ -67,7 +67,7 @@ def draw_clock() -> Figure:
     panels = figure.subplots(3, 1, sharex=True)
     for axes, (name, title) in zip(panels, SHOWN.items(), strict=True):
         ready_s = np.zeros(NETWORK.num_devices)
-        for start_s, computed_s, ready_s in _steps(ssdfl.METHODS[name](SETTING)):
+        for start_s, computed_s, ready_s in _steps(ssdfl.METHODS[name].schedule(SETTING)):
             _draw_bars(axes, start_s, computed_s, ready_s)
         axes.axvline(ready_s.max(), color="black", linewidth=1.2)
         axes.text(ready_s.max() + 0.004, 9.5, f"{1000 * ready_s.max():.0f} ms", va="center", fontsize=10)
@@ -114,7 +114,7 @@ def draw_drift() -> Figure:
         axes.axvspan((cycle + 1) * CYCLE - 1, (cycle + 1) * CYCLE, color="#eeeeee", linewidth=0)
     for colour, (name, title) in zip(COLOURS, SHOWN.items(), strict=False):
         axes.plot(
-            steps, list(_distances(ssdfl.METHODS[name](SETTING), pull, len(steps))), color=colour, label=title
+            steps, list(_distances(ssdfl.METHODS[name].schedule(SETTING), pull, len(steps))), color=colour, label=title
         )
     axes.set_xlabel("step (grey: the whole network mixes, nobody trains)")
     axes.set_ylabel("distance from the mean,\nin training steps")

@@ -92,7 +92,7 @@ def test_own_method_and_model_from_the_working_folder(tmp_path):
         "from torch import nn\n"
         "def never_mix(setting):\n"
         "    from ssdfl.methods import METHODS\n"
-        "    return METHODS['pdfl'](setting)\n"
+        "    return METHODS['pdfl'].schedule(setting)\n"
         "def model(shape, classes):\n"
         "    return nn.Sequential(nn.Flatten(), nn.Linear(16, classes))\n"
     )
@@ -288,7 +288,7 @@ def test_interrupted_runs_say_how_to_go_on(tmp_path):
     (tmp_path / "mine.py").write_text(
         "from ssdfl.methods import METHODS\n"
         "def stop(setting):\n"
-        "    plain = METHODS['sdfl'](setting)\n"
+        "    plain = METHODS['sdfl'].schedule(setting)\n"
         "    def schedule(t):\n"
         "        if t == 13: raise KeyboardInterrupt\n"
         "        return plain(t)\n"

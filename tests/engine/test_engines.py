@@ -215,7 +215,7 @@ def test_impossible_jobs(changes, message):
 def test_network_and_task_must_match():
     network = load_network("ring:n=5")
     with pytest.raises(InputError, match="number of shards = 6: expected 5"):
-        tiny_job(network=network, schedule=METHODS["sdfl"](ScheduleInputs(network, ())))
+        tiny_job(network=network, schedule=METHODS["sdfl"].schedule(ScheduleInputs(network, ())))
 
 
 def test_torch_keeps_to_one_thread_and_gets_the_rest_back(threads):
@@ -290,7 +290,7 @@ def test_many_devices_never_make_a_dense_matrix(monkeypatch):
         tiny_job(),
         network=network,
         task=task,
-        schedule=METHODS["ssdfl"](setting),
+        schedule=METHODS["ssdfl"].schedule(setting),
         optimizers=(LocalOptimizer(rho=0.5),) * 3000,
         cycles=1,
     )

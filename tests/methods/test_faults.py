@@ -15,7 +15,9 @@ def network():
 @pytest.mark.parametrize("drop", [drop_links, drop_devices])
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_left_is_a_mixing_matrix(network, drop, method):
-    faulty = drop(METHODS[method](ScheduleInputs(network, ((0, 1, 2, 3), (4, 5, 6, 7)))), 0.4, seed=1)
+    faulty = drop(
+        METHODS[method].schedule(ScheduleInputs(network, ((0, 1, 2, 3), (4, 5, 6, 7)))), 0.4, seed=1
+    )
     for t in (0, 3, 1, 50):
         check_mixing(faulty(t).W, network.adjacency)
         assert abs(faulty(t).W - faulty(t).W).nnz == 0
@@ -23,20 +25,20 @@ def test_what_is_left_is_a_mixing_matrix(network, drop, method):
 
 @pytest.mark.parametrize("drop", [drop_links, drop_devices])
 def test_limits(network, drop):
-    plain = METHODS["sdfl"](ScheduleInputs(network, ()))
+    plain = METHODS["sdfl"].schedule(ScheduleInputs(network, ()))
     assert abs(drop(plain, 0.0, seed=0)(0).W - plain(0).W).max() < 1e-12
     assert abs(drop(plain, 1.0, seed=0)(0).W - eye_array(8)).max() < 1e-12
 
 
 def test_lost_links_come_at_their_rate_and_training_goes_on(network):
-    faulty = drop_links(METHODS["sdfl"](ScheduleInputs(network, ())), 0.25, seed=0)
+    faulty = drop_links(METHODS["sdfl"].schedule(ScheduleInputs(network, ())), 0.25, seed=0)
     lost = [1 - (faulty(t).W.nnz - 8) / 56 for t in range(200)]
     assert np.mean(lost) == pytest.approx(0.25, abs=0.03)
     assert faulty(0).train.all()
 
 
 def test_devices_that_are_away_neither_train_nor_mix(network):
-    faulty = drop_devices(METHODS["sdfl"](ScheduleInputs(network, ())), 0.3, seed=0)
+    faulty = drop_devices(METHODS["sdfl"].schedule(ScheduleInputs(network, ())), 0.3, seed=0)
     seen = 0
     for t in (0, 1, 2, 4, 5):
         step = faulty(t)
@@ -51,4 +53,4 @@ def test_devices_that_are_away_neither_train_nor_mix(network):
 @pytest.mark.parametrize("drop", [drop_links, drop_devices])
 def test_impossible_probability(network, drop):
     with pytest.raises(InputError, match="_loss = 2"):
-        drop(METHODS["sdfl"](ScheduleInputs(network, ())), 2, seed=0)
+        drop(METHODS["sdfl"].schedule(ScheduleInputs(network, ())), 2, seed=0)

@@ -27,7 +27,7 @@ def same(W, V):
 @pytest.mark.parametrize("spec", TOPOLOGY_SPECS)
 def test_every_method_on_every_topology(method, spec):
     setting = setting_on(spec)
-    schedule, again = METHODS[method](setting), METHODS[method](setting)
+    schedule, again = METHODS[method].schedule(setting), METHODS[method].schedule(setting)
     adjacency = None if method == "central" else setting.network.adjacency
     for t in (*range(2 * (TAU_A + TAU_R)), 997):
         step = schedule(t)
@@ -41,7 +41,7 @@ def test_every_method_on_every_topology(method, spec):
 
 def test_ssdfl_mixes_inside_clusters_then_everywhere():
     setting = setting_on("barbell:size=4")
-    schedule = METHODS["ssdfl"](setting)
+    schedule = METHODS["ssdfl"].schedule(setting)
     labels = np.arange(8) // 4
     assert same(schedule(0).W, metropolis(links_within(setting.network.adjacency, labels)))
     assert same(schedule(TAU_A).W, metropolis(setting.network.adjacency))
@@ -50,31 +50,31 @@ def test_ssdfl_mixes_inside_clusters_then_everywhere():
 @pytest.mark.parametrize(("clusters", "twin"), [(1, "sdfl"), (8, "pdfl")])
 def test_ends_of_ssdfl(clusters, twin):
     setting = setting_on("barbell:size=4", clusters=clusters)
-    ours, other = METHODS["ssdfl"](setting), METHODS[twin](setting)
+    ours, other = METHODS["ssdfl"].schedule(setting), METHODS[twin].schedule(setting)
     assert all(same(ours(t).W, other(t).W) for t in range(10))
 
 
 def test_pdfl_trains_alone():
-    assert same(METHODS["pdfl"](setting_on("ring:n=5"))(0).W, eye_array(5))
+    assert same(METHODS["pdfl"].schedule(setting_on("ring:n=5"))(0).W, eye_array(5))
 
 
 @pytest.mark.parametrize(("probability", "twin"), [(1.0, "sdfl"), (0.0, None)])
 def test_limits_of_stc(probability, twin):
     setting = setting_on("er:n=9,p=0.3", link_probability=probability)
-    expected = METHODS[twin](setting)(0).W if twin else eye_array(9)
-    assert all(same(METHODS["stc"](setting)(t).W, expected) for t in range(6))
+    expected = METHODS[twin].schedule(setting)(0).W if twin else eye_array(9)
+    assert all(same(METHODS["stc"].schedule(setting)(t).W, expected) for t in range(6))
 
 
 def test_stc_draws_each_link_with_its_probability():
     setting = setting_on("complete:n=6", link_probability=0.3)
-    schedule = METHODS["stc"](setting)
+    schedule = METHODS["stc"].schedule(setting)
     up = np.mean([(schedule(t).W.toarray()[np.triu_indices(6, 1)] > 0) for t in range(400)], axis=0)
     assert up == pytest.approx(np.full(15, 0.3), abs=0.1)
 
 
 def test_cstc_never_crosses_its_clusters_while_training():
     setting = setting_on("ring:n=12", link_probability=1.0, seed=2)
-    schedule = METHODS["cstc"](setting)
+    schedule = METHODS["cstc"].schedule(setting)
     clusters = random_clusters(setting.network, generator(setting.seed, "clusters"))
     labels = labels_of(clusters, 12)
     assert 1 < len(clusters) < 12
@@ -83,7 +83,8 @@ def test_cstc_never_crosses_its_clusters_while_training():
         assert (labels[mixed[:, 0]] == labels[mixed[:, 1]]).all()
     assert same(schedule(TAU_A).W, metropolis(setting.network.adjacency))
     seeds = [
-        METHODS["cstc"](setting_on("ring:n=12", link_probability=1.0, seed=s))(0).W.nnz for s in range(8)
+        METHODS["cstc"].schedule(setting_on("ring:n=12", link_probability=1.0, seed=s))(0).W.nnz
+        for s in range(8)
     ]
     assert len(set(seeds)) > 1
 
@@ -91,8 +92,8 @@ def test_cstc_never_crosses_its_clusters_while_training():
 @pytest.mark.parametrize("rule", [lazy, fastest])
 def test_other_weights(rule):
     setting = setting_on("barbell:size=3", weights=rule)
-    assert same(METHODS["sdfl"](setting)(0).W, rule(setting.network.adjacency))
-    check_mixing(METHODS["stc"](setting)(0).W, setting.network.adjacency)
+    assert same(METHODS["sdfl"].schedule(setting)(0).W, rule(setting.network.adjacency))
+    check_mixing(METHODS["stc"].schedule(setting)(0).W, setting.network.adjacency)
 
 
 @pytest.mark.parametrize("change", [{"tau_a": 0}, {"tau_r": 0}, {"link_probability": 1.5}])
@@ -103,8 +104,11 @@ def test_impossible_settings(change):
 
 
 def test_find_method():
-    assert find_method("ssdfl") is METHODS["ssdfl"]
-    assert find_method("ssdfl.methods.schedules:pdfl") is METHODS["pdfl"]
+    assert find_method("ssdfl") == METHODS["ssdfl"]
+    own = find_method("ssdfl.methods.schedules:pdfl")
+    assert own.schedule is METHODS["pdfl"].schedule
+    assert own.needs_plan
+    assert own.name == "ssdfl.methods.schedules:pdfl"
     with pytest.raises(InputError, match="method = sdffl: expected one of ssdfl, sdfl"):
         find_method("sdffl")
     with pytest.raises(InputError, match="expected a function"):

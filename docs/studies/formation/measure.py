@@ -172,7 +172,7 @@ def train(case: Case, instance: Prepared, clusters: Clusters, cycles: int) -> It
     job = Job(
         task=instance.task,
         network=instance.network,
-        schedule=find_method("ssdfl")(setting),
+        schedule=find_method("ssdfl").schedule(setting),
         optimizers=instance.optimizers,
         cycles=cycles,
         steps_per_cycle=case.tau_a + 1,

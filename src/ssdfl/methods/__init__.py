@@ -1,13 +1,25 @@
-"""Methods as schedules, and what can be done to a schedule."""
+"""Methods: a schedule says who trains and which matrix mixes, a rule what is sent and made of it."""
 
 from ssdfl.methods.faults import drop_devices, drop_links
-from ssdfl.methods.schedules import METHODS, Method, ScheduleInputs, find_method
-from ssdfl.methods.step import Mixer, Schedule, Step, alternate, always
+from ssdfl.methods.find import find_method, split_methods
+from ssdfl.methods.method import Method, ScheduleInputs
+from ssdfl.methods.rules import RULES, Heard, Inbox, Memory, Message, Move, Rows, Rule, find_rule
+from ssdfl.methods.schedules import METHODS
+from ssdfl.methods.step import Mixer, Periodic, Schedule, Step, alternate, always, period_of
 
 __all__ = [
     "METHODS",
+    "RULES",
+    "Heard",
+    "Inbox",
+    "Memory",
+    "Message",
     "Method",
     "Mixer",
+    "Move",
+    "Periodic",
+    "Rows",
+    "Rule",
     "Schedule",
     "ScheduleInputs",
     "Step",
@@ -16,4 +28,7 @@ __all__ = [
     "drop_devices",
     "drop_links",
     "find_method",
+    "find_rule",
+    "period_of",
+    "split_methods",
 ]

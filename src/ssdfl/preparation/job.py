@@ -51,12 +51,7 @@ def testing_interval(experiment: Experiment, task: Task) -> int:
 
 def clusters_of_method(method: str, plan: Plan) -> Clusters:
     """Inside which clusters a method mixes while training: one, each device alone, or the plan's."""
-    everyone = range(plan.num_devices)
-    ends: dict[str, Clusters] = {
-        "sdfl": (tuple(everyone),),
-        "pdfl": tuple((device,) for device in everyone),
-    }
-    return ends.get(method, plan.clusters)
+    return find_method(method).training_clusters(plan.clusters)
 
 
 def _schedule(experiment: Experiment, instance: Prepared, method: str) -> Schedule:
@@ -69,7 +64,7 @@ def _schedule(experiment: Experiment, instance: Prepared, method: str) -> Schedu
         link_probability=experiment.schedule.link_probability,
         seed=instance.seed,
     )
-    schedule = find_method(method)(setting)
+    schedule = find_method(method).schedule(setting)
     if experiment.faults.link_loss:
         schedule = drop_links(schedule, experiment.faults.link_loss, instance.seed)
     if experiment.faults.device_loss:

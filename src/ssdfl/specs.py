@@ -1,0 +1,102 @@
+"""One line of text names a part and its options: ``name:key=value,key=value``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ssdfl.errors import InputError
+
+_NOUNS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}
+_BOOLEANS = {"true": True, "false": False}
+
+
+def parse_spec(text: str, what: str) -> tuple[str, dict[str, str]]:
+    """The name and the options of ``name:key=value,…``; a name may itself be ``module:function``.
+
+    Raises:
+        InputError: a repeated key, or a part without ``=``.
+
+    Examples:
+        >>> parse_spec("choco:fraction=0.1,gamma=1", "rule")
+        ('choco', {'fraction': '0.1', 'gamma': '1'})
+        >>> parse_spec("my_rules:mine:k=2", "rule")
+        ('my_rules:mine', {'k': '2'})
+        >>> parse_spec("my_rules:mine", "rule")
+        ('my_rules:mine', {})
+    """
+    head, equals, _ = text.partition("=")
+    if not equals:
+        return text.strip(), {}
+    name, colon, _ = head.rpartition(":")
+    if not colon:
+        raise InputError(what, text, "name:key=value,…", "Write the name and a colon before the options.")
+    options: dict[str, str] = {}
+    for part in text[len(name) + 1 :].split(","):
+        key, value = _pair(part, text, what)
+        if key in options:
+            raise InputError(what, text, "each key once", f"Remove the repeated {key}.")
+        options[key] = value
+    return name.strip(), options
+
+
+def _pair(part: str, text: str, what: str) -> tuple[str, str]:
+    key, equals, value = part.partition("=")
+    if not equals or not key.strip():
+        raise InputError(what, text, "key=value pairs after the colon", f"Fix {part!r}.")
+    return key.strip(), value.strip()
+
+
+def call_with_options(
+    function: Callable[..., Any], options: Mapping[str, str], what: str, given: int = 0
+) -> dict[str, Any]:
+    """Keyword arguments for a function, converted to the types that it annotates.
+
+    Args:
+        given: how many of the first parameters the caller supplies; they are no options.
+
+    Raises:
+        InputError: an option that the function does not take, a value of the wrong type, or one missing.
+
+    Examples:
+        >>> def power(base: float, exponent: int = 2) -> float: ...
+        >>> call_with_options(power, {"exponent": "3"}, "power", given=1)
+        {'exponent': 3}
+    """
+    parameters = list(inspect.signature(function, eval_str=True).parameters.values())[given:]
+    known = {p.name: p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
+    for key, value in options.items():
+        if key not in known:
+            choices = f"one of the options {', '.join(known)}" if known else "no options"
+            raise InputError(f"{what}: {key}", value, choices, "Fix the option's name or remove it.")
+    for name, parameter in known.items():
+        if parameter.default is parameter.empty and name not in options:
+            raise InputError(what, "…", f"the option {name}", f"Add {name}=….")
+    return {key: convert(f"{what}: {key}", value, known[key].annotation) for key, value in options.items()}
+
+
+def convert(what: str, text: str, kind: Any) -> Any:
+    """A text as the type that a parameter is annotated with; without one, as the number that it looks like.
+
+    Examples:
+        >>> convert("p", "0.5", float), convert("p", "3", inspect.Parameter.empty)
+        (0.5, 3)
+    """
+    if kind is str:
+        return text
+    if kind not in _NOUNS:
+        return _guess(text)
+    try:
+        return _BOOLEANS[text.lower()] if kind is bool else kind(text)
+    except (KeyError, ValueError):
+        raise InputError(what, text, _NOUNS[kind], f"Write such a value, not {text!r}.") from None
+
+
+def _guess(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return _BOOLEANS.get(text.lower(), text)
