@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, Valid
 
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
+from ssdfl.records.engines import ENGINES, describe_engines
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Strict(), Field(ge=1)]
@@ -27,6 +28,13 @@ def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(set(values)) < len(values):
         raise ValueError("each only once")
     return values
+
+
+def _known_engine(name: str) -> str:
+    if name not in ENGINES:
+        *others, last = ENGINES
+        raise ValueError(f"{', '.join(others)} or {last}")
+    return name
 
 
 class Section(BaseModel):
@@ -124,11 +132,7 @@ class EvaluateSection(Section):
 class EngineSection(Section):
     """What executes the schedule."""
 
-    name: Literal["local", "reference", "distributed", "mesh"] = Field(
-        "local",
-        description="local is fast, reference the oracle, distributed runs on many cores or machines, "
-        "mesh runs a process per device",
-    )
+    name: Annotated[str, AfterValidator(_known_engine)] = Field("local", description=describe_engines())
     device: Annotated[str, Field(pattern=r"^\w+(:\d+)?$")] = Field(
         "cpu", description="where tensors live: cpu, cuda, cuda:1"
     )
