@@ -33,7 +33,7 @@ from ssdfl.clusters import plan_clusters
 from ssdfl.engine import Job, initial_state, run
 from ssdfl.engine.local import LocalEngine
 from ssdfl.engine.loop import tested
-from ssdfl.engine.workers import one_thread_each
+from ssdfl.engine.threads import one_thread_each
 from ssdfl.graph import load_network
 from ssdfl.learning import Dataset, build_model, draw_optimizers, iid, make_task
 from ssdfl.methods import METHODS, ScheduleInputs
@@ -170,7 +170,7 @@ def mixing_share(job: Job, step_s: float) -> Iterator[Figure]:
     with one_thread_each():
         for t, name in ((0, "inside clusters"), (TAU_A, "over all links")):
             mixing = engine._mixing(job.schedule(t).W)
-            seconds = in_turns({"mix": partial(mixing.into, out, X, engine.workers)}, 3)["mix"]
+            seconds = in_turns({"mix": partial(mixing.into, out, X, engine.threads)}, 3)["mix"]
             what = f"cnn, N = {len(X)}: mixing {name} / training step"
             yield Figure(3, what, 100 * seconds / step_s, "%", most=5)
     engine.close()

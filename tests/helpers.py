@@ -1,6 +1,7 @@
 """Small networks, tasks and jobs that tests share."""
 
 import os
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from ssdfl.clusters import spectral_bisection
 from ssdfl.engine import Job
 from ssdfl.graph import load_network
 from ssdfl.learning import build_model, draw_optimizers, iid, make_dataset, make_task
-from ssdfl.methods import METHODS, ScheduleInputs
+from ssdfl.methods import ScheduleInputs, find_method
 
 TOPOLOGY_SPECS = (
     "er:n=9,p=0.2,seed=1",
@@ -83,15 +84,27 @@ def tiny_task(num_devices, model="logreg", seed=0, **options):
     return make_task(build_model(model, data.image_shape, data.num_classes, seed, options), data, shards)
 
 
+def in_double(task):
+    """The task in 64 bit."""
+    return replace(
+        task,
+        model=deepcopy(task.model).double(),
+        inputs=task.inputs.double(),
+        test_inputs=task.test_inputs.double(),
+    )
+
+
 def tiny_job(
     method="ssdfl", spec="barbell:size=3", optimizers="mixed", clusters=2, model="logreg", **changes
 ):
     network = load_network(spec)
-    setting = ScheduleInputs(network, spectral_bisection(network, clusters), tau_a=2, tau_r=1, seed=3)
+    inputs = ScheduleInputs(network, spectral_bisection(network, clusters), tau_a=2, tau_r=1, seed=3)
+    found = find_method(method)
     values = {
         "task": tiny_task(network.num_devices, model),
         "network": network,
-        "schedule": METHODS[method].schedule(setting),
+        "schedule": found.schedule(inputs),
+        "rule": found.rule,
         "optimizers": draw_optimizers(optimizers, network.num_devices, np.random.default_rng(5)),
         "cycles": 3,
         "steps_per_cycle": 3,

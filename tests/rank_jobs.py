@@ -10,9 +10,9 @@ from torch import nn
 
 from helpers import tiny_job, tiny_task
 from ssdfl.cli.main import main
-from ssdfl.engine import ENGINES, run
-from ssdfl.engine.boundary import SHARED_MEMORY
+from ssdfl.engine import make_engine, run
 from ssdfl.engine.ranks import told
+from ssdfl.engine.row_exchange import SHARED_MEMORY
 from ssdfl.errors import InputError
 from ssdfl.experiments import iterate_experiment, run_experiment
 from ssdfl.experiments import run as run_module
@@ -92,13 +92,13 @@ def traffic():
     found = {}
     for method in ("ssdfl", "sdfl", "pdfl", "central"):
         job = tiny_job(method, "sites:sites=4,size=3,seed=0", clusters=4)
-        engine = ENGINES["distributed"](job)
+        engine = make_engine("distributed", job)
         state, sent = engine.begin(None), []
         for t in range(2 * job.steps_per_cycle):
-            before, step = engine.boundary.sent_bytes, job.schedule(t)
-            X, carry, _ = engine.advance(state, step, t)
-            state = dataclasses.replace(state, X=X, carry=carry, trained=step.train)
-            sent.append(engine.boundary.sent_bytes - before)
+            before, step = engine.exchange.rows.sent_bytes, job.schedule(t)
+            X, memory, _, _ = engine.advance(state, step, t)
+            state = dataclasses.replace(state, X=X, memory=memory, trained=step.train)
+            sent.append(engine.exchange.rows.sent_bytes - before)
         found[method] = sent
         engine.close()
     return found
@@ -109,15 +109,15 @@ def shared_memory():
     used, left = {}, {}
     for method in ("ssdfl", "sdfl"):
         job = tiny_job(method, "sites:sites=4,size=3,seed=0", clusters=4)
-        engine = ENGINES["distributed"](job)
+        engine = make_engine("distributed", job)
         state = engine.begin(None)
         for t in range(job.steps_per_cycle):
             engine.advance(state, job.schedule(t), t)
-        used[method] = len(engine.boundary._in) + len(engine.boundary._out)
+        used[method] = len(engine.exchange.rows._in) + len(engine.exchange.rows._out)
         dist.barrier()
         engine.close()
         dist.barrier()
-        left[method] = list(SHARED_MEMORY.glob(f"ssdfl-{engine.boundary.token}-*"))
+        left[method] = list(SHARED_MEMORY.glob(f"ssdfl-{engine.exchange.rows.token}-*"))
     return used, left
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 import ssdfl
 from ssdfl.engine import Job, run
 from ssdfl.graph import load_network
-from ssdfl.learning import Dataset, LocalOptimizer, Task, make_task
+from ssdfl.learning import Dataset, paper_optimizer, Task, make_task
 from ssdfl.methods import METHODS, ScheduleInputs
 
 NOTE = "gradients at parameters not yet mixed, as in D-PSGD; writes a record a round"
@@ -53,7 +53,7 @@ def job_of(problem: Problem) -> Job:
         task=task_of(problem),
         network=network,
         schedule=METHODS["sdfl"].schedule(ScheduleInputs(network, (), tau_a=settings.rounds)),
-        optimizers=(LocalOptimizer(),) * problem.num_devices,
+        optimizers=(paper_optimizer(),) * problem.num_devices,
         cycles=settings.rounds + 2,
         steps_per_cycle=1,
         learning_rate=settings.learning_rate,

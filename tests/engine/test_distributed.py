@@ -11,8 +11,8 @@ from rank_jobs import jobs
 from ranks_help import in_ranks
 from ssdfl.clusters import labels_of
 from ssdfl.engine import run
-from ssdfl.engine.boundary import FORBIDDEN
-from ssdfl.engine.cut import cut_matrix, shard_job
+from ssdfl.engine.rank_mixing import cut_matrix, shard_job
+from ssdfl.engine.row_exchange import FORBIDDEN
 from ssdfl.graph import load_network, metropolis
 
 

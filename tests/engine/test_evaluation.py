@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers import tiny_job, tiny_task
-from ssdfl.engine import ENGINES, evaluation
+from ssdfl.engine import evaluation, make_engine
 from ssdfl.engine.evaluation import AGREEMENT, agreeing
 
 
@@ -22,14 +22,14 @@ def test_every_device_is_tested_as_the_reference_does(model, monkeypatch):
     job = tiny_job(task=tiny_task(6, model))
     X = job.task.initial_parameters + 0.1 * torch.randn(6, job.task.num_parameters)
     X[4] = X[1]
-    expected, found = (ENGINES[name](job).evaluate(X) for name in ("reference", "local"))
+    expected, found = (make_engine(name, job).evaluate(X) for name in ("reference", "local"))
     assert torch.allclose(found[0], expected[0], rtol=1e-5)
     assert torch.equal(found[1].float(), expected[1])
 
 
 def test_devices_that_agree_are_tested_once(monkeypatch):
     job = tiny_job(model="mlp")
-    engine = ENGINES["local"](job)
+    engine = make_engine("local", job)
     tested = []
     plain = engine.evaluate._tests[0]
     monkeypatch.setattr(

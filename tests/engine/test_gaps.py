@@ -27,12 +27,12 @@ def test_gaps_and_gradients_are_those_of_the_parameters():
         squares = np.zeros(2)
         for t in range((record.cycle - 1) * 3, record.cycle * 3):
             step = job.schedule(t)
-            X, carry, _ = engine.advance(state, step, t)
+            X, memory, _, _ = engine.advance(state, step, t)
             if step.train.any():
                 moved = ((X - state.X) / job.learning_rate).double().numpy() ** 2
                 squares += [moved[list(c)].sum() for c in CLUSTERS]
                 trained = X.clone()
-            state = replace(state, X=X, carry=carry, trained=step.train)
+            state = replace(state, X=X, memory=memory, trained=step.train)
         inside, across = consensus_gaps(trained.double().numpy(), CLUSTERS)
         assert record.cluster_gaps_before == pytest.approx(before, abs=1e-4)
         assert record.cluster_gaps == pytest.approx(inside, rel=1e-3)

@@ -7,13 +7,13 @@ from scipy.sparse import csr_array
 
 from ssdfl.engine import mixing
 from ssdfl.engine.mixing import Mixing
-from ssdfl.engine.workers import Workers
+from ssdfl.engine.threads import Threads
 from ssdfl.graph import averaging, load_network, metropolis
 
 
 def product(W, X, workers=1):
     out = torch.full_like(X, torch.nan)
-    Mixing(W, X.dtype, X.device).into(out, X, Workers(workers))
+    Mixing(W, X.dtype, X.device).into(out, X, Threads(workers))
     return out
 
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from helpers import tiny_task
 from ssdfl.errors import InputError
-from ssdfl.learning import LocalOptimizer, Task, describe_devices, measure_constants
+from ssdfl.learning import Task, describe_devices, measure_constants, paper_optimizer
 
 
 def quadratic_task(curvatures):
@@ -61,19 +61,19 @@ def test_bad_arguments():
 
 def test_devices_describe_what_they_hold():
     task = tiny_task(num_devices=2)
-    a, b = describe_devices(task, [LocalOptimizer(rho=0.5), LocalOptimizer(mu=0.1)], samples=3)
+    a, b = describe_devices(task, [paper_optimizer(rho=0.5), paper_optimizer(mu=0.1)], samples=3)
     held = task.labels[task.shards[0]].numpy()
     assert a.labels.tolist() == [(held == label).sum() for label in range(len(a.labels))]
     assert (a.kind, b.kind) == ("momentum", "proximal")
     assert a.samples.shape == (3, task.inputs[0].numel())
-    assert describe_devices(task, [LocalOptimizer()] * 2)[0].samples is None
+    assert describe_devices(task, [paper_optimizer()] * 2)[0].samples is None
 
 
 def test_described_samples_are_drawn_from_the_whole_shard():
     task = tiny_task(num_devices=2)
     ordered = torch.stack([shard[task.labels[shard].argsort()] for shard in task.shards])
     sorted_task = replace(task, shards=ordered)
-    few = describe_devices(sorted_task, [LocalOptimizer()] * 2, samples=24)[0].samples
+    few = describe_devices(sorted_task, [paper_optimizer()] * 2, samples=24)[0].samples
     whole = sorted_task.inputs[ordered[0]].flatten(1).double().numpy()
     labels = [int(sorted_task.labels[ordered[0]][(whole == row).all(axis=1).argmax()]) for row in few]
     assert len(set(labels)) > 1

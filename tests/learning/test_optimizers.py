@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ssdfl.errors import InputError
-from ssdfl.learning import KINDS, LocalOptimizer, draw_optimizers, parse_optimizer
+from ssdfl.learning import KINDS, draw_optimizers, paper_optimizer, parse_optimizer
 from ssdfl.learning.optimizers import PAPER_MU, PAPER_RHO
 
 
@@ -36,4 +36,4 @@ def test_bad_text(text):
 
 def test_a_device_has_one_optimizer():
     with pytest.raises(InputError, match="one of the two"):
-        LocalOptimizer(rho=0.5, mu=0.1)
+        paper_optimizer(rho=0.5, mu=0.1)

@@ -48,13 +48,13 @@ def test_an_engines_step_is_a_step_down_the_effective_gradient(spec, optimizers,
     start = state.X.numpy().copy()
     for t in range(2):
         step = job.schedule(t)
-        X, carry, _ = engine.advance(state, step, t)
+        X, memory, _, _ = engine.advance(state, step, t)
         G, _ = full_gradients(job.task, state.X)
         here = RegimeState(state.X.numpy(), start, history, mu)
         descent = effective_gradient(here, G, step.W, job.learning_rate)
         assert (state.X - X).numpy() / job.learning_rate == pytest.approx(descent, abs=1e-9)
         history = rho[:, None] * (history + G)
-        state = replace(state, X=X, carry=carry, trained=step.train)
+        state = replace(state, X=X, memory=memory, trained=step.train)
 
 
 @pytest.mark.parametrize("centred", [True, False])

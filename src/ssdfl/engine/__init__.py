@@ -1,10 +1,23 @@
-"""Engines execute schedules: `reference` is the oracle, `local` the fast one, `distributed` many processes.
+"""Engines execute schedules and rules: `reference` is the oracle, `local` fast, `distributed` in ranks.
 
 Real devices are in `ssdfl.mesh`.
 """
 
 from ssdfl.engine.checkpoint import load_state, save_state
-from ssdfl.engine.job import Job, State, initial_state
-from ssdfl.engine.loop import ENGINES, run
+from ssdfl.engine.engine import Advanced, Engine
+from ssdfl.engine.job import Job
+from ssdfl.engine.loop import Loop, make_engine, run
+from ssdfl.engine.state import State, initial_state
 
-__all__ = ["ENGINES", "Job", "State", "initial_state", "load_state", "run", "save_state"]
+__all__ = [
+    "Advanced",
+    "Engine",
+    "Job",
+    "Loop",
+    "State",
+    "initial_state",
+    "load_state",
+    "make_engine",
+    "run",
+    "save_state",
+]

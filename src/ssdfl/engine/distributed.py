@@ -1,27 +1,97 @@
 """The engine of many processes: each runs some clusters as `local` does, and rows cross between them.
 
 While devices mix inside clusters nothing leaves a rank. A step that mixes across ranks sends its boundary
-rows before the rank's own devices train, and adds them when they have.
+rows, before the rank's own devices train if the rule allows it, and adds them when they have come.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
 import torch.distributed as dist
+from scipy.sparse import csr_array
 from torch import Tensor
 
-from ssdfl.engine.boundary import Boundary
-from ssdfl.engine.cut import cut_matrix, shard_job
-from ssdfl.engine.job import Job, State, initial_state
+from ssdfl.arrays import IntArray
+from ssdfl.engine.engine import Advanced
+from ssdfl.engine.exchange import inboxes_of, mixed_from
+from ssdfl.engine.job import Job
 from ssdfl.engine.local import LocalEngine
 from ssdfl.engine.mixing import Mixing
-from ssdfl.engine.ranks import Alone, Dealt, Shares, number_of_ranks, rank, told
+from ssdfl.engine.rank_mixing import RankMixing, divide_mixing, shard_job
+from ssdfl.engine.ranks import number_of_ranks, rank, told
+from ssdfl.engine.row_exchange import RowExchange
+from ssdfl.engine.shares import LocalShares, RankShares, Shares
+from ssdfl.engine.state import State, initial_state, lasting, lasting_memory, memory_keepers, own_rows
+from ssdfl.engine.threads import Threads
+from ssdfl.graph import MixingMatrix
 from ssdfl.memo import by_identity
-from ssdfl.methods import Step
+from ssdfl.methods import Inbox, Step
+
+
+class RankExchange:
+    """Carries messages between the devices of a rank and to and from other ranks.
+
+    Attributes:
+        rows: what goes to and comes from other ranks.
+    """
+
+    def __init__(self, job: Job, shares: Shares) -> None:
+        owner, raw, keep = _owner(shares), not job.rule.linear, job.distinct_steps
+        self.devices = shares.devices
+        self.rows = RowExchange(job.first_message.rows[0])
+        like = job.first_message.rows
+
+        def divided(W: MixingMatrix) -> RankMixing:
+            return divide_mixing(W, owner, rank(), raw)
+
+        def prepared(W: MixingMatrix) -> Mixing:
+            return Mixing(W, like.dtype, like.device)
+
+        self._parts = by_identity(divided, size=keep)
+        self._mixing = by_identity(prepared, size=max(64, keep))
+
+    def post(self, W: MixingMatrix, messages: Tensor) -> None:
+        """Begin to send the rows that other ranks mix."""
+        self.rows.post(self._parts(W), messages)
+
+    def mixing(self, W: MixingMatrix) -> Mixing:
+        """The part of W between this rank's devices."""
+        return self._mixing(self._parts(W).inner)
+
+    def add_rest(self, W: MixingMatrix, mixed: Tensor, threads: Threads) -> IntArray:
+        """Add the other ranks' rows, each times its weight."""
+        part = self._parts(W)
+        crossed = np.zeros(len(mixed), dtype=bool)
+        for peer, rows in zip(part.peers, self.rows.receive(part), strict=True):
+            added = mixed.new_empty((len(peer.rows), mixed.shape[1]))
+            self._mixing(peer.weights).into(added, rows, threads)
+            mixed.index_add_(0, torch.from_numpy(peer.rows).to(mixed.device), added)
+            crossed[peer.rows] = True
+        return np.flatnonzero(crossed)
+
+    def inboxes(self, W: MixingMatrix, messages: Tensor) -> Sequence[Inbox]:
+        """What each device of this rank receives, from here and from other ranks."""
+        part = self._parts(W)
+        received = self.rows.receive(part)
+        senders = np.concatenate([self.devices, *(peer.senders for peer in part.peers)])
+        place = np.full(W.shape[1], -1, dtype=np.int64)
+        place[senders] = np.arange(len(senders))
+        own = csr_array(W[self.devices])
+        weights = csr_array((own.data, place[own.indices], own.indptr), shape=(own.shape[0], len(senders)))
+        return inboxes_of(weights, np.arange(len(self.devices)), torch.cat([messages, *received]))
+
+    def mixed_rows(self, inboxes: Sequence[Inbox], messages: Tensor, places: IntArray) -> Tensor:
+        """(len(places), k) W applied, from inboxes."""
+        return mixed_from(inboxes, messages, places)
+
+    def close(self) -> None:
+        """Leave no shared memory."""
+        self.rows.close()
 
 
 class DistributedEngine:
@@ -29,76 +99,68 @@ class DistributedEngine:
 
     Attributes:
         shares: which devices this rank has.
-        boundary: what goes to and comes from other ranks.
+        exchange: what goes to and comes from other ranks.
     """
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.shares: Shares = Alone(job.network.num_devices)
+        self.shares: Shares = LocalShares(np.arange(job.network.num_devices))
         if number_of_ranks() > 1:
-            self.shares = _deal(job)
-        self.boundary = Boundary(job.task.initial_parameters)
-        self._local = LocalEngine(job, self.shares.devices)
+            self.shares = _shared_out(job)
+        self.exchange = RankExchange(job, self.shares)
+        self._local = LocalEngine(job, self.shares.devices, self.exchange)
         self.evaluate = self._local.evaluate
-        self._cuts = by_identity(lambda W: cut_matrix(W, _owner(self.shares), rank()))
-        θ = job.task.initial_parameters
-        self._mixing = by_identity(lambda W: Mixing(W, θ.dtype, θ.device), size=64)
 
     def begin(self, state: State | None) -> State:
         """This rank's part of the state that rank 0 starts from."""
-        if not isinstance(self.shares, Dealt):
+        if not isinstance(self.shares, RankShares):
             return state or initial_state(self.job)
-        return _dealt_state(self.job, self.shares, state)
+        return _part_of_state(self.job, self.shares, state)
 
-    def advance(self, state: State, step: Step, t: int) -> tuple[Tensor, Tensor, Tensor]:
-        """``X ← W X`` plus the displacement of those that train, of this rank's devices."""
-        cut, own = self._cuts(step.W), self.shares.devices
-        self.boundary.post(cut, state.X)
+    def advance(self, state: State, step: Step, t: int) -> Advanced:
+        """The step of this rank's devices."""
+        own = self.shares.devices
         inside = replace(state, trained=state.trained[own])
-        X, carry, moved = self._local.advance(inside, Step(step.train[own], cut.inner), t)
-        crossed = np.zeros(len(own), dtype=bool)
-        for side, rows in zip(cut.sides, self.boundary.receive(cut), strict=True):
-            part = X.new_empty((len(side.rows), X.shape[1]))
-            self._mixing(side.weights).into(part, rows, self._local.workers)
-            X.index_add_(0, torch.from_numpy(side.rows).to(X.device), part)
-            crossed[side.rows] = True
-        changed = torch.from_numpy(np.flatnonzero(crossed & step.train[own])).to(X.device)
-        moved[changed] = torch.linalg.vector_norm(X[changed] - state.X[changed], dim=1)
-        return X, carry, moved
+        return self._local.advance(inside, Step(step.train[own], step.W), t)
 
     def close(self) -> None:
         """End the threads and leave no shared memory."""
         self._local.close()
-        self.boundary.close()
+        self.exchange.close()
 
 
-def _owner(shares: Shares) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return shares.owner if isinstance(shares, Dealt) else np.zeros(len(shares.devices), dtype=np.int64)
+def _owner(shares: Shares) -> IntArray:
+    return shares.owner if isinstance(shares, RankShares) else np.zeros(len(shares.devices), dtype=np.int64)
 
 
-def _deal(job: Job) -> Dealt:
+def _shared_out(job: Job) -> RankShares:
     """The shares that rank 0 finds: two machines may round a Fiedler vector differently."""
     parts = json.loads(told(lambda: json.dumps(shard_job(job, number_of_ranks()))))
-    return Dealt([np.array(part, dtype=np.int64) for part in parts])
+    return RankShares([np.array(part, dtype=np.int64) for part in parts])
 
 
-def _dealt_state(job: Job, shares: Dealt, state: State | None) -> State:
-    """One's own part of the state of rank 0."""
+def _part_of_state(job: Job, shares: RankShares, state: State | None) -> State:
+    """This rank's part of the state of rank 0."""
     start = initial_state(job)
     known = state or start
-    facts = (state is None, known.cycle, known.transmissions, bool(known.trained.any()))
-    fresh, cycle, transmissions, in_a_regime = json.loads(told(lambda: json.dumps(facts)))
+    facts = (state is None, known.step, known.transmissions, lasting(job, known))
+    fresh, step, transmissions, all_memory = json.loads(told(lambda: json.dumps(facts)))
     own = torch.from_numpy(shares.devices).to(start.X.device)
+    memory = own_rows(job, start.memory, shares.devices)
     if fresh:
-        return replace(start, X=start.X[own], carry=start.carry[own], shares=shares)
+        return replace(start, X=start.X[own], memory=memory, shares=shares)
     ready_s, trained = torch.from_numpy(known.ready_s.copy()), torch.from_numpy(known.trained.copy())
     dist.broadcast(ready_s, 0)
     dist.broadcast(trained, 0)
-    θ = job.task.initial_parameters
+    keepers = memory_keepers(job)
+    lasts = start.memory if all_memory else lasting_memory(start.memory)
+    for name in lasts:
+        whole, width = known.memory.get(name, start.memory[name]), start.memory[name].shape[1]
+        memory[name] = shares.dealt(whole, start.X, width, keepers[name])
     return State(
-        cycle=cycle,
-        X=shares.dealt(known.X, θ),
-        carry=shares.dealt(known.carry, θ) if in_a_regime else start.carry[own],
+        step=step,
+        X=shares.dealt(known.X, start.X, start.X.shape[1]),
+        memory=memory,
         trained=trained.numpy(),
         ready_s=ready_s.numpy(),
         transmissions=transmissions,

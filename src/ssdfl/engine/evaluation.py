@@ -12,8 +12,8 @@ from torch.func import vmap
 
 from ssdfl.arrays import IntArray
 from ssdfl.engine.job import Job
+from ssdfl.engine.threads import Threads
 from ssdfl.engine.tracing import traced
-from ssdfl.engine.workers import Workers
 from ssdfl.learning import Task
 
 AGREEMENT = 1e-6
@@ -25,8 +25,8 @@ _LOOPED_STRETCH = 64
 class Evaluation:
     """Mean test loss and test accuracy of parameter vectors."""
 
-    def __init__(self, job: Job, tasks: Sequence[Task], workers: Workers) -> None:
-        self.task, self.workers = job.task, workers
+    def __init__(self, job: Job, tasks: Sequence[Task], threads: Threads) -> None:
+        self.task, self.threads = job.task, threads
         if self.task.stackable:
             self._tests = [_stacked_test(self.task)] * len(tasks)
             widest = max(slot.shape[0] if slot.shape else 1 for slot in self.task.layout.values())
@@ -47,11 +47,11 @@ class Evaluation:
         groups = [tested[k : k + self._devices] for k in range(0, len(tested), self._devices)]
 
         @torch.inference_mode()
-        def test(worker: int, item: tuple[IntArray, tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        def test(thread: int, item: tuple[IntArray, tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
             devices, stretch = item
-            return self._tests[worker](X[torch.from_numpy(devices).to(X.device)], *stretch)
+            return self._tests[thread](X[torch.from_numpy(devices).to(X.device)], *stretch)
 
-        results = self.workers.each(test, list(product(groups, self._stretches)))
+        results = self.threads.each(test, list(product(groups, self._stretches)))
         count, everyone = len(self.task.test_labels), torch.from_numpy(place)
         losses, correct = (self._gathered(column)[everyone] / count for column in zip(*results, strict=True))
         return losses, correct

@@ -12,7 +12,7 @@ from torch.func import vmap
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import labels_of
 from ssdfl.engine.job import Job
-from ssdfl.engine.ranks import Shares
+from ssdfl.engine.shares import Shares
 from ssdfl.rng import generator
 
 LOSS_SAMPLES = 16

@@ -1,40 +1,50 @@
-"""What an engine is given, what it keeps between cycles, and what it reports."""
+"""What an engine is given: one method on one task, and everything else that determines the result."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.arrays import IntArray
 from ssdfl.clusters import Clusters
-from ssdfl.engine.ranks import Shares
+from ssdfl.engine.moves import Standstill
 from ssdfl.errors import InputError, check_range
-from ssdfl.graph import Network
-from ssdfl.learning import LocalOptimizer, Task, draw_batches
-from ssdfl.methods import Schedule, Step
+from ssdfl.graph import Clock, Network
+from ssdfl.learning import Optimizer, Task, draw_batches
+from ssdfl.methods import RULES, Message, Rule, Schedule, Step, period_of
+
+_LONGEST_PERIOD = 256
+_STEPS_KEPT = 4
+
+
+def _always_one(cycle: int) -> float:
+    return 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One method on one task: everything that determines the result.
+    """One method on one task.
 
     Attributes:
+        rule: what devices send and make of what they receive.
         steps_per_cycle: τ_a + τ_r.
         local_steps: E, mini-batch steps of one iteration; 1 is exactly the paper's equation.
         batch_size: M, samples of a mini-batch; 0 uses the whole shard.
         evaluate_every: test every so many cycles, and after the last.
         gap_clusters: record consensus gaps, effective gradients and losses of these clusters, if any.
+        rate_factor: what the learning rate is multiplied by in each cycle, counted from 0.
+        keep_momentum: optimizers keep their momenta across regimes; otherwise each regime starts anew.
     """
 
     task: Task
     network: Network
     schedule: Schedule
-    optimizers: tuple[LocalOptimizer, ...]
+    optimizers: tuple[Optimizer, ...]
     cycles: int
     steps_per_cycle: int
     learning_rate: float
@@ -43,6 +53,9 @@ class Job:
     evaluate_every: int = 1
     seed: int = 0
     gap_clusters: Clusters = ()
+    rule: Rule = field(default_factory=RULES["cta"])
+    rate_factor: Callable[[int], float] = _always_one
+    keep_momentum: bool = False
 
     def __post_init__(self) -> None:
         N = self.network.num_devices
@@ -61,10 +74,52 @@ class Job:
             check_range(what, value, least)
 
     @property
+    def last_step(self) -> int:
+        """How many steps there are."""
+        return self.cycles * self.steps_per_cycle
+
+    @cached_property
+    def first_message(self) -> Message:
+        """What the rule makes of θ⁰: one device's message, like all others in size."""
+        theta = self.task.initial_parameters[None]
+        message, _ = self.rule.send(theta, Standstill(theta, self.learning_rate), self.rule.init(theta))
+        return message
+
+    @property
     def message_bytes(self) -> int:
-        """The bytes of one model on the wire."""
-        theta = self.task.initial_parameters
-        return theta.numel() * theta.element_size()
+        """The bytes of one message on the wire."""
+        return self.first_message.size_bytes
+
+    def clock(self) -> Clock:
+        """Simulated time: messages leave at the start of a step, or after training if the rule wants that."""
+        keep = self.distinct_steps
+        return Clock(self.network, self.message_bytes, sends_early=self.rule.early, keep=keep)
+
+    def rate(self, t: int) -> float:
+        """η of step t."""
+        return self.learning_rate * self.rate_factor(t // self.steps_per_cycle)
+
+    def step(self, t: int) -> Step:
+        """Step t of the schedule; the steps of a short period are made once."""
+        period = period_of(self.schedule)
+        if period is None or period > _LONGEST_PERIOD:
+            return self.schedule(t)
+        place = t % period
+        if place not in self._steps:
+            self._steps[place] = self.schedule(t)
+        return self._steps[place]
+
+    @cached_property
+    def _steps(self) -> dict[int, Step]:
+        return {}
+
+    @property
+    def distinct_steps(self) -> int:
+        """Of how many steps caches should keep what they computed: all of a short period."""
+        period = period_of(self.schedule)
+        if period is None or period > _LONGEST_PERIOD:
+            return _STEPS_KEPT
+        return max(_STEPS_KEPT, period)
 
     def samples(self, devices: Sequence[int] | IntArray, t: int) -> Tensor:
         """(n, E, M) the samples that n devices, in ascending order, use at step t."""
@@ -73,82 +128,3 @@ class Job:
             rows = torch.from_numpy(np.asarray(devices)).to(self.task.shards.device)
             return self.task.shards[rows, None].expand(-1, self.local_steps, -1)
         return self.task.samples(devices, draw_batches(self.seed, t, devices, shape, self.task.shard_size))
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """Where a run is between two steps; enough to go on bit for bit.
-
-    Attributes:
-        cycle: how many cycles are done.
-        X: (N, d) everyone's parameters.
-        carry: (N, d) what optimizers carry from step to step, meaningful where ``trained``: momentum where
-            ρ > 0, parameters at the start of the regime where μ > 0. (N, 0) if nobody has either.
-        trained: (N,) who trained in the last step; others start a new regime when they train next.
-        ready_s: (N,) simulated seconds at which each device can start its next step.
-        transmissions: directed messages so far.
-        shares: if several processes run the job, which rows of ``X`` and ``carry`` are here.
-    """
-
-    cycle: int
-    X: Tensor
-    carry: Tensor
-    trained: BoolArray
-    ready_s: FloatArray
-    transmissions: int
-    shares: Shares | None = None
-
-    def whole(self) -> State:
-        """The state of all devices, in rank 0; every rank has to ask at the same time."""
-        if self.shares is None:
-            return self
-        X = self.shares.collected(self.X)
-        carry = self.shares.collected(self.carry) if self.trained.any() else self.carry
-        return replace(self, X=X, carry=carry, shares=None)
-
-    def clone(self) -> State:
-        """The same state in memory of its own."""
-        return replace(self, X=self.X.clone(), carry=self.carry.clone())
-
-
-class Engine(Protocol):
-    """How steps are executed. `ssdfl.engine.run` does the rest for every engine.
-
-    Where several processes run a job, N devices are here those of one process.
-    """
-
-    shares: Shares
-
-    def begin(self, state: State | None) -> State:
-        """The state to go on from, of this process's devices; None begins."""
-
-    def advance(self, state: State, step: Step, t: int) -> tuple[Tensor, Tensor, Tensor]:
-        """After step t: parameters, what optimizers carry, and (N,) how far each that trained has moved.
-
-        The engine may write into what it returned before, never into anything else.
-        """
-
-    def evaluate(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """(n,) mean test loss and (n,) test accuracy of the rows of X."""
-
-    def close(self) -> None:
-        """End what the engine started."""
-
-
-MakeEngine = Callable[[Job], Engine]
-
-
-def initial_state(job: Job) -> State:
-    """Everyone at θ⁰, nothing sent, time zero."""
-    N = job.network.num_devices
-    X = job.task.initial_parameters.expand(N, -1)
-    return State(0, X, no_carry(job), np.zeros(N, dtype=bool), np.zeros(N), 0)
-
-
-def no_carry(job: Job) -> Tensor:
-    """What optimizers carry before anyone trained."""
-    θ = job.task.initial_parameters
-    remembers = any(optimizer.rho or optimizer.mu for optimizer in job.optimizers)
-    return torch.zeros(1, 1, dtype=θ.dtype, device=θ.device).expand(
-        job.network.num_devices, len(θ) if remembers else 0
-    )

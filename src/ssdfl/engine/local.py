@@ -2,147 +2,266 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ssdfl.arrays import BoolArray, IntArray
+from ssdfl.arrays import IntArray
+from ssdfl.engine.engine import Advanced
 from ssdfl.engine.evaluation import Evaluation
+from ssdfl.engine.exchange import Exchange, LocalExchange
 from ssdfl.engine.gradients import choose_gradients
-from ssdfl.engine.job import Job, State, initial_state
-from ssdfl.engine.mixing import Mixing
-from ssdfl.engine.ranks import Alone, Shares
-from ssdfl.engine.workers import workers_for
-from ssdfl.memo import by_identity
-from ssdfl.methods import Step
+from ssdfl.engine.job import Job
+from ssdfl.engine.moves import Displacement, Standstill
+from ssdfl.engine.shares import LocalShares, Shares
+from ssdfl.engine.state import RULE, State, initial_state, memory_name
+from ssdfl.engine.threads import threads_for
+from ssdfl.engine.training import Group, GroupOptimizers
+from ssdfl.methods import Heard, Memory, Message, Move, Step
 
 _NUMBERS_IN_CACHE = 1 << 20
 _FEWEST, _MOST = 2, 512
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
-    """Some devices that train together.
+class _Turn:
+    """One step as the engine works on it.
 
     Attributes:
-        devices: (n,) who.
-        places: (n,) their rows of a matrix.
-        rows: the same as an index; a slice, which makes views and no copies, where they are neighbours.
-        ρ, μ: (n, 1) their optimizers.
-        momenta: how many of them have momentum.
-        proximal: how many have a proximal pull.
+        t: the step.
+        rate: η.
+        before: the state before the step.
+        memory: the engine's own, which it may write into.
+        step: of the devices here.
+        samples: (n, E, M) what they train on; None if nobody trains.
+        moved: (n,) to be filled in.
     """
 
-    devices: IntArray
-    places: IntArray
-    rows: slice | Tensor
-    ρ: Tensor
-    μ: Tensor
-    momenta: int
-    proximal: int
+    t: int
+    rate: float
+    before: State
+    memory: dict[str, Tensor]
+    step: Step
+    samples: Tensor | None
+    moved: Tensor
 
 
 class LocalEngine:
-    """A step mixes into a second matrix and adds each device's displacement there.
+    """All devices of a job, or some, in one process.
 
     Devices train in small groups, so that a group's parameters stay in a core's cache from the gradient to
-    the displacement. In all there are two matrices of parameters, and a third if optimizers carry something
-    from step to step.
+    the displacement. For the paper's rule a step mixes into a second matrix and adds each device's
+    displacement there, so there are two matrices of parameters, and what optimizers keep. Rules that send
+    after training take a third for the messages.
+
+    Args:
+        devices: those that are here; states and steps are of them alone.
+        exchange: how messages reach the devices here; within the process by default.
     """
 
-    def __init__(self, job: Job, devices: IntArray | None = None) -> None:
-        """Make ready to run all of a job's devices, or some: then states and steps are of those alone."""
+    def __init__(self, job: Job, devices: IntArray | None = None, exchange: Exchange | None = None) -> None:
         self.job = job
-        self.shares: Shares = Alone(job.network.num_devices)
-        self.devices = self.shares.devices if devices is None else devices
-        self.workers = workers_for(job)
-        tasks = [job.task, *(job.task.twin() for _ in range(self.workers.number - 1))]
+        self.devices = np.arange(job.network.num_devices) if devices is None else devices
+        self.shares: Shares = LocalShares(self.devices)
+        self.threads = threads_for(job)
+        tasks = [job.task, *(job.task.twin() for _ in range(self.threads.number - 1))]
         self._gradients = choose_gradients(job, tasks)
-        self.evaluate = Evaluation(job, tasks, self.workers)
-        θ = job.task.initial_parameters
-        self._mixing = by_identity(lambda W: Mixing(W, θ.dtype, θ.device))
+        self.evaluate = Evaluation(job, tasks, self.threads)
+        self.exchange = exchange or LocalExchange(job)
+        self._optimizers = GroupOptimizers(job, self.devices)
         self._everyone = self._groups(np.arange(len(self.devices)))
         self._matrices: list[Tensor] = []
-        self._carry: Tensor | None = None
+        self._messages: Tensor | None = None
+        self._memory: dict[str, Tensor] | None = None
 
     def begin(self, state: State | None) -> State:
         """The state as it is."""
         return state or initial_state(self.job)
 
-    def advance(self, state: State, step: Step, t: int) -> tuple[Tensor, Tensor, Tensor]:
-        """``X ← W X`` plus the displacement of those that train."""
-        X, mixing = self._matrix_beside(state.X), self._mixing(step.W)
-        moved = torch.zeros(len(X), dtype=X.dtype, device=X.device)
-        everyone = bool(step.train.all())
-        by_group = everyone and self.job.task.stackable and mixing.kind == "sparse"
-        if not by_group:
-            mixing.into(X, state.X, self.workers)
-        if not step.train.any():
-            return X, state.carry, moved
-        if state.carry is not self._carry:
-            self._carry = state.carry.to(X.device, copy=True).contiguous()
-        carry, samples = self._carry, self.job.samples(self.devices, t)
-
-        def train(worker: int, group: Group) -> None:
-            before, carried = state.X[group.rows], carry[group.rows]
-            _start_regimes(group, carried, before, ~state.trained[group.places])
-            θ, descent = self._local_steps(worker, group, before, carried, samples[group.rows], t)
-            after = mixing.rows(state.X, group.places) if by_group else X[group.rows]
-            after.add_(descent, alpha=-self.job.learning_rate)
-            if θ is not before:
-                after.add_(θ.sub_(before))
-            moved[group.rows] = torch.linalg.vector_norm(after - before, dim=1)
-            if by_group or isinstance(group.rows, Tensor):
-                X[group.rows] = after
-            if isinstance(group.rows, Tensor):
-                carry[group.rows] = carried
-
-        self.workers.each(train, self._everyone if everyone else self._groups(np.flatnonzero(step.train)))
-        return X, carry, moved
-
     def close(self) -> None:
         """End the threads."""
-        self.workers.close()
+        self.threads.close()
 
-    def _local_steps(
-        self, worker: int, group: Group, θ: Tensor, carried: Tensor, samples: Tensor, t: int
-    ) -> tuple[Tensor, Tensor]:
-        """A group's parameters before the last of E local steps, and what they go down along in that."""
-        gradients = self._gradients[worker]
-        descent = _descent(group, θ, gradients(θ, group.devices, samples[:, 0], (t, 0)), carried)
+    def advance(self, state: State, step: Step, t: int) -> Advanced:
+        """Train and mix; ``step`` and ``state`` are of the devices here, but for ``step.W``."""
+        turn = self._turn(state, step, t)
+        rule = self.job.rule
+        X = self._fused(turn) if rule.early and rule.additive else self._staged(turn)
+        return Advanced(X, turn.memory, turn.moved)
+
+    def _turn(self, state: State, step: Step, t: int) -> _Turn:
+        trains = bool(step.train.any())
+        memory = self._own_memory(state) if trains or self._rule_names(state) else state.memory
+        samples = self.job.samples(self.devices, t) if trains else None
+        moved = torch.zeros(len(state.X), dtype=state.X.dtype, device=state.X.device)
+        return _Turn(t, self.job.rate(t), state, memory, step, samples, moved)
+
+    def _fused(self, turn: _Turn) -> Tensor:
+        """Mix what is here, train, and add; what comes from elsewhere is added last.
+
+        For rules whose messages leave before training and are only added.
+        """
+        start = turn.before.X
+        X, mixing = self._matrix_beside(start), self.exchange.mixing(turn.step.W)
+        message, _ = self.job.rule.send(start, None, {})
+        self.exchange.post(turn.step.W, message.rows)
+        everyone = bool(turn.step.train.all())
+        by_group = everyone and self.job.task.stackable and mixing.kind == "sparse"
+        if not by_group:
+            mixing.into(X, message.rows, self.threads)
+
+        def train(thread: int, group: Group) -> None:
+            before = start[group.rows]
+            mixed = mixing.rows(message.rows, group.places) if by_group else X[group.rows]
+            move = self._train(thread, group, before, turn)
+            after, _ = self.job.rule.receive(before, move, {}, Heard(lambda: mixed))
+            turn.moved[group.rows] = torch.linalg.vector_norm(after - before, dim=1)
+            if by_group or after is not mixed or isinstance(group.rows, Tensor):
+                X[group.rows] = after
+
+        self.threads.each(train, self._training_groups(turn))
+        crossed = self.exchange.add_rest(turn.step.W, X, self.threads)
+        self._measure_again(turn, X, crossed)
+        return X
+
+    def _staged(self, turn: _Turn) -> Tensor:
+        """Train, send, mix, receive, one after the other; early rules send first."""
+        rule, W = self.job.rule, turn.step.W
+        groups = [*self._training_groups(turn), *self._idle_groups(turn)]
+        moves: dict[int, Move] = {}
+
+        def stay_or_train(thread: int, numbered: tuple[int, Group]) -> None:
+            number, group = numbered
+            before = turn.before.X[group.rows]
+            trains = bool(turn.step.train[group.places[0]])
+            move: Move = Standstill(before, turn.rate)
+            if trains:
+                move = self._train(thread, group, before, turn)
+            if not rule.early:
+                self._send(turn, group, move)
+            if not rule.additive:
+                moves[number] = move
+
+        if rule.early:
+            for group in groups:
+                self._send(turn, group, None)
+            self.exchange.post(W, self._sent)
+        self.threads.each(stay_or_train, list(enumerate(groups)))
+        if not rule.early:
+            self.exchange.post(W, self._sent)
+        X = self._matrix_beside(turn.before.X)
+        heard = self._heard(turn, X)
+        for number, group in enumerate(groups):
+            before = turn.before.X[group.rows]
+            if not rule.additive:
+                kept = self._rule_memory(turn.memory, group)
+                after, renewed = rule.receive(before, moves.pop(number), kept, heard(group))
+                X[group.rows] = after
+                self._keep(turn.memory, group, renewed)
+            self._measure(turn, group, X)
+        return X
+
+    def _heard(self, turn: _Turn, X: Tensor) -> Callable[[Group], Heard]:
+        """What each group hears. Mixed messages of the parameters' width go straight into X."""
+        W, rule, messages = turn.step.W, self.job.rule, self._sent
+        mixed = X if messages.shape == X.shape else torch.empty_like(messages)
+        if rule.linear:
+            self.exchange.mixing(W).into(mixed, messages, self.threads)
+            self.exchange.add_rest(W, mixed, self.threads)
+            return lambda group: Heard(lambda: mixed[group.rows])
+        inboxes = self.exchange.inboxes(W, messages)
+        return lambda group: Heard(
+            lambda: self.exchange.mixed_rows(inboxes, messages, group.places),
+            lambda: [inboxes[place] for place in group.places.tolist()],
+        )
+
+    def _send(self, turn: _Turn, group: Group, move: Move | None) -> None:
+        """Put a group's messages into the matrix of messages."""
+        before, kept = turn.before.X[group.rows], self._rule_memory(turn.memory, group)
+        message, renewed = self.job.rule.send(before, move, kept)
+        self._outgoing(message)[group.rows] = message.rows
+        self._keep(turn.memory, group, renewed)
+
+    def _outgoing(self, message: Message) -> Tensor:
+        if self._messages is None:
+            width = message.rows.shape[1]
+            self._messages = message.rows.new_empty((len(self.devices), width))
+        return self._messages
+
+    @property
+    def _sent(self) -> Tensor:
+        assert self._messages is not None
+        return self._messages
+
+    def _train(self, thread: int, group: Group, start: Tensor, turn: _Turn) -> Displacement:
+        """A group's E local steps from where it starts."""
+        assert turn.samples is not None
+        kept = self._optimizers.gathered(group, turn.memory)
+        self._optimizers.start_regimes(group, start, kept, ~turn.before.trained)
+        samples, gradients = turn.samples[group.rows], self._gradients[thread]
+
+        def direction_at(θ: Tensor, e: int) -> Tensor:
+            g = gradients(θ, group.devices, samples[:, e], (turn.t, e))
+            return self._optimizers.direction(group, θ, g, kept)
+
+        θ, direction = start, direction_at(start, 0)
         for e in range(1, self.job.local_steps):
-            θ = torch.add(θ, descent, alpha=-self.job.learning_rate)
-            descent = _descent(group, θ, gradients(θ, group.devices, samples[:, e], (t, e)), carried)
-        return θ, descent
+            θ = torch.add(θ, direction, alpha=-turn.rate)
+            direction = direction_at(θ, e)
+        self._optimizers.scattered(group, kept, turn.memory)
+        return Displacement(direction, turn.rate, None if θ is start else θ.sub_(start))
+
+    def _training_groups(self, turn: _Turn) -> list[Group]:
+        train = turn.step.train
+        return self._everyone if train.all() else self._groups(np.flatnonzero(train))
+
+    def _idle_groups(self, turn: _Turn) -> list[Group]:
+        return self._groups(np.flatnonzero(~turn.step.train))
+
+    def _measure(self, turn: _Turn, group: Group, X: Tensor) -> None:
+        """How far a group has moved, if it trained."""
+        if turn.step.train[group.places[0]]:
+            distance = X[group.rows] - turn.before.X[group.rows]
+            turn.moved[group.rows] = torch.linalg.vector_norm(distance, dim=1)
+
+    def _measure_again(self, turn: _Turn, X: Tensor, places: IntArray) -> None:
+        """The same for devices that something was added to afterwards."""
+        trained = places[turn.step.train[places]] if len(places) else places
+        if len(trained):
+            rows = torch.from_numpy(trained).to(X.device)
+            turn.moved[rows] = torch.linalg.vector_norm(X[rows] - turn.before.X[rows], dim=1)
+
+    def _rule_names(self, state: State) -> list[str]:
+        return [name for name in state.memory if name.startswith(memory_name(RULE, ""))]
+
+    def _rule_memory(self, memory: dict[str, Tensor], group: Group) -> Memory:
+        prefix = memory_name(RULE, "")
+        names = [name for name in memory if name.startswith(prefix)]
+        return {name.removeprefix(prefix): memory[name][group.rows] for name in names}
+
+    def _keep(self, memory: dict[str, Tensor], group: Group, renewed: Memory) -> None:
+        for name, rows in renewed.items():
+            memory[memory_name(RULE, name)][group.rows] = rows
+
+    def _own_memory(self, state: State) -> dict[str, Tensor]:
+        """What devices keep, in tensors that the engine may write into."""
+        if self._memory is None or state.memory is not self._memory:
+            place = self.job.task.initial_parameters.device
+            self._memory = {
+                name: rows.to(place, copy=True).contiguous() for name, rows in state.memory.items()
+            }
+        return self._memory
 
     def _groups(self, places: IntArray) -> list[Group]:
         """Devices in groups that fit a core's cache: the same groups on any machine."""
         task, size = self.job.task, 1
         if task.stackable:
             in_cache = int(np.clip(_NUMBERS_IN_CACHE // task.num_parameters, _FEWEST, _MOST))
-            size = in_cache if task.inputs.device.type == "cpu" else len(places)
-        return [self._group(places[k : k + size]) for k in range(0, len(places), size)]
-
-    def _group(self, places: IntArray) -> Group:
-        θ = self.job.task.initial_parameters
-        devices, first, last = self.devices[places], int(places[0]), int(places[-1])
-        neighbours = last - first + 1 == len(places)
-        ρ, μ = (
-            torch.tensor([[getattr(self.job.optimizers[i], name)] for i in devices]).to(θ)
-            for name in ("rho", "mu")
-        )
-        kinds = [self.job.optimizers[i].kind for i in devices]
-        return Group(
-            devices,
-            places,
-            slice(first, last + 1) if neighbours else torch.from_numpy(places).to(θ.device),
-            ρ,
-            μ,
-            kinds.count("momentum"),
-            kinds.count("proximal"),
-        )
+            size = in_cache if task.inputs.device.type == "cpu" else max(1, len(places))
+        return [self._optimizers.group(places[k : k + size]) for k in range(0, len(places), size)]
 
     def _matrix_beside(self, busy: Tensor) -> Tensor:
         """One of this engine's two matrices, not the one in use."""
@@ -152,29 +271,3 @@ class LocalEngine:
         like = self.job.task.initial_parameters
         self._matrices.append(torch.empty(busy.shape, dtype=like.dtype, device=like.device))
         return self._matrices[-1]
-
-
-def _descent(group: Group, θ: Tensor, g: Tensor, carried: Tensor) -> Tensor:
-    """What a group goes down along, g̃ of `eq:eff_sgd_ovr`; what momentum carries is renewed in place.
-
-    Momentum carries v ← g + ρ v, a proximal pull is μ (θ − where the regime started). Since ρ or μ of a
-    device is 0, one formula serves groups with both.
-    """
-    if group.momenta == len(group.devices):
-        return carried.mul_(group.ρ).add_(g)
-    if group.momenta:
-        descent = torch.addcmul(g, group.ρ - group.μ, carried).addcmul_(group.μ, θ)
-        carried.copy_(torch.where(group.ρ > 0, descent, carried))
-        return descent
-    return torch.addcmul(g, group.μ, θ - carried) if group.proximal else g
-
-
-def _start_regimes(group: Group, carried: Tensor, start: Tensor, fresh: BoolArray) -> None:
-    """Those that did not train last start with no momentum, and with an anchor where they are."""
-    if not carried.shape[1] or not fresh.any():
-        return
-    if fresh.all() and not group.proximal:
-        carried.zero_()
-        return
-    starts = torch.from_numpy(fresh).to(start.device)[:, None]
-    carried.copy_(torch.where(starts, start * (group.μ > 0), carried))

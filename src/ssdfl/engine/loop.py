@@ -3,32 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ssdfl.engine.distributed import DistributedEngine
+from ssdfl.arrays import FloatArray
+from ssdfl.engine.engine import Engine
 from ssdfl.engine.gaps import GapRecorder
-from ssdfl.engine.job import Engine, Job, MakeEngine, State
-from ssdfl.engine.local import LocalEngine
-from ssdfl.engine.ranks import Shares, common_error
-from ssdfl.engine.reference import ReferenceEngine
-from ssdfl.engine.workers import one_thread_each
-from ssdfl.errors import InputError
-from ssdfl.graph import Clock
+from ssdfl.engine.job import Job
+from ssdfl.engine.ranks import common_error
+from ssdfl.engine.shares import Shares
+from ssdfl.engine.state import State
+from ssdfl.engine.threads import one_thread_each
+from ssdfl.errors import InputError, import_object
 from ssdfl.learning import fork_generators
+from ssdfl.methods import Step
 from ssdfl.records import Record
+from ssdfl.records.engines import ENGINES, engine_traits
 
-ENGINES: dict[str, MakeEngine] = {
-    "local": LocalEngine,
-    "reference": ReferenceEngine,
-    "distributed": DistributedEngine,
-}
 _NUMBERS_AT_ONCE = 1 << 20
+
+
+def make_engine(name: str, job: Job) -> Engine:
+    """An engine of this process, ready for a job.
+
+    Raises:
+        InputError: there is no such engine, or it needs a process for each device.
+    """
+    traits = engine_traits(name)
+    if traits.process_per_device:
+        here = [name for name, traits in ENGINES.items() if not traits.process_per_device]
+        raise InputError("engine.name", name, f"one of {', '.join(here)}", "Use run_experiment for it.")
+    make = cast(Callable[[Job], Engine], import_object(traits.home, "engine"))
+    return make(job)
 
 
 def run(
@@ -37,61 +49,119 @@ def run(
     """Execute a job, from the start or from a state; yield each cycle's record and the state after it.
 
     Args:
-        state: where to go on; of ranks that run the job together, only that of rank 0 counts.
+        state: where to continue; of ranks that run the job together, only that of rank 0 counts.
         in_place: the state that was yielded may change when the next is asked for. Saves the memory and time
             of a copy.
 
     Raises:
         InputError: an unknown engine, or parameters that grew beyond all bounds (step and device named).
     """
-    if engine not in ENGINES:
-        raise InputError("engine.name", engine, f"one of {', '.join(ENGINES)}", "Choose one of them.")
-    clock = Clock(job.network, job.message_bytes)
-    with closing(ENGINES[engine](job)) as worker:
-        state = worker.begin(state)
-        gaps = GapRecorder(job, worker.shares)
-        while state.cycle < job.cycles:
+    with closing(make_engine(engine, job)) as executor:
+        state = executor.begin(state)
+        loop = Loop(job, executor)
+        while state.step < job.last_step:
             with one_thread_each(), fork_generators(job.task.inputs.device):
-                gaps.start(state.X)
-                state, times, moved = _run_cycle(job, worker, clock, state, gaps)
-                squares = worker.shares.everyone(moved)
-                _check_finite(squares, times, job.learning_rate)
-                gaps.trained(squares)
-                record = _record(job, worker, state, squares, gaps)
+                state = loop.step(state)
+                while state.step % job.steps_per_cycle:
+                    state = loop.step(state)
+                record = loop.record(state)
             yield record, state if in_place else state.clone()
 
 
-def _run_cycle(
-    job: Job, worker: Engine, clock: Clock, state: State, gaps: GapRecorder
-) -> tuple[State, list[int], Tensor]:
-    """One cycle: the state after it, its training steps, and (N, steps) squared effective gradients."""
-    times: list[int] = []
-    squares: list[Tensor] = []
-    trained = False
-    first = state.cycle * job.steps_per_cycle
-    for t in range(first, first + job.steps_per_cycle):
-        step = job.schedule(t)
-        if trained and not step.train.any():
-            gaps.paused(state.X)
-        X, carry, moved = worker.advance(state, step, t)
-        trained = bool(step.train.any())
-        if trained:
-            times.append(t)
-            squares.append(_marked((moved.double() / job.learning_rate).square(), X))
-        compute_s = np.where(step.train, job.network.compute_s * job.local_steps, 0.0)
-        ready_s, sent = clock.advance(state.ready_s, step.W, compute_s)
-        state = replace(
+class Loop:
+    """Takes the steps of a job with an engine, and records each cycle."""
+
+    def __init__(self, job: Job, engine: Engine) -> None:
+        self.job, self.engine = job, engine
+        self._clock = job.clock()
+        self._gaps = GapRecorder(job, engine.shares)
+        self._begin_cycle()
+
+    def _begin_cycle(self) -> None:
+        self._times: list[int] = []
+        self._squares: list[Tensor] = []
+        self._begun = False
+        self._training = False
+
+    def step(self, state: State) -> State:
+        """Take the next step."""
+        t = state.step
+        step = self.job.step(t)
+        if not self._begun:
+            self._gaps.start(state.X)
+            self._begun = True
+        if self._training and not step.train.any():
+            self._gaps.paused(state.X)
+            self._training = False
+        X, memory, moved, sent = self.engine.advance(state, step, t)
+        self._note(step, t, X, moved)
+        ready_s, transmissions = self._costs(state, step)
+        return replace(
             state,
+            step=t + 1,
             X=X,
-            carry=carry,
+            memory=memory,
             trained=step.train,
             ready_s=ready_s,
-            transmissions=state.transmissions + sent,
+            transmissions=state.transmissions + (transmissions if sent is None else sent),
         )
-    if trained:
-        gaps.paused(state.X)
-    in_columns = torch.stack(squares, dim=1) if squares else state.X.new_zeros((len(state.X), 0)).double()
-    return replace(state, cycle=state.cycle + 1), times, in_columns
+
+    def _costs(self, state: State, step: Step) -> tuple[FloatArray, int]:
+        """When each device is ready for the next step, and how many messages the schedule sends."""
+        compute_s = np.where(step.train, self.job.network.compute_s * self.job.local_steps, 0.0)
+        return self._clock.advance(state.ready_s, step.W, compute_s)
+
+    def _note(self, step: Step, t: int, X: Tensor, moved: Tensor) -> None:
+        """Remember how far devices moved in a training step."""
+        if step.train.any():
+            self._training = True
+            self._times.append(t)
+            self._squares.append(_marked((moved.double() / self.job.rate(t)).square(), X))
+
+    def record(self, state: State) -> Record:
+        """What the cycle that ends here came to.
+
+        Raises:
+            InputError: parameters are not finite.
+        """
+        if self._training:
+            self._gaps.paused(state.X)
+        columns = torch.stack(self._squares, dim=1) if self._squares else _no_columns(state.X)
+        shares = self.engine.shares
+        squares = shares.everyone(columns)
+        _check_finite(squares, self._times, self.job)
+        self._gaps.trained(squares)
+        record = self._record(state, squares)
+        self._begin_cycle()
+        return record
+
+    def _record(self, state: State, squares: Tensor) -> Record:
+        job, shares = self.job, self.engine.shares
+        cycle = state.step // job.steps_per_cycle
+        mean = shares.mean(state.X)
+        due = cycle % job.evaluate_every == 0 or cycle == job.cycles
+        loss, accuracy, average = math.nan, np.array([]), math.nan
+        if due:
+            loss, accuracy, average = tested(self.engine, state.X, mean)
+        return Record(
+            cycle=cycle,
+            accuracy=float(accuracy.mean()) if due else math.nan,
+            accuracy_std=float(accuracy.std()) if due else math.nan,
+            accuracy_worst=float(accuracy.min()) if due else math.nan,
+            average_model_accuracy=average,
+            loss=loss,
+            consensus_distance=_consensus_distance(shares, state.X, mean),
+            effective_gradient=math.sqrt(squares.mean()) if squares.numel() else 0.0,
+            transmissions=state.transmissions,
+            sent_bytes=state.transmissions * job.message_bytes,
+            time_s=float(state.ready_s.max()),
+            device_accuracy=tuple(accuracy.tolist()),
+            **self._gaps.record(),  # type: ignore[arg-type]
+        )
+
+
+def _no_columns(X: Tensor) -> Tensor:
+    return X.new_zeros((len(X), 0)).double()
 
 
 def _marked(squares: Tensor, X: Tensor) -> Tensor:
@@ -101,37 +171,16 @@ def _marked(squares: Tensor, X: Tensor) -> Tensor:
     return squares
 
 
-def _check_finite(squares: Tensor, times: list[int], learning_rate: float) -> None:
+def _check_finite(squares: Tensor, times: list[int], job: Job) -> None:
     """Refuse to go on with parameters that are not finite; ranks find the same, and end together."""
     for t, of_step in zip(times, squares.T, strict=True):
         for device in torch.nonzero(of_step.isnan()).flatten().tolist()[:1]:
             raise common_error(
                 "training.learning_rate",
-                learning_rate,
+                job.learning_rate,
                 f"one that converges (device {device} diverged at step {t})",
                 "Lower it, or lower training.local_steps or the momentum.",
             )
-
-
-def _record(job: Job, worker: Engine, state: State, squares: Tensor, gaps: GapRecorder) -> Record:
-    mean = worker.shares.mean(state.X)
-    due = state.cycle % job.evaluate_every == 0 or state.cycle == job.cycles
-    loss, accuracy, average = tested(worker, state.X, mean) if due else (math.nan, np.array([]), math.nan)
-    return Record(
-        cycle=state.cycle,
-        accuracy=float(accuracy.mean()) if due else math.nan,
-        accuracy_std=float(accuracy.std()) if due else math.nan,
-        accuracy_worst=float(accuracy.min()) if due else math.nan,
-        average_model_accuracy=average,
-        loss=loss,
-        consensus_distance=_consensus_distance(worker.shares, state.X, mean),
-        effective_gradient=math.sqrt(squares.mean()) if squares.numel() else 0.0,
-        transmissions=state.transmissions,
-        sent_bytes=state.transmissions * job.message_bytes,
-        time_s=float(state.ready_s.max()),
-        device_accuracy=tuple(accuracy.tolist()),
-        **gaps.record(),  # type: ignore[arg-type]
-    )
 
 
 def _consensus_distance(shares: Shares, X: Tensor, mean: Tensor) -> float:
@@ -141,16 +190,13 @@ def _consensus_distance(shares: Shares, X: Tensor, mean: Tensor) -> float:
     return float(shares.everyone(distances).double().square().mean().sqrt())
 
 
-def tested(
-    worker: Engine, X: Tensor, mean: Tensor
-) -> tuple[float, np.ndarray[tuple[int], np.dtype[np.float64]], float]:
+def tested(engine: Engine, X: Tensor, mean: Tensor) -> tuple[float, FloatArray, float]:
     """Mean loss, everyone's accuracy, and that of the mean model: in one go where copying costs nothing."""
     if X.numel() <= _NUMBERS_AT_ONCE:
-        losses, accuracies = worker.evaluate(torch.cat([X, mean]))
+        losses, accuracies = engine.evaluate(torch.cat([X, mean]))
     else:
-        losses, accuracies = (
-            torch.cat(both) for both in zip(worker.evaluate(X), worker.evaluate(mean), strict=True)
-        )
-    of_devices = (worker.shares.everyone(values[:-1]).double().cpu() for values in (losses, accuracies))
-    every_loss, every_accuracy = of_devices
+        pairs = zip(engine.evaluate(X), engine.evaluate(mean), strict=True)
+        losses, accuracies = (torch.cat(both) for both in pairs)
+    every_loss = engine.shares.everyone(losses[:-1]).double().cpu()
+    every_accuracy = engine.shares.everyone(accuracies[:-1]).double().cpu()
     return float(every_loss.mean()), every_accuracy.numpy(), float(accuracies[-1])

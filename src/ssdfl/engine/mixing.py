@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from ssdfl.arrays import IntArray
-from ssdfl.engine.workers import Workers
+from ssdfl.engine.threads import Threads
 from ssdfl.graph import MixingMatrix
 
 DENSE_SHARE = 0.5
@@ -26,7 +26,7 @@ class Mixing:
         >>> from ssdfl.graph import averaging
         >>> X = torch.tensor([[0.0], [4.0]])
         >>> out = torch.empty_like(X)
-        >>> Mixing(averaging(2), X.dtype, X.device).into(out, X, Workers(1))
+        >>> Mixing(averaging(2), X.dtype, X.device).into(out, X, Threads(1))
         >>> out.tolist()
         [[2.0], [2.0]]
     """
@@ -44,7 +44,7 @@ class Mixing:
             self._first = torch.from_numpy(W.indptr[:-1].astype(np.int64)).to(device)
             self._weights = torch.from_numpy(W.data).to(device, dtype)
 
-    def into(self, out: Tensor, X: Tensor, workers: Workers) -> None:
+    def into(self, out: Tensor, X: Tensor, threads: Threads) -> None:
         """``out ← W X``."""
         if self.kind == "alone":
             out.copy_(X)
@@ -53,11 +53,11 @@ class Mixing:
         if X.device.type == "cpu":
             width = min(width, max(_LEAST_COLUMNS, _NUMBERS_IN_CACHE // max(X.shape[0], self.num_rows)))
 
-        def stretch(worker: int, start: int) -> None:
+        def stretch(thread: int, start: int) -> None:
             columns = slice(start, start + width)
             out[:, columns] = self._product(X[:, columns])
 
-        workers.each(stretch, range(0, X.shape[1], width))
+        threads.each(stretch, range(0, X.shape[1], width))
 
     def _product(self, X: Tensor) -> Tensor:
         if self.kind == "alike":

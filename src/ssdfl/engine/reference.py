@@ -3,18 +3,45 @@
     θ_i ← Σ_j w_ij θ_j − η g̃_i(θ_i)                                (`eq:intraC_updates`)
     g̃_i = g_i + Σ_p ρ_i^{q−p} g_i^{(p)} + μ_i (θ_i − θ_i⁰)          (`eq:eff_sgd_ovr`)
 
-With E local steps, −η g̃ becomes the sum of E such steps from the device's own parameters.
+With E local steps, −η g̃ becomes the sum of E such steps from the device's own parameters. Other rules and
+optimizers take the places of these two.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
 import torch
 from torch import Tensor
 
-from ssdfl.engine.gradients import gradient
-from ssdfl.engine.job import Job, State, initial_state
-from ssdfl.engine.ranks import Alone, Shares
-from ssdfl.methods import Step
+from ssdfl.engine.engine import Advanced
+from ssdfl.engine.job import Job
+from ssdfl.engine.moves import Standstill
+from ssdfl.engine.shares import LocalShares, Shares
+from ssdfl.engine.state import RULE, State, initial_state, kinds_of, memory_name
+from ssdfl.engine.training import starting_memory, train_device
+from ssdfl.methods import Heard, Inbox, Memory, Move, Step
+
+
+@dataclass(frozen=True, eq=False)
+class PlainMove:
+    """A displacement (1, d) as it is."""
+
+    displacement: Tensor
+    rate: float
+
+    def value(self) -> Tensor:
+        """(1, d) the displacement."""
+        return self.displacement
+
+    def added_to(self, rows: Tensor) -> Tensor:
+        """The rows plus the displacement."""
+        return rows + self.displacement
+
+    def applied_to(self, theta: Tensor) -> Tensor:
+        """The parameters plus the displacement."""
+        return theta + self.displacement
 
 
 class ReferenceEngine:
@@ -22,47 +49,59 @@ class ReferenceEngine:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.shares: Shares = Alone(job.network.num_devices)
+        self.shares: Shares = LocalShares(np.arange(job.network.num_devices))
+        self._kinds = kinds_of(job)
 
     def begin(self, state: State | None) -> State:
         """The state as it is."""
         return state or initial_state(self.job)
 
-    def advance(self, state: State, step: Step, t: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Train each device from its own parameters, then add its displacement to its neighbours' mix."""
+    def advance(self, state: State, step: Step, t: int) -> Advanced:
+        """Everyone trains, everyone sends, everyone receives."""
+        rule, N = self.job.rule, len(state.X)
+        memory = {name: rows.clone() for name, rows in state.memory.items()}
+        moves = [
+            self._move(state, memory, i, t) if step.train[i] else self._stay(state, i, t) for i in range(N)
+        ]
+        messages = []
+        for i in range(N):
+            message, kept = rule.send(state.X[[i]], moves[i], _rule_memory(memory, i))
+            _keep(memory, i, kept)
+            messages.append(message.rows)
+        X, moved = state.X.clone(), state.X.new_zeros(N)
         W = step.W.toarray()
-        X, carry, moved = state.X.clone(), state.carry.clone(), state.X.new_zeros(len(state.X))
-        for i in range(len(X)):
-            mixed = torch.zeros_like(X[i])
-            for j in range(len(X)):
-                if W[i, j]:
-                    mixed += float(W[i, j]) * state.X[j]
-            displacement = torch.zeros_like(mixed)
-            if step.train[i]:
-                carried = carry[i] if state.trained[i] else self.start_regime(state.X[i], carry[i], i)
-                θ, carry[i] = self.train(state.X[i], carried, i, t)
-                displacement = θ - state.X[i]
-            X[i] = mixed + displacement
+        for i in range(N):
+            inbox = self.inbox(W, messages, i)
+            heard = heard_by_one(messages[i], inbox)
+            X[[i]], kept = rule.receive(state.X[[i]], moves[i], _rule_memory(memory, i), heard)
+            _keep(memory, i, kept)
             moved[i] = (X[i] - state.X[i]).norm() if step.train[i] else 0
-        return X, carry, moved
+        return Advanced(X, memory, moved)
 
-    def start_regime(self, θ: Tensor, carried: Tensor, i: int) -> Tensor:
-        """What device i carries if it did not train last: no momentum, or an anchor where it is."""
-        optimizer = self.job.optimizers[i]
-        return θ if optimizer.mu else torch.zeros_like(θ) if optimizer.rho else carried
+    def inbox(
+        self, W: np.ndarray[tuple[int, int], np.dtype[np.float64]], messages: list[Tensor], i: int
+    ) -> Inbox:
+        """What device i receives: its neighbours' messages, in the order of their numbers."""
+        neighbours = [j for j in np.flatnonzero(W[i]).tolist() if j != i]
+        rows = torch.cat([messages[j] for j in neighbours]) if neighbours else messages[i][:0]
+        return Inbox(float(W[i, i]), [float(W[i, j]) for j in neighbours], rows)
 
-    def train(self, θ: Tensor, carried: Tensor, i: int, t: int) -> tuple[Tensor, Tensor]:
-        """E local steps of device i: its parameters, and the momentum or anchor that it carries on."""
-        job = self.job
-        ρ, μ, η = job.optimizers[i].rho, job.optimizers[i].mu, job.learning_rate
-        for e, samples in enumerate(job.samples(range(i, i + 1), t)[0]):
-            g = gradient(job, job.task, θ, samples, at=(t, i, e))
-            if ρ:
-                carried = g + ρ * carried
-                θ = θ - η * carried
-            else:
-                θ = θ - η * (g + μ * (θ - carried if μ else 0))
-        return θ, carried
+    def _stay(self, state: State, i: int, t: int) -> Move:
+        return Standstill(state.X[[i]], self.job.rate(t))
+
+    def _move(self, state: State, memory: dict[str, Tensor], i: int, t: int) -> Move:
+        """Device i's local training; its optimizer's memory is renewed."""
+        kind = self.job.optimizers[i].kind
+        row = int(np.searchsorted(self._kinds[kind], i))
+        prefix = memory_name(kind.name, "")
+        kept = {n.removeprefix(prefix): memory[n][[row]] for n in memory if n.startswith(prefix)}
+        theta = state.X[[i]]
+        if not state.trained[i]:
+            kept = starting_memory(self.job, kind, theta, kept)
+        end, kept = train_device(self.job, theta, kept, i, t)
+        for name, rows in kept.items():
+            memory[prefix + name][row] = rows[0]
+        return PlainMove(end - theta, self.job.rate(t))
 
     def evaluate(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Test one device after the other."""
@@ -77,3 +116,26 @@ class ReferenceEngine:
 
     def close(self) -> None:
         """Nothing to end."""
+
+
+def heard_by_one(own: Tensor, inbox: Inbox) -> Heard:
+    """What one device hears: w_ii times its own message plus w_ij times each that came."""
+
+    def mixed() -> Tensor:
+        total = torch.zeros_like(own)
+        total += inbox.own_weight * own
+        for weight, row in zip(inbox.weights, inbox.rows, strict=True):
+            total += weight * row
+        return total
+
+    return Heard(mixed, lambda: [inbox])
+
+
+def _rule_memory(memory: dict[str, Tensor], i: int) -> Memory:
+    prefix = memory_name(RULE, "")
+    return {name.removeprefix(prefix): memory[name][[i]] for name in memory if name.startswith(prefix)}
+
+
+def _keep(memory: dict[str, Tensor], i: int, kept: Memory) -> None:
+    for name, rows in kept.items():
+        memory[memory_name(RULE, name)][i] = rows[0]

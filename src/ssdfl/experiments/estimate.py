@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ssdfl.engine.reference import ReferenceEngine
-from ssdfl.engine.workers import one_thread_each
+from ssdfl.engine.threads import one_thread_each
+from ssdfl.engine.training import train_device
 from ssdfl.graph import load_network
 from ssdfl.learning import Task, load_dataset
 from ssdfl.preparation import make_job, prepare, testing_interval
@@ -44,8 +45,8 @@ class Estimator:
             engine = ReferenceEngine(job)
             theta = job.task.initial_parameters
             with one_thread_each():
-                carried = engine.start_regime(theta, theta[:0], 0)
-                train_s = min(_timed(lambda: engine.train(theta, carried, 0, 0)) for _ in range(3))
+                memory = job.optimizers[0].kind.init(theta[None])
+                train_s = min(_timed(lambda: train_device(job, theta[None], memory, 0, 0)) for _ in range(3))
                 test_s = min(_timed(lambda: engine.evaluate(theta[None])) for _ in range(2))
             self._measured[key] = (train_s, test_s, instance.task)
         train_s, test_s, task = self._measured[key]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ssdfl.engine.workers import use_cores
+from ssdfl.engine.threads import use_cores
 from ssdfl.errors import InputError, require
 from ssdfl.experiments.pool import RETRIES, Finished, Resources, cores, run_one
 from ssdfl.files import atomic_path

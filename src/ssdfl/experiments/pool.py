@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ssdfl.engine.workers import use_cores
+from ssdfl.engine.threads import use_cores
 from ssdfl.errors import InputError, check_range
 from ssdfl.experiments.run import run_experiment
 from ssdfl.learning import Dataset, load_dataset

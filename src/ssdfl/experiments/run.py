@@ -257,9 +257,9 @@ def _run_method(
     for record, state in cycles:
         rows.append(asdict(record))
         interval_s = max(SAVE_INTERVAL_S, took_s / SAVING_SHARE)
-        if part.agreed(time.monotonic() - saved > interval_s or state.cycle == experiment.cycles):
+        if part.agreed(time.monotonic() - saved > interval_s or record.cycle == experiment.cycles):
             begun = time.monotonic()
-            whole = state.whole()
+            whole = state.whole(job)
             if part.leads:
                 folder.write_rows(job.seed, method, rows)
                 save_state(whole, job, checkpoint)
@@ -272,6 +272,6 @@ def _reached(folder: RunFolder, job: Job, method: str, checkpoint: Path) -> tupl
     """Where an earlier run of a method stopped, and its records; None to begin, also if records are lost."""
     remove_temporaries(checkpoint.parent)
     start = load_state(checkpoint, job) if checkpoint.exists() else None
-    reached = start.cycle if start else 0
+    reached = start.step // job.steps_per_cycle if start else 0
     rows = [row for row in folder.read_rows(job.seed, method) if row["cycle"] <= reached]
     return (start, rows) if len(rows) == reached else (None, [])

@@ -25,10 +25,15 @@ class Messages:
     travel_s: FloatArray
     transmissions: int
 
-    def deliver(self, ready_s: FloatArray, compute_s: FloatArray) -> FloatArray:
-        """(N,) when each device is ready for the next step."""
+    def deliver(self, ready_s: FloatArray, compute_s: FloatArray, early: bool = True) -> FloatArray:
+        """(N,) when each device is ready for the next step.
+
+        Args:
+            early: messages leave when a device starts the step, and not after it has computed.
+        """
         done_s = ready_s + compute_s
-        np.maximum.at(done_s, self.receiver, ready_s[self.sender] + self.travel_s)
+        left_s = ready_s if early else done_s.copy()
+        np.maximum.at(done_s, self.receiver, left_s[self.sender] + self.travel_s)
         return done_s
 
 
@@ -50,14 +55,20 @@ class Clock:
 
     A weight between two devices without a link is relayed over the fastest path, and every hop counts as
     a transmission: that is what the `central` reference would cost with no server.
+
+    Args:
+        sends_early: a device sends when it starts a step; otherwise when it has computed.
+        keep: of how many matrices to remember the messages.
     """
 
-    def __init__(self, network: Network, message_bytes: int) -> None:
-        self.network = network
+    def __init__(
+        self, network: Network, message_bytes: int, *, sends_early: bool = True, keep: int = 4
+    ) -> None:
+        self.network, self.sends_early = network, sends_early
         self.message_bytes = message_bytes
         self._link_s = network.link_matrix(network.message_time_s(message_bytes))
         self._link_keys, self._link_times = _sorted_entries(self._link_s)
-        self.messages = by_identity(self._messages)
+        self.messages = by_identity(self._messages, size=keep)
 
     def advance(self, ready_s: FloatArray, W: MixingMatrix, compute_s: FloatArray) -> tuple[FloatArray, int]:
         """One step: when each device is ready for the next one, and how many messages were sent.
@@ -68,7 +79,7 @@ class Clock:
             compute_s: (N,) seconds of local training in this step, 0 for those that do not train.
         """
         messages = self.messages(W)
-        return messages.deliver(ready_s, compute_s), messages.transmissions
+        return messages.deliver(ready_s, compute_s, self.sends_early), messages.transmissions
 
     def _messages(self, W: MixingMatrix) -> Messages:
         """What a step that mixes with W sends."""

@@ -10,8 +10,18 @@ from ssdfl.learning.measured import (
     spread_devices,
 )
 from ssdfl.learning.models import MODELS, build_model
-from ssdfl.learning.optimizers import KINDS, LocalOptimizer, draw_optimizers, parse_optimizer
+from ssdfl.learning.optimizers import (
+    KINDS,
+    OPTIMIZERS,
+    Optimizer,
+    OptimizerKind,
+    draw_optimizers,
+    find_optimizer,
+    paper_optimizer,
+    parse_optimizer,
+)
 from ssdfl.learning.partition import by_labels, dirichlet, iid
+from ssdfl.learning.rates import RATES, find_rate
 from ssdfl.learning.sources import fetch, locate
 from ssdfl.learning.task import Task, available_device, fork_generators, make_task
 
@@ -19,10 +29,13 @@ __all__ = [
     "DATASETS",
     "KINDS",
     "MODELS",
+    "OPTIMIZERS",
+    "RATES",
     "Dataset",
     "DeviceConstants",
-    "LocalOptimizer",
     "MeasuredConstants",
+    "Optimizer",
+    "OptimizerKind",
     "Task",
     "available_device",
     "build_model",
@@ -32,6 +45,8 @@ __all__ = [
     "draw_batches",
     "draw_optimizers",
     "fetch",
+    "find_optimizer",
+    "find_rate",
     "fork_generators",
     "iid",
     "load_dataset",
@@ -39,6 +54,7 @@ __all__ = [
     "make_dataset",
     "make_task",
     "measure_constants",
+    "paper_optimizer",
     "parse_optimizer",
     "spread_devices",
 ]

@@ -13,7 +13,7 @@ from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import Device
 from ssdfl.errors import check_range
 from ssdfl.learning.batches import draw_batches
-from ssdfl.learning.optimizers import LocalOptimizer
+from ssdfl.learning.optimizers import Optimizer
 from ssdfl.learning.task import Task
 from ssdfl.rng import generator
 
@@ -141,7 +141,7 @@ def _curvature(task: Task, θ: Tensor, device: int, positions: IntArray, iterati
 
 
 def describe_devices(
-    task: Task, optimizers: Sequence[LocalOptimizer], samples: int = 0, seed: int = 0
+    task: Task, optimizers: Sequence[Optimizer], samples: int = 0, seed: int = 0
 ) -> tuple[Device, ...]:
     """What formation may know of devices: label counts, optimizers, and a few raw samples each if wanted."""
     num_classes = int(task.labels.max()) + 1

@@ -1,61 +1,287 @@
-"""Each device's own optimizer: plain, momentum or proximal SGD (`eq:eff_sgd_ovr`)."""
+"""Each device's own optimizer: a pair of functions over rows, `init` and `update`.
+
+An update turns a gradient into the direction that parameters go down along: θ ← θ − η · direction.
+The paper's family is SGD with momentum, a proximal pull, or both (`eq:eff_sgd_ovr`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from ssdfl.errors import InputError
+from ssdfl.errors import InputError, import_object
+from ssdfl.specs import convert, parse_spec
 
 PAPER_RHO = (0.8, 0.85)
 PAPER_MU = (5e-5, 1e-4)
 
+Memory = dict[str, Tensor]
+"""What an optimizer keeps from step to step, by name: (n, k) rows."""
+
+Update = Callable[..., tuple[Tensor, Memory]]
+"""``update(gradient, theta, memory, *, name=…)``: (n, d) directions and the memory to keep.
+
+Hyperparameters are keyword-only and come as (n, 1) tensors, one row a device. An update may write into
+``gradient`` and into the tensors of ``memory``, not into ``theta``.
+"""
+
+
+def _nothing(theta: Tensor) -> Memory:
+    return {}
+
 
 @dataclass(frozen=True)
-class LocalOptimizer:
-    """SGD with momentum ``rho`` or with a proximal pull ``mu`` to where the regime started, not both."""
+class OptimizerKind:
+    """How some devices optimize.
 
-    rho: float = 0.0
-    mu: float = 0.0
+    Attributes:
+        name: its name in specs.
+        update: from gradients to directions.
+        init: the memory of devices that start a regime at (n, d) parameters.
+        restarts: memory that starts anew in every regime even where momenta are kept across them.
+        plain: directions are the gradients themselves, so `update` need not be called.
+    """
 
-    def __post_init__(self) -> None:
-        for name, value in (("rho", self.rho), ("mu", self.mu)):
-            if not 0 <= value < 1:
-                raise InputError(f"optimizers: {name}", value, "a number in [0, 1)", "Choose such a value.")
-        if self.rho and self.mu:
-            raise InputError("optimizers", f"rho={self.rho}, mu={self.mu}", "one of the two", "Drop one.")
+    name: str
+    update: Update
+    init: Callable[[Tensor], Memory] = _nothing
+    restarts: frozenset[str] = frozenset()
+    plain: bool = False
 
     @property
-    def kind(self) -> str:
-        """``sgd``, ``momentum`` or ``proximal``."""
-        return "momentum" if self.rho else "proximal" if self.mu else "sgd"
+    def defaults(self) -> dict[str, float]:
+        """The hyperparameters and their defaults; NaN for one that has none."""
+        parameters = inspect.signature(self.update).parameters.values()
+        own = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+        return {p.name: float("nan") if p.default is p.empty else float(p.default) for p in own}
+
+
+def sgd(gradient: Tensor, theta: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
+    """Plain SGD: down along the gradient."""
+    return gradient, memory
+
+
+def momentum(gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor) -> tuple[Tensor, Memory]:
+    """v ← g + ρ v; down along v (`eq:eff_sgd_ovr` with μ = 0)."""
+    return _pushed(memory["velocity"], gradient, rho), memory
+
+
+def nesterov(gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor) -> tuple[Tensor, Memory]:
+    """v ← g + ρ v; down along g + ρ v, Nesterov's look ahead."""
+    velocity = _pushed(memory["velocity"], gradient, rho)
+    return gradient.addcmul_(rho, velocity), memory
+
+
+def proximal(gradient: Tensor, theta: Tensor, memory: Memory, *, mu: Tensor) -> tuple[Tensor, Memory]:
+    """Down along g + μ (θ − θ⁰), where θ⁰ is where the regime started (`eq:eff_sgd_ovr` with ρ = 0)."""
+    return gradient.addcmul_(-mu, memory["anchor"]).addcmul_(mu, theta), memory
+
+
+def effective(
+    gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor, mu: Tensor
+) -> tuple[Tensor, Memory]:
+    """Momentum and proximal pull, `eq:eff_sgd_ovr` in full: v ← g + ρ v; down along v + μ (θ − θ⁰)."""
+    velocity = _pushed(memory["velocity"], gradient, rho)
+    return torch.addcmul(velocity, -mu, memory["anchor"]).addcmul_(mu, theta), memory
+
+
+def _pushed(velocity: Tensor, gradient: Tensor, rho: Tensor) -> Tensor:
+    """v ← g + ρ v, in place."""
+    return torch.addcmul(gradient, rho, velocity, out=velocity)
+
+
+def adam(
+    gradient: Tensor,
+    theta: Tensor,
+    memory: Memory,
+    *,
+    beta1: Tensor | float = 0.9,
+    beta2: Tensor | float = 0.999,
+    epsilon: Tensor | float = 1e-8,
+) -> tuple[Tensor, Memory]:
+    """Adam: m ← β₁ m + (1 − β₁) g, v ← β₂ v + (1 − β₂) g²; down along m̂ / (√v̂ + ε).
+
+    m̂ and v̂ are corrected for their start at 0.
+    """
+    first, second, count = memory["first"], memory["second"], memory["count"]
+    count += 1
+    first.mul_(beta1).add_((1 - beta1) * gradient)
+    second.mul_(beta2).add_((1 - beta2) * gradient.square())
+    scale = (second / (1 - beta2**count)).sqrt_().add_(epsilon)
+    return first / (1 - beta1**count) / scale, memory
+
+
+def adamw(
+    gradient: Tensor,
+    theta: Tensor,
+    memory: Memory,
+    *,
+    beta1: Tensor | float = 0.9,
+    beta2: Tensor | float = 0.999,
+    epsilon: Tensor | float = 1e-8,
+    decay: Tensor | float = 0.01,
+) -> tuple[Tensor, Memory]:
+    """Adam with decoupled weight decay: Adam's direction plus decay · θ."""
+    direction, memory = adam(gradient, theta, memory, beta1=beta1, beta2=beta2, epsilon=epsilon)
+    return direction + decay * theta, memory
+
+
+def _velocity(theta: Tensor) -> Memory:
+    return {"velocity": torch.zeros_like(theta)}
+
+
+def _anchor(theta: Tensor) -> Memory:
+    return {"anchor": theta.clone()}
+
+
+def _velocity_and_anchor(theta: Tensor) -> Memory:
+    return _velocity(theta) | _anchor(theta)
+
+
+def _moments(theta: Tensor) -> Memory:
+    zeros = torch.zeros_like(theta)
+    return {"first": zeros, "second": zeros.clone(), "count": zeros[:, :1].clone()}
+
+
+_KNOWN = (
+    OptimizerKind("sgd", sgd, plain=True),
+    OptimizerKind("momentum", momentum, _velocity),
+    OptimizerKind("nesterov", nesterov, _velocity),
+    OptimizerKind("proximal", proximal, _anchor, frozenset({"anchor"})),
+    OptimizerKind("effective", effective, _velocity_and_anchor, frozenset({"anchor"})),
+    OptimizerKind("adam", adam, _moments),
+    OptimizerKind("adamw", adamw, _moments),
+)
+
+OPTIMIZERS: dict[str, OptimizerKind] = {kind.name: kind for kind in _KNOWN}
+
+KINDS = ("mixed", *OPTIMIZERS)
+
+MIXED = ("sgd", "momentum", "proximal")
+"""What ``mixed`` draws from, as the paper's hybrid setting does."""
+
+_BELOW_ONE = ("rho", "mu", "beta1", "beta2")
+RATE = "rate"
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """One device's optimizer: a kind and its hyperparameters.
+
+    Attributes:
+        kind: how it turns gradients into directions.
+        hyper: its hyperparameters by name; those not given have the kind's defaults.
+        rate: the device's own learning rate; None for the experiment's.
+    """
+
+    kind: OptimizerKind
+    hyper: Mapping[str, float] = field(default_factory=dict)
+    rate: float | None = None
+
+    def __post_init__(self) -> None:
+        known = self.kind.defaults
+        for name, value in self.hyper.items():
+            _check_hyper(self.kind.name, name, value, known)
+        missing = [name for name, value in known.items() if value != value and name not in self.hyper]
+        if missing:
+            remedy = f"Write it like {self.kind.name}:{missing[0]}=0.9."
+            raise InputError("optimizer", self.kind.name, f"a value of {missing[0]}", remedy)
+        if self.rate is not None and not self.rate > 0:
+            raise InputError(f"optimizer {self.kind.name}: rate", self.rate, "a number above 0", "Raise it.")
+        object.__setattr__(self, "hyper", {**known, **self.hyper})
+
+    @property
+    def rho(self) -> float:
+        """The momentum that formation and bounds know of; 0 if there is none."""
+        return self.hyper.get("rho", 0.0)
+
+    @property
+    def mu(self) -> float:
+        """The proximal factor that formation and bounds know of; 0 if there is none."""
+        return self.hyper.get("mu", 0.0)
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.rho or self.mu:g}" if self.rho or self.mu else "sgd"
+        values = {**self.hyper} if self.rate is None else {**self.hyper, RATE: self.rate}
+        if len(values) == 1 and self.rate is None:
+            return f"{self.kind.name}:{next(iter(values.values())):g}"
+        options = ",".join(f"{name}={value:g}" for name, value in values.items())
+        return f"{self.kind.name}:{options}" if options else self.kind.name
 
 
-def parse_optimizer(text: str) -> LocalOptimizer:
-    """An optimizer from ``sgd``, ``momentum:0.9`` or ``proximal:0.001``.
+def _check_hyper(kind: str, name: str, value: float, known: Mapping[str, float]) -> None:
+    if name not in known:
+        choices = f"one of {', '.join([*known, RATE])}"
+        raise InputError(f"optimizer {kind}: {name}", value, choices, "Fix the name or remove it.")
+    if name in _BELOW_ONE and not 0 <= value < 1:
+        raise InputError(f"optimizers: {name}", value, "a number in [0, 1)", "Choose such a value.")
+    if not np.isfinite(value):
+        raise InputError(f"optimizer {kind}: {name}", value, "a finite number", "Choose such a value.")
+
+
+def paper_optimizer(rho: float = 0.0, mu: float = 0.0) -> Optimizer:
+    """The optimizer of `eq:eff_sgd_ovr` with momentum ρ and proximal factor μ, either of which may be 0.
 
     Examples:
-        >>> parse_optimizer("momentum:0.9")
-        LocalOptimizer(rho=0.9, mu=0.0)
+        >>> [str(paper_optimizer(*values)) for values in ((0, 0), (0.9, 0), (0, 0.1), (0.9, 0.1))]
+        ['sgd', 'momentum:0.9', 'proximal:0.1', 'effective:rho=0.9,mu=0.1']
     """
-    kind, _, value = text.partition(":")
-    try:
-        if kind == "sgd" and not value:
-            return LocalOptimizer()
-        if kind == "momentum":
-            return LocalOptimizer(rho=float(value))
-        if kind == "proximal":
-            return LocalOptimizer(mu=float(value))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-    raise InputError(
-        "optimizers.devices", text, "sgd, momentum:RHO or proximal:MU", "Write it like momentum:0.8."
+    name = {(False, False): "sgd", (True, False): "momentum", (False, True): "proximal"}.get(
+        (bool(rho), bool(mu)), "effective"
     )
+    values = {"rho": rho, "mu": mu}
+    kind = OPTIMIZERS[name]
+    return Optimizer(kind, {key: value for key, value in values.items() if key in kind.defaults})
+
+
+def parse_optimizer(text: str) -> Optimizer:
+    """An optimizer from ``kind:name=value,…``; one number alone is the first hyperparameter.
+
+    ``rate`` is the device's own learning rate. A kind of one's own is ``module:function``: an update, or an
+    `OptimizerKind`.
+
+    Raises:
+        InputError: an unknown kind or hyperparameter, or a value that cannot be used.
+
+    Examples:
+        >>> parse_optimizer("momentum:0.9").rho
+        0.9
+        >>> str(parse_optimizer("adam:beta2=0.99,rate=0.001"))
+        'adam:beta1=0.9,beta2=0.99,epsilon=1e-08,rate=0.001'
+    """
+    name, options = parse_spec(text, "optimizers")
+    head, colon, number = name.rpartition(":")
+    if colon and head in OPTIMIZERS and not options:
+        first = next(iter(OPTIMIZERS[head].defaults), None)
+        if first is None:
+            raise InputError("optimizer", text, f"{head} with no number", f"Write {head}.")
+        name, options = head, {first: number}
+    values = {key: float(convert(f"optimizer {name}: {key}", value, float)) for key, value in options.items()}
+    rate = values.pop(RATE, None)
+    return Optimizer(find_optimizer(name), values, rate)
+
+
+def find_optimizer(name: str) -> OptimizerKind:
+    """A kind of optimizer by its name, or a user's own by ``package.module:function``.
+
+    Raises:
+        InputError: there is none, or it is neither an `OptimizerKind` nor a function.
+    """
+    if name in OPTIMIZERS:
+        return OPTIMIZERS[name]
+    if ":" not in name:
+        choices = f"one of {', '.join(OPTIMIZERS)}"
+        raise InputError("optimizer", name, choices, "Or name your own as package.module:function.")
+    found = import_object(name, "optimizer")
+    if isinstance(found, OptimizerKind):
+        return found
+    if not callable(found):
+        raise InputError("optimizer", name, "an update function or an OptimizerKind", "See docs/extend.md.")
+    return OptimizerKind(name, found)
 
 
 def draw_optimizers(
@@ -64,21 +290,24 @@ def draw_optimizers(
     rng: np.random.Generator,
     rhos: tuple[float, ...] = PAPER_RHO,
     mus: tuple[float, ...] = PAPER_MU,
-) -> tuple[LocalOptimizer, ...]:
+) -> tuple[Optimizer, ...]:
     """One optimizer per device: all of a kind, or ``mixed``, each device's kind drawn at random.
 
-    ρ and μ are drawn uniformly from ``rhos`` and ``mus``, by default the paper's values.
+    ρ and μ are drawn uniformly from ``rhos`` and ``mus``, by default the paper's values, unless the kind is
+    given with its own, as in ``momentum:0.9``.
 
     Examples:
-        >>> {o.kind for o in draw_optimizers("mixed", 30, np.random.default_rng(0))} == set(KINDS[1:])
+        >>> {o.kind.name for o in draw_optimizers("mixed", 30, np.random.default_rng(0))} == set(MIXED)
         True
     """
-    kinds = rng.choice(KINDS[1:], size=num_devices) if kind == "mixed" else [kind] * num_devices
+    kinds = rng.choice(MIXED, size=num_devices) if kind == "mixed" else [kind] * num_devices
     drawn = [(float(rng.choice(rhos)), float(rng.choice(mus))) for _ in range(num_devices)]
-    return tuple(
-        LocalOptimizer(rho=rho if k == "momentum" else 0.0, mu=mu if k == "proximal" else 0.0)
-        for k, (rho, mu) in zip(kinds, drawn, strict=True)
-    )
+    return tuple(_drawn(str(k), rho, mu) for k, (rho, mu) in zip(kinds, drawn, strict=True))
 
 
-KINDS = ("mixed", "sgd", "momentum", "proximal")
+def _drawn(spec: str, rho: float, mu: float) -> Optimizer:
+    if spec not in OPTIMIZERS:
+        return parse_optimizer(spec)
+    kind = OPTIMIZERS[spec]
+    values = {"rho": rho, "mu": mu}
+    return Optimizer(kind, {key: value for key, value in values.items() if key in kind.defaults})

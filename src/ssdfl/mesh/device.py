@@ -21,7 +21,7 @@ from google.protobuf.message import DecodeError
 from ssdfl.clusters import Plan, form_clusters, read_plan, write_plan
 from ssdfl.engine import Job
 from ssdfl.engine.reference import ReferenceEngine
-from ssdfl.engine.workers import one_thread_each
+from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path, write_text
 from ssdfl.graph import Network

@@ -34,13 +34,11 @@ class Message:
 
 
 class Move(Protocol):
-    """The displacement of local training; zero for devices that do not train in a step.
+    """The displacement of local training; zero for devices that do not train in a step."""
 
-    Attributes:
-        rate: η of the step.
-    """
-
-    rate: float
+    @property
+    def rate(self) -> float:
+        """η of the step."""
 
     def value(self) -> Rows:
         """(n, d) the displacement."""
@@ -96,9 +94,8 @@ class Rule(Protocol):
     Attributes:
         early: `send` does not look at the move, so messages may leave before training, which hides them.
         linear: `receive` uses ``heard.mixed`` only.
-        additive: `receive` returns ``heard.mixed`` plus the move at most, so it may be called before all of
-            ``heard.mixed`` has come, and not at all for devices that do not train. Implies ``linear``, and no
-            memory.
+        additive: `receive` returns ``heard.mixed`` plus the move if the rule is early, else ``heard.mixed``,
+            and there is no memory. Engines may then add up in any order.
     """
 
     early: ClassVar[bool]

@@ -9,7 +9,7 @@ from ssdfl.errors import InputError
 from ssdfl.graph import Network, load_network
 from ssdfl.learning import (
     Dataset,
-    LocalOptimizer,
+    Optimizer,
     Task,
     build_model,
     by_labels,
@@ -25,7 +25,7 @@ from ssdfl.rng import generator
 
 def draw(
     experiment: Experiment, seed: int, data: Dataset, network: Network | None = None
-) -> tuple[Network, Task, tuple[LocalOptimizer, ...]]:
+) -> tuple[Network, Task, tuple[Optimizer, ...]]:
     """What a seed determines before there is a plan: network, if it is not known, data, model, optimizers."""
     network = network or load_network(experiment.network.spec, default_seed=seed)
     model = build_model(
@@ -55,7 +55,7 @@ def _deal(experiment: Experiment, data: Dataset, num_devices: int, seed: int) ->
     return np.stack([rng.permutation(shard)[: config.samples_per_device] for shard in shards])
 
 
-def _optimizers(experiment: Experiment, num_devices: int, seed: int) -> tuple[LocalOptimizer, ...]:
+def _optimizers(experiment: Experiment, num_devices: int, seed: int) -> tuple[Optimizer, ...]:
     config = experiment.optimizers
     if config.devices:
         if len(config.devices) != num_devices:

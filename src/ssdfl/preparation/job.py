@@ -10,29 +10,31 @@ from ssdfl.clusters import (
 )
 from ssdfl.engine import Job
 from ssdfl.graph import MIXINGS
-from ssdfl.learning import (
-    Task,
-)
-from ssdfl.methods import Schedule, ScheduleInputs, drop_devices, drop_links, find_method
+from ssdfl.learning import Task, find_rate
+from ssdfl.methods import Method, Schedule, ScheduleInputs, drop_devices, drop_links, find_method
 from ssdfl.preparation.prepared import Prepared
 from ssdfl.records.config import Experiment
 
 
-def make_job(experiment: Experiment, instance: Prepared, method: str) -> Job:
-    """One method's job on an instance."""
+def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
+    """The job of one method, given by its text, on a prepared seed."""
+    found = find_method(method)
     return Job(
-        task=instance.placed_task,
-        network=instance.network,
-        schedule=_schedule(experiment, instance, method),
-        optimizers=instance.optimizers,
+        task=prepared.placed_task,
+        network=prepared.network,
+        schedule=_schedule(experiment, prepared, found),
+        rule=found.rule,
+        optimizers=prepared.optimizers,
         cycles=experiment.cycles,
         steps_per_cycle=experiment.schedule.tau_a + experiment.schedule.tau_r,
         learning_rate=experiment.training.learning_rate,
         batch_size=experiment.training.batch_size,
         local_steps=experiment.training.local_steps,
-        evaluate_every=experiment.evaluate.every or testing_interval(experiment, instance.task),
-        seed=instance.seed,
-        gap_clusters=clusters_of_method(method, instance.plan) if experiment.evaluate.gaps else (),
+        evaluate_every=experiment.evaluate.every or testing_interval(experiment, prepared.task),
+        seed=prepared.seed,
+        gap_clusters=clusters_of_method(method, prepared.plan) if experiment.evaluate.gaps else (),
+        rate_factor=find_rate(experiment.training.rate, experiment.cycles),
+        keep_momentum=experiment.optimizers.keep,
     )
 
 
@@ -54,19 +56,19 @@ def clusters_of_method(method: str, plan: Plan) -> Clusters:
     return find_method(method).training_clusters(plan.clusters)
 
 
-def _schedule(experiment: Experiment, instance: Prepared, method: str) -> Schedule:
-    setting = ScheduleInputs(
-        network=instance.network,
-        clusters=instance.plan.clusters,
+def _schedule(experiment: Experiment, prepared: Prepared, method: Method) -> Schedule:
+    inputs = ScheduleInputs(
+        network=prepared.network,
+        clusters=prepared.plan.clusters,
         tau_a=experiment.schedule.tau_a,
         tau_r=experiment.schedule.tau_r,
         weights=MIXINGS[experiment.network.mixing],
         link_probability=experiment.schedule.link_probability,
-        seed=instance.seed,
+        seed=prepared.seed,
     )
-    schedule = find_method(method).schedule(setting)
+    schedule = method.schedule(inputs)
     if experiment.faults.link_loss:
-        schedule = drop_links(schedule, experiment.faults.link_loss, instance.seed)
+        schedule = drop_links(schedule, experiment.faults.link_loss, prepared.seed)
     if experiment.faults.device_loss:
-        schedule = drop_devices(schedule, experiment.faults.device_loss, instance.seed)
+        schedule = drop_devices(schedule, experiment.faults.device_loss, prepared.seed)
     return schedule

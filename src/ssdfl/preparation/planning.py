@@ -23,7 +23,7 @@ from ssdfl.errors import InputError
 from ssdfl.graph import MIXINGS, Network, links_within
 from ssdfl.learning import (
     DeviceConstants,
-    LocalOptimizer,
+    Optimizer,
     Task,
     describe_devices,
     measure_constants,
@@ -41,7 +41,7 @@ def make_plan(
     experiment: Experiment,
     network: Network,
     task: Task,
-    optimizers: Sequence[LocalOptimizer],
+    optimizers: Sequence[Optimizer],
     seed: int,
     formed: Plan | None,
 ) -> Plan:

@@ -12,7 +12,7 @@ from ssdfl.engine.ranks import own_device
 from ssdfl.graph import Network
 from ssdfl.learning import (
     Dataset,
-    LocalOptimizer,
+    Optimizer,
     Task,
     available_device,
 )
@@ -29,7 +29,7 @@ class Prepared:
     network: Network
     plan: Plan
     task: Task
-    optimizers: tuple[LocalOptimizer, ...]
+    optimizers: tuple[Optimizer, ...]
     device: str = "cpu"
 
     @cached_property
@@ -65,7 +65,7 @@ def _prepared(
     plan: Plan,
     network: Network,
     task: Task,
-    optimizers: tuple[LocalOptimizer, ...],
+    optimizers: tuple[Optimizer, ...],
 ) -> Prepared:
     device = available_device(own_device(experiment.engine.device))
     return Prepared(seed, network, plan, task, optimizers, device)

@@ -101,6 +101,11 @@ class TrainingSection(Section):
     """Local training."""
 
     learning_rate: Annotated[float, Field(gt=0)] = Field(0.05, description="η")
+    rate: str = Field(
+        "constant",
+        description="how η changes over cycles: constant, step:every=10,factor=0.5, cosine, inverse_sqrt, "
+        "warmup:over=5, several joined by +, or module:function",
+    )
     batch_size: OrAll = Field(16, description="M, samples of a mini-batch; 0 is the whole shard")
     local_steps: Count = Field(2, description="E, mini-batch steps of one training step")
 
@@ -108,7 +113,12 @@ class TrainingSection(Section):
 class OptimizersSection(Section):
     """Each device's optimizer."""
 
-    kind: Literal["mixed", "sgd", "momentum", "proximal"] = Field("mixed", description="mixed draws one each")
+    kind: str = Field(
+        "mixed",
+        description="mixed draws sgd, momentum or proximal for each device; or one for all: sgd, momentum, "
+        "nesterov, proximal, effective (both), adam, adamw, or module:function, with options as in "
+        "adam:beta1=0.9,rate=0.001",
+    )
     rho: tuple[BelowOne, ...] = Field(
         (0.8, 0.85), description="momenta to draw from", min_length=1, strict=False
     )
@@ -116,6 +126,7 @@ class OptimizersSection(Section):
         (5e-5, 1e-4), description="proximal factors to draw from", min_length=1, strict=False
     )
     devices: tuple[str, ...] = Field((), description="or one per device, such as momentum:0.9", strict=False)
+    keep: bool = Field(False, description="keep momenta across regimes instead of starting each anew")
 
 
 class EvaluateSection(Section):

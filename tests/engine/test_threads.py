@@ -6,52 +6,52 @@ from torch import nn
 from torch.func import grad, vmap
 
 from helpers import tiny_job, tiny_task
+from ssdfl.engine.threads import Threads, one_thread_each, threads_for
 from ssdfl.engine.tracing import traced
-from ssdfl.engine.workers import Workers, one_thread_each, workers_for
 
 
 @pytest.mark.parametrize("number", [1, 2, 7])
 @pytest.mark.parametrize("count", [0, 1, 20])
 def test_results_come_in_the_order_of_the_items(number, count):
-    workers = Workers(number)
-    seen = workers.each(lambda worker, item: (worker, item**2), range(count))
-    workers.close()
+    threads_ = Threads(number)
+    seen = threads_.each(lambda thread, item: (thread, item**2), range(count))
+    threads_.close()
     assert [square for _, square in seen] == [item**2 for item in range(count)]
-    assert {worker for worker, _ in seen} <= set(range(number))
+    assert {thread for thread, _ in seen} <= set(range(number))
 
 
 def test_workers_work_at_the_same_time():
-    workers = Workers(2)
+    threads_ = Threads(2)
     meeting = threading.Barrier(2, timeout=20)
-    assert len(workers.each(lambda worker, item: meeting.wait(), range(2))) == 2
-    workers.close()
+    assert len(threads_.each(lambda thread, item: meeting.wait(), range(2))) == 2
+    threads_.close()
 
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_an_error_is_raised_where_the_work_was_asked_for(number):
-    def fail(worker, item):
+    def fail(thread, item):
         if item == 5:
             raise ValueError("item 5")
 
-    workers = Workers(number)
+    threads_ = Threads(number)
     with pytest.raises(ValueError, match="item 5"):
-        workers.each(fail, range(20))
-    workers.close()
+        threads_.each(fail, range(20))
+    threads_.close()
 
 
 def test_threads_of_workers_compute_alone(threads):
     threads(3)
-    workers = Workers(3)
+    threads_ = Threads(3)
     with one_thread_each():
-        assert set(workers.each(lambda worker, item: torch.get_num_threads(), range(9))) == {1}
-    workers.close()
+        assert set(threads_.each(lambda thread, item: torch.get_num_threads(), range(9))) == {1}
+    threads_.close()
     assert torch.get_num_threads() == 3
 
 
 def test_one_worker_where_models_draw_random_numbers(threads):
     threads(3)
-    assert workers_for(tiny_job(model="mlp")).number == 3
-    assert workers_for(tiny_job(task=tiny_task(6, f"{__name__}:with_dropout"))).number == 1
+    assert threads_for(tiny_job(model="mlp")).number == 3
+    assert threads_for(tiny_job(task=tiny_task(6, f"{__name__}:with_dropout"))).number == 1
 
 
 def test_recorded_operations_give_the_same_bits_at_any_shape():

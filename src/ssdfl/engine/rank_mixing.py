@@ -1,4 +1,4 @@
-"""A mixing matrix cut between processes: what a rank mixes alone, and which rows cross to whom."""
+"""A mixing matrix divided among ranks: what a rank mixes alone, and which rows go to whom."""
 
 from __future__ import annotations
 
@@ -16,46 +16,54 @@ from ssdfl.graph import MixingMatrix
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class PeerRows:
     """What one rank and another exchange in a step.
 
     Attributes:
-        peer: the other's number.
+        rank: the other's number.
         rows: (b,) of this rank's matrix that mix the other's; since W is symmetric, the other mixes them.
         weights: (b, r) of these rows and the r rows that the other sends.
+        senders: (r,) the devices that these rows are of; empty if they are summed.
         summed: every weight between the two is the same, so that one row, the mean, is all that is sent.
     """
 
-    peer: int
+    rank: int
     rows: IntArray
     weights: MixingMatrix
+    senders: IntArray
     summed: bool
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
-    """A mixing matrix as one rank sees it: ``inner`` (n, n) of its own devices, and a side for each other."""
+class RankMixing:
+    """A mixing matrix as one rank sees it.
+
+    Attributes:
+        inner: (n, n) between its own devices.
+        peers: what it exchanges with each other rank.
+    """
 
     inner: MixingMatrix
-    sides: tuple[Side, ...]
+    peers: tuple[PeerRows, ...]
 
 
-def cut_matrix(W: MixingMatrix, owner: IntArray, rank: int) -> Cut:
-    """The rows of W of a rank's devices, cut by whose the columns are.
+def divide_mixing(W: MixingMatrix, owner: IntArray, rank: int, raw: bool = False) -> RankMixing:
+    """The rows of W of a rank's devices, divided by whose the columns are.
 
     Args:
         owner: (N,) the rank that has each device.
+        raw: rows are never summed before they are sent, for rules that are not linear.
 
     Examples:
         >>> from ssdfl.graph import load_network, metropolis
         >>> W = metropolis(load_network("path:n=4").adjacency)
-        >>> cut = cut_matrix(W, np.array([0, 0, 1, 1]), rank=0)
-        >>> [(side.peer, side.rows.tolist(), side.weights.shape) for side in cut.sides]
+        >>> part = divide_mixing(W, np.array([0, 0, 1, 1]), rank=0)
+        >>> [(peer.rank, peer.rows.tolist(), peer.weights.shape) for peer in part.peers]
         [(1, [1], (1, 1))]
     """
     own = np.flatnonzero(owner == rank)
     if len(own) == len(owner):
-        return Cut(W, ())
+        return RankMixing(W, ())
     place = np.empty(len(owner), dtype=np.int64)
     place[own] = np.arange(len(own))
     entries = _mirrored(W)[own].tocoo()
@@ -64,7 +72,7 @@ def cut_matrix(W: MixingMatrix, owner: IntArray, rank: int) -> Cut:
     inner = csr_array(
         (entries.data[inside], (entries.row[inside], place[entries.col[inside]])), shape=(len(own), len(own))
     )
-    return Cut(inner, tuple(_sides(entries, of_column, rank)))
+    return RankMixing(inner, tuple(_peers(entries, of_column, rank, raw)))
 
 
 def _mirrored(W: MixingMatrix) -> MixingMatrix:
@@ -75,17 +83,24 @@ def _mirrored(W: MixingMatrix) -> MixingMatrix:
     return csr_array((data, (row, column)), shape=W.shape)
 
 
-def _sides(entries: coo_array, of_column: IntArray, rank: int) -> Iterator[Side]:
+def _peers(entries: coo_array, of_column: IntArray, rank: int, raw: bool) -> Iterator[PeerRows]:
     for peer in np.unique(of_column[of_column != rank]).tolist():
         here = of_column == peer
         rows, row = np.unique(entries.row[here], return_inverse=True)
         theirs, column = np.unique(entries.col[here], return_inverse=True)
         weights = csr_array((entries.data[here], (row, column)), shape=(len(rows), len(theirs)))
-        full = weights.nnz == len(rows) * len(theirs) > 1
-        summed = full and bool(np.ptp(weights.data) < 1e-12)
-        if summed:
-            weights = csr_array(np.full((len(rows), 1), weights.data[0] * len(theirs)))
-        yield Side(peer, rows, weights, summed)
+        if _all_alike(weights) and not raw:
+            mean_weight = weights.data[0] * len(theirs)
+            weights = csr_array(np.full((len(rows), 1), mean_weight))
+            yield PeerRows(peer, rows, weights, theirs[:0], summed=True)
+        else:
+            yield PeerRows(peer, rows, weights, theirs.astype(np.int64), summed=False)
+
+
+def _all_alike(weights: csr_array) -> bool:
+    """Whether there are several weights and all are the same."""
+    full = weights.nnz == weights.shape[0] * weights.shape[1] > 1
+    return full and bool(np.ptp(weights.data) < 1e-12)
 
 
 def shard_job(job: Job, num_ranks: int) -> Clusters:
@@ -95,7 +110,7 @@ def shard_job(job: Job, num_ranks: int) -> Clusters:
     """
     uses: dict[int, tuple[MixingMatrix, int, bool]] = {}
     for t in range(job.steps_per_cycle):
-        step = job.schedule(t)
+        step = job.step(t)
         _, count, trains = uses.get(id(step.W), (step.W, 0, False))
         uses[id(step.W)] = (step.W, count + 1, trains or bool(step.train.any()))
     N = job.network.num_devices

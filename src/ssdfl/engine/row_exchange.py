@@ -1,4 +1,4 @@
-"""Rows of parameters that go from rank to rank: through shared memory on one machine, else as messages."""
+"""Rows that go from rank to rank: through shared memory on one machine, else as messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ssdfl.engine.cut import Cut, Side
+from ssdfl.engine.rank_mixing import PeerRows, RankMixing
 from ssdfl.engine.ranks import number_of_ranks, rank, told
 from ssdfl.errors import InputError
 
@@ -19,7 +19,7 @@ FORBIDDEN = "SSDFL_SHARED_MEMORY"
 """Set to 0, this variable makes ranks of one machine send messages, too."""
 
 
-class Boundary:
+class RowExchange:
     """Sends and receives the rows that mix across ranks.
 
     `post` returns at once and `receive` waits, so that rows travel while devices train. Between ranks of one
@@ -39,27 +39,27 @@ class Boundary:
         self._works: list[dist.Work] = []
         self._kept: list[Tensor] = []
 
-    def post(self, cut: Cut, X: Tensor) -> None:
+    def post(self, part: RankMixing, X: Tensor) -> None:
         """Begin to send the rows of X that others mix, and to receive theirs."""
         messages, notices = [], []
-        for side in cut.sides:
-            own = torch.from_numpy(side.rows).to(X.device)
-            rows = X[own].mean(dim=0, keepdim=True) if side.summed else X[own]
+        for peer in part.peers:
+            own = torch.from_numpy(peer.rows).to(X.device)
+            rows = X[own].mean(dim=0, keepdim=True) if peer.summed else X[own]
             self.sent_bytes += rows.numel() * rows.element_size()
-            if side.peer in self._neighbours:
-                self._slots(self._out, rank(), side.peer, len(rows)).next()[: len(rows)] = rows
-                notices += self._exchange(side.peer, torch.zeros(1), torch.zeros(1))
+            if peer.rank in self._neighbours:
+                self._slots(self._out, rank(), peer.rank, len(rows)).next()[: len(rows)] = rows
+                notices += self._exchange(peer.rank, torch.zeros(1), torch.zeros(1))
             else:
-                messages += self._exchange(side.peer, rows, self._buffer(side))
+                messages += self._exchange(peer.rank, rows, self._buffer(peer))
         for operations in (messages, notices):
             self._works += dist.batch_isend_irecv(operations) if operations else []
 
-    def receive(self, cut: Cut) -> list[Tensor]:
-        """For each side the rows that the other has sent, until they are asked for again."""
+    def receive(self, part: RankMixing) -> list[Tensor]:
+        """For each peer the rows that it has sent, until they are asked for again."""
         for work in self._works:
             work.wait()
         self._works, self._kept = [], []
-        return [self._received(side) for side in cut.sides]
+        return [self._received(peer) for peer in part.peers]
 
     def close(self) -> None:
         """Leave nothing in shared memory, also of ranks that were killed."""
@@ -70,33 +70,33 @@ class Boundary:
         self._kept += [out, into]  # until the messages are through
         return [dist.P2POp(dist.isend, out, peer), dist.P2POp(dist.irecv, into, peer)]
 
-    def _received(self, side: Side) -> Tensor:
-        rows = side.weights.shape[1]
-        if side.peer not in self._neighbours:
-            return self._buffers[side.peer][:rows]
-        slots = self._slots(self._in, side.peer, rank(), rows)
+    def _received(self, peer: PeerRows) -> Tensor:
+        rows = peer.weights.shape[1]
+        if peer.rank not in self._neighbours:
+            return self._buffers[peer.rank][:rows]
+        slots = self._slots(self._in, peer.rank, rank(), rows)
         slots.path.unlink(missing_ok=True)  # both have it open: whatever ends them, nothing is left
         return slots.next()[:rows]
 
-    def _buffer(self, side: Side) -> Tensor:
-        rows = side.weights.shape[1]
-        if side.peer not in self._buffers or len(self._buffers[side.peer]) < rows:
-            self._buffers[side.peer] = self.like.new_empty((rows, len(self.like)))
-        return self._buffers[side.peer][:rows]
+    def _buffer(self, peer: PeerRows) -> Tensor:
+        rows = peer.weights.shape[1]
+        if peer.rank not in self._buffers or len(self._buffers[peer.rank]) < rows:
+            self._buffers[peer.rank] = self.like.new_empty((rows, len(self.like)))
+        return self._buffers[peer.rank][:rows]
 
     def _slots(self, kept: dict[int, Slots], sender: int, receiver: int, rows: int) -> Slots:
         """Slots for so many rows or more; both ranks find that they need larger ones at the same time."""
-        peer = receiver if sender == rank() else sender
-        if peer not in kept or kept[peer].rows < rows:
+        other = receiver if sender == rank() else sender
+        if other not in kept or kept[other].rows < rows:
             path = SHARED_MEMORY / f"ssdfl-{self.token}-{sender}-{receiver}-{rows}"
-            kept[peer] = Slots(path, rows, self.like, new=sender == rank())
-        return kept[peer]
+            kept[other] = Slots(path, rows, self.like, new=sender == rank())
+        return kept[other]
 
 
 class Slots:
     """Two places in shared memory for rows from one rank to another, used in turn.
 
-    Who writes into a place has read the other's answer to what was in it before, so that it has been read.
+    A rank reuses a slot only after the peer's reply shows that the slot was read.
     """
 
     def __init__(self, path: Path, rows: int, like: Tensor, new: bool) -> None:
@@ -104,7 +104,7 @@ class Slots:
         size = 2 * rows * len(like)
         try:
             with path.open("xb" if new else "r+b") as file:
-                os.posix_fallocate(file.fileno(), 0, size * like.element_size())
+                _reserve(file.fileno(), size * like.element_size())
         except OSError as error:
             needed = f"{size * like.element_size() / 1e6:.0f} MB of it ({error.strerror})"
             remedy = f"Give the machine more, or set {FORBIDDEN}=0 to send messages."
@@ -116,6 +116,14 @@ class Slots:
         """The place whose turn it is."""
         self._turn ^= 1
         return self._places[self._turn]
+
+
+def _reserve(file: int, size_bytes: int) -> None:
+    """Make a file that large; where the system can, with memory behind every byte of it."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size_bytes)
+    else:
+        os.truncate(file, size_bytes)
 
 
 def _ranks_that_share_memory(token: str) -> set[int]:

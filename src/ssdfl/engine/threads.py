@@ -16,12 +16,12 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Workers:
+class Threads:
     """Does independent pieces of work side by side.
 
     Two cores finish two devices' convolutions sooner side by side than one after the other with two threads
     each, and small pieces of work lose nothing to waiting threads. How work is cut never depends on how many
-    workers there are, so results are the same bits on any number of cores.
+    threads there are, so results are the same bits on any number of cores.
     """
 
     def __init__(self, number: int) -> None:
@@ -29,17 +29,17 @@ class Workers:
         self._pool = ThreadPoolExecutor(number, thread_name_prefix="ssdfl") if number > 1 else None
 
     def each(self, work: Callable[[int, Item], Result], items: Sequence[Item]) -> list[Result]:
-        """``work(worker, item)`` for every item, in their order; whoever is free takes the next."""
+        """``work(thread, item)`` for every item, in their order; whoever is free takes the next."""
         if self._pool is None or len(items) < 2:
             return [work(0, item) for item in items]
         results: dict[int, Result] = {}
         places = count()
 
-        def take(worker: int) -> None:
+        def take(thread: int) -> None:
             while (place := next(places)) < len(items):
-                results[place] = work(worker, items[place])
+                results[place] = work(thread, items[place])
 
-        for done in [self._pool.submit(take, worker) for worker in range(min(self.number, len(items)))]:
+        for done in [self._pool.submit(take, thread) for thread in range(min(self.number, len(items)))]:
             done.result()
         return [results[place] for place in range(len(items))]
 
@@ -49,10 +49,10 @@ class Workers:
             self._pool.shutdown()
 
 
-def workers_for(job: Job) -> Workers:
+def threads_for(job: Job) -> Threads:
     """As many as torch may use threads; one on a GPU, and for models that draw from torch's one generator."""
     alone = job.task.inputs.device.type != "cpu" or job.task.draws_random_numbers
-    return Workers(1 if alone else torch.get_num_threads())
+    return Threads(1 if alone else torch.get_num_threads())
 
 
 def use_cores(number: int) -> None:

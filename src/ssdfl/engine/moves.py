@@ -1,0 +1,62 @@
+"""How far local training moves devices, as rules see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Standstill:
+    """The move of devices that do not train.
+
+    Attributes:
+        theta: (n, d) where they are.
+        rate: η of the step.
+    """
+
+    theta: Tensor
+    rate: float
+
+    def value(self) -> Tensor:
+        """(n, d) zeros."""
+        return torch.zeros_like(self.theta)
+
+    def added_to(self, rows: Tensor) -> Tensor:
+        """The rows as they are."""
+        return rows
+
+    def applied_to(self, theta: Tensor) -> Tensor:
+        """The parameters as they are."""
+        return theta
+
+
+@dataclass(frozen=True, eq=False)
+class Displacement:
+    """The move of devices that trained: η times the last direction, and the local steps before it.
+
+    Attributes:
+        direction: (n, d) what the last local step goes down along.
+        rate: η of the step.
+        earlier: (n, d) how far the local steps before moved, if there were any.
+    """
+
+    direction: Tensor
+    rate: float
+    earlier: Tensor | None = None
+
+    def value(self) -> Tensor:
+        """(n, d) the displacement."""
+        return self.added_to(torch.zeros_like(self.direction))
+
+    def added_to(self, rows: Tensor) -> Tensor:
+        """The rows plus the displacement, in place."""
+        rows.add_(self.direction, alpha=-self.rate)
+        return rows if self.earlier is None else rows.add_(self.earlier)
+
+    def applied_to(self, theta: Tensor) -> Tensor:
+        """The parameters plus the displacement."""
+        moved = torch.add(theta, self.direction, alpha=-self.rate)
+        return moved if self.earlier is None else moved.add_(self.earlier)

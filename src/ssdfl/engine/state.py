@@ -1,0 +1,120 @@
+"""What an engine keeps between steps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.engine.job import Job
+from ssdfl.engine.shares import Shares
+from ssdfl.learning import OptimizerKind
+
+RULE = "rule"
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where a run is between two steps; enough to continue bit for bit.
+
+    Attributes:
+        step: how many steps are done.
+        X: (n, d) parameters of the devices here.
+        memory: what optimizers and rules keep, by name: (k, w) rows of the devices that keep it, in
+            ascending order (`memory_keepers`).
+        trained: (N,) who trained in the last step; the others start a new regime when they train next.
+        ready_s: (N,) simulated seconds at which each device can start its next step.
+        transmissions: directed messages so far.
+        real_s: seconds that a real device took so far; NaN in a simulation.
+        shares: which devices are here if not all are.
+    """
+
+    step: int
+    X: Tensor
+    memory: dict[str, Tensor]
+    trained: BoolArray
+    ready_s: FloatArray
+    transmissions: int
+    real_s: float = math.nan
+    shares: Shares | None = None
+
+    def whole(self, job: Job) -> State:
+        """The state of all devices, in rank 0; every rank has to ask at the same time."""
+        if self.shares is None:
+            return self
+        keepers = memory_keepers(job)
+        kept = self.memory if lasting(job, self) else lasting_memory(self.memory)
+        memory = {name: self.shares.collected(rows, keepers[name]) for name, rows in kept.items()}
+        return replace(self, X=self.shares.collected(self.X), memory=memory, shares=None)
+
+    def clone(self) -> State:
+        """The same state in memory of its own."""
+        memory = {name: rows.clone() for name, rows in self.memory.items()}
+        return replace(self, X=self.X.clone(), memory=memory)
+
+
+def kinds_of(job: Job) -> dict[OptimizerKind, IntArray]:
+    """Which devices have each kind of optimizer, in ascending order."""
+    found: dict[OptimizerKind, list[int]] = {}
+    for device, optimizer in enumerate(job.optimizers):
+        found.setdefault(optimizer.kind, []).append(device)
+    return {kind: np.array(devices, dtype=np.int64) for kind, devices in found.items()}
+
+
+def memory_name(owner: str, name: str) -> str:
+    """The name of a tensor that a kind of optimizer, or the rule, keeps: ``momentum.velocity``."""
+    return f"{owner}.{name}"
+
+
+def memory_keepers(job: Job) -> dict[str, IntArray]:
+    """By name of memory, the devices that keep it, in ascending order."""
+    theta = job.task.initial_parameters[None]
+    everyone = np.arange(job.network.num_devices)
+    names = {memory_name(RULE, name): everyone for name in job.rule.init(theta)}
+    for kind, devices in kinds_of(job).items():
+        names |= {memory_name(kind.name, name): devices for name in kind.init(theta)}
+    return names
+
+
+def lasting(job: Job, state: State) -> bool:
+    """Whether all memory matters for what comes: somebody is in a regime, or momenta are kept."""
+    return job.keep_momentum or bool(state.trained.any())
+
+
+def lasting_memory(memory: dict[str, Tensor]) -> dict[str, Tensor]:
+    """What matters between regimes: the rule's memory."""
+    return {name: rows for name, rows in memory.items() if name.startswith(f"{RULE}.")}
+
+
+def initial_state(job: Job) -> State:
+    """Everyone at θ⁰, nothing sent, time zero."""
+    N = job.network.num_devices
+    X = job.task.initial_parameters.expand(N, -1)
+    return State(0, X, initial_memory(job), np.zeros(N, dtype=bool), np.zeros(N), 0)
+
+
+def initial_memory(job: Job) -> dict[str, Tensor]:
+    """What devices keep before anyone trained. Rows are views of one row, which takes no memory."""
+    theta = job.task.initial_parameters[None]
+    named = partial(memory_name, RULE)
+    memory = {
+        named(name): rows.expand(job.network.num_devices, -1) for name, rows in job.rule.init(theta).items()
+    }
+    for kind, devices in kinds_of(job).items():
+        for name, rows in kind.init(theta).items():
+            memory[memory_name(kind.name, name)] = rows.expand(len(devices), -1)
+    return memory
+
+
+def own_rows(job: Job, memory: dict[str, Tensor], devices: IntArray) -> dict[str, Tensor]:
+    """The rows of some devices of the memory of all."""
+    own = {}
+    for name, keepers in memory_keepers(job).items():
+        here = np.flatnonzero(np.isin(keepers, devices))
+        own[name] = memory[name][torch.from_numpy(here).to(memory[name].device)]
+    return own

@@ -1,0 +1,214 @@
+"""Local training: E mini-batch steps of a device's optimizer, of one device or of groups of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ssdfl.arrays import BoolArray, IntArray
+from ssdfl.engine.gradients import gradient
+from ssdfl.engine.job import Job
+from ssdfl.engine.state import kinds_of, memory_name
+from ssdfl.learning import Optimizer, OptimizerKind
+
+Index = slice | Tensor
+"""Rows of a matrix: a slice, which makes views and no copies, or their numbers."""
+
+
+def index_of(places: IntArray, device: torch.device) -> Index:
+    """An index of ascending places: a slice where they are neighbours."""
+    first, last = int(places[0]), int(places[-1])
+    if last - first + 1 == len(places):
+        return slice(first, last + 1)
+    return torch.from_numpy(places).to(device)
+
+
+def train_device(
+    job: Job, theta: Tensor, memory: dict[str, Tensor], device: int, t: int
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """E local steps of one device, plainly.
+
+    Args:
+        theta: (1, d) where it starts.
+        memory: what its optimizer keeps, by the kind's own names: (1, k) each.
+
+    Returns:
+        (1, d) where it ends, and what the optimizer keeps.
+    """
+    optimizer, rate = job.optimizers[device], job.rate(t)
+    hyper = hyperparameters([optimizer], theta)
+    scale = rate_multiples([optimizer], job.learning_rate, theta)
+    memory = {name: rows.clone() for name, rows in memory.items()}
+    for e, samples in enumerate(job.samples(range(device, device + 1), t)[0]):
+        g = gradient(job, job.task, theta[0], samples, at=(t, device, e))[None]
+        direction, memory = optimizer.kind.update(g, theta, memory, **hyper)
+        theta = theta - rate * (direction if scale is None else scale * direction)
+    return theta, memory
+
+
+def starting_memory(
+    job: Job, kind: OptimizerKind, theta: Tensor, memory: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """What optimizers of a kind keep when a regime starts at (n, d) parameters."""
+    fresh = kind.init(theta)
+    if not job.keep_momentum:
+        return fresh
+    return {name: fresh[name] if name in kind.restarts else rows for name, rows in memory.items()}
+
+
+def hyperparameters(optimizers: Sequence[Optimizer], like: Tensor) -> dict[str, Tensor]:
+    """(n, 1) each: the hyperparameters of optimizers of one kind."""
+    names = optimizers[0].hyper
+    return {
+        name: torch.tensor(
+            [[optimizer.hyper[name]] for optimizer in optimizers], dtype=like.dtype, device=like.device
+        )
+        for name in names
+    }
+
+
+def rate_multiples(optimizers: Sequence[Optimizer], rate: float, like: Tensor) -> Tensor | None:
+    """(n, 1) devices' own learning rates as multiples of the job's; None if nobody has one."""
+    if all(optimizer.rate is None for optimizer in optimizers):
+        return None
+    multiples = [[1.0 if one.rate is None else one.rate / rate] for one in optimizers]
+    return torch.tensor(multiples, dtype=like.dtype, device=like.device)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The devices of a group that have the same kind of optimizer.
+
+    Attributes:
+        kind: of optimizer.
+        places: (n,) their places among the devices here.
+        members: their rows of the group.
+        kept: their rows of the kind's memory.
+        hyper: (n, 1) hyperparameters.
+    """
+
+    kind: OptimizerKind
+    places: IntArray
+    members: Index
+    kept: Index
+    hyper: dict[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Some devices that train together.
+
+    Attributes:
+        devices: (n,) who.
+        places: (n,) their places among the devices here.
+        rows: the same as an index.
+        parts: by kind of optimizer.
+        multiples: (n, 1) their own learning rates as multiples of the job's, if anyone has one.
+    """
+
+    devices: IntArray
+    places: IntArray
+    rows: Index
+    parts: tuple[Part, ...]
+    multiples: Tensor | None
+
+
+class GroupOptimizers:
+    """The optimizers of the devices here, for groups of them.
+
+    Memory of a kind lies together, so that devices with other optimizers take no room.
+    """
+
+    def __init__(self, job: Job, devices: IntArray) -> None:
+        self._job, self._devices = job, devices
+        self._like = job.task.initial_parameters
+        self._places = {
+            kind: np.flatnonzero(np.isin(devices, holders)) for kind, holders in kinds_of(job).items()
+        }
+
+    def group(self, places: IntArray) -> Group:
+        """The devices at some places, ready to train."""
+        devices = self._devices[places]
+        optimizers = [self._job.optimizers[device] for device in devices]
+        multiples = rate_multiples(optimizers, self._job.learning_rate, self._like)
+        rows = index_of(places, self._like.device)
+        return Group(devices, places, rows, tuple(self._parts(places)), multiples)
+
+    def _parts(self, places: IntArray) -> list[Part]:
+        found = []
+        for kind, holders in self._places.items():
+            within = np.flatnonzero(np.isin(places, holders))
+            if not len(within):
+                continue
+            here = places[within]
+            optimizers = [self._job.optimizers[device] for device in self._devices[here]]
+            members = index_of(within, self._like.device)
+            kept = index_of(np.searchsorted(holders, here), self._like.device)
+            found.append(Part(kind, here, members, kept, hyperparameters(optimizers, self._like)))
+        return found
+
+    def gathered(self, group: Group, memory: dict[str, Tensor]) -> list[dict[str, Tensor]]:
+        """For each part what its optimizers keep, by the kind's own names; views where they can be."""
+        return [self._rows(part, memory) for part in group.parts]
+
+    def _rows(self, part: Part, memory: dict[str, Tensor]) -> dict[str, Tensor]:
+        prefix = memory_name(part.kind.name, "")
+        names = [name for name in memory if name.startswith(prefix)]
+        return {name.removeprefix(prefix): memory[name][part.kept] for name in names}
+
+    def start_regimes(
+        self, group: Group, theta: Tensor, kept: list[dict[str, Tensor]], fresh: BoolArray
+    ) -> None:
+        """Those that did not train last start anew: ``fresh`` (N here,) says who."""
+        for part, rows in zip(group.parts, kept, strict=True):
+            starts = fresh[part.places]
+            if not rows or not starts.any():
+                continue
+            initial = starting_memory(self._job, part.kind, theta[part.members], rows)
+            chosen = torch.from_numpy(starts).to(theta.device)[:, None]
+            for name, value in initial.items():
+                if value is not rows[name]:
+                    rows[name].copy_(value if starts.all() else torch.where(chosen, value, rows[name]))
+
+    def direction(
+        self, group: Group, theta: Tensor, gradients: Tensor, kept: list[dict[str, Tensor]]
+    ) -> Tensor:
+        """(n, d) what a group goes down along; memory is renewed in place, gradients are overwritten."""
+        if len(group.parts) == 1:
+            part = group.parts[0]
+            gradients, kept[0] = _updated(part, theta, gradients, kept[0])
+        else:
+            self._by_parts(group, theta, gradients, kept)
+        return gradients if group.multiples is None else gradients * group.multiples
+
+    def _by_parts(
+        self, group: Group, theta: Tensor, gradients: Tensor, kept: list[dict[str, Tensor]]
+    ) -> None:
+        for place, part in enumerate(group.parts):
+            if part.kind.plain:
+                continue
+            own = gradients[part.members]
+            direction, kept[place] = _updated(part, theta[part.members], own, kept[place])
+            gradients[part.members] = direction
+
+    def scattered(self, group: Group, kept: list[dict[str, Tensor]], memory: dict[str, Tensor]) -> None:
+        """Write back what is no view."""
+        for part, rows in zip(group.parts, kept, strict=True):
+            if isinstance(part.kept, Tensor):
+                for name, value in rows.items():
+                    memory[memory_name(part.kind.name, name)][part.kept] = value
+
+
+def _updated(
+    part: Part, theta: Tensor, gradients: Tensor, kept: dict[str, Tensor]
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """A kind's update; what it returns as new memory is written into the old."""
+    direction, renewed = part.kind.update(gradients, theta, dict(kept), **part.hyper)
+    for name, value in renewed.items():
+        if value is not kept[name]:
+            kept[name].copy_(value)
+    return direction, kept
