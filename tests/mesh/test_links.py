@@ -32,6 +32,7 @@ from ssdfl.experiments import run_experiment
 from ssdfl.learning import load_dataset
 from ssdfl.mesh import device, mesh_pb2
 from ssdfl.mesh.certificates import Authority
+from ssdfl.mesh.device_engine import device_steps, initial_device_state
 from ssdfl.mesh.folder import Host, device_names, loopback_hosts
 from ssdfl.mesh.mesh_pb2 import (
     Absent,
@@ -46,7 +47,8 @@ from ssdfl.mesh.mesh_pb2 import (
     Wait,
 )
 from ssdfl.mesh.neighbours import PING_DEADLINE_S
-from ssdfl.mesh.node import MOST_KEPT, Node, initial_device_state
+from ssdfl.mesh.node import Node
+from ssdfl.mesh.outbox import MOST_KEPT
 from ssdfl.mesh.transport import Credentials, GrpcTransport, UnreachableError
 from ssdfl.mesh.wire import BadMessageError, pack, pack_samples, unpack, unpack_samples
 from ssdfl.preparation import prepare
@@ -205,12 +207,12 @@ def test_what_a_lying_neighbour_sends_is_counted_and_not_mixed(answer):
     alone = tiny_job("pdfl", "path:n=2", clusters=1, cycles=1, optimizers="sgd", steps_per_cycle=2)
     node = Node(job.network, 0, ("a", "b"), Liar(answer))
     node.neighbours.heard("b", Status())
-    *_, (state, _) = node.run(job, initial_device_state(job))
+    *_, (state, _) = device_steps(job, node, None)
     assert node.bad_messages["b"] == 3
     from ssdfl.engine import run
 
     *_, (_, expected) = run(alone)
-    assert torch.allclose(state.θ, expected.X[0], atol=1e-6)
+    assert torch.allclose(state.X, expected.X[:1], atol=1e-6)
     node.close()
 
 
@@ -219,7 +221,7 @@ def test_a_slow_neighbour_is_waited_for_up_to_a_limit():
     node = Node(job.network, 0, ("a", "b"), Liar(lambda request: Response(wait=Wait())), patience_s=0.4)
     node.neighbours.heard("b", Status())
     start = time.monotonic()
-    list(node.run(job, initial_device_state(job)))
+    list(device_steps(job, node, None))
     assert 0.3 < time.monotonic() - start < 5
     assert not node.bad_messages
     node.close()
@@ -229,7 +231,7 @@ def test_a_device_left_far_behind_goes_on_at_its_neighbours_step():
     job = tiny_job("sdfl", "path:n=2", clusters=1, cycles=10)
     node = Node(job.network, 0, ("a", "b"), Liar(lambda request: Response(absent=Absent())))
     node.neighbours.heard("b", Status(step=20))
-    steps = [state.step for state, _ in node.run(job, initial_device_state(job))]
+    steps = [state.step for state, _ in device_steps(job, node, None)]
     assert steps == list(range(22, 31))
     assert node.outbox.answer(5, lambda: 31).WhichOneof("kind") == "absent"
     node.close()
@@ -240,7 +242,7 @@ def test_a_step_beyond_the_last_is_ignored():
     node = Node(job.network, 0, ("a", "b"), Liar(lambda request: Response(absent=Absent())))
     node.neighbours.heard("b", Status())
     steps = []
-    for state, _ in node.run(job, initial_device_state(job)):
+    for state, _ in device_steps(job, node, None):
         steps.append(state.step)
         node.neighbours.heard("b", Status(step=2**63))
     assert steps == list(range(1, 31))
@@ -251,7 +253,7 @@ def test_a_device_that_comes_back_when_all_is_done_is_done():
     job = tiny_job("sdfl", "path:n=2", clusters=1, cycles=10)
     node = Node(job.network, 0, ("a", "b"), Liar(None))
     node.neighbours.heard("b", Status(step=30, done=True))
-    assert [state.step for state, _ in node.run(job, initial_device_state(job))] == [30]
+    assert [state.step for state, _ in device_steps(job, node, None)] == [30]
     assert node.status().done
     node.close()
 
@@ -269,8 +271,8 @@ def test_the_outbox_is_bounded_and_messages_sent_are_counted_on():
     job = tiny_job("sdfl", "path:n=2", clusters=1, cycles=30)
     node = Node(job.network, 0, ("a", "b"), Liar(lambda request: Response(absent=Absent())))
     node.neighbours.heard("b", Status())  # stays at step 0 for ever
-    start = dataclasses.replace(initial_device_state(job), sent=55)
-    kept = [(state.sent, len(node.outbox._messages)) for state, _ in node.run(job, start)]
+    start = dataclasses.replace(initial_device_state(job, 0), transmissions=55)
+    kept = [(state.transmissions, len(node.outbox._messages)) for state, _ in device_steps(job, node, start)]
     assert {sent for sent, _ in kept} == {55}
     assert max(messages for _, messages in kept) == MOST_KEPT < 90
     node.close()
@@ -282,7 +284,7 @@ def test_a_lead_that_the_schedule_allows_is_none():
     never = dataclasses.replace(job, schedule=lambda t: job.schedule(0))
     node = Node(job.network, 0, ("a", "b"), Liar(None))
     node.neighbours.heard("b", Status(step=6))
-    assert len(list(node.run(never, initial_device_state(never)))) == 6
+    assert len(list(device_steps(never, node, None))) == 6
     node.close()
 
 
@@ -297,10 +299,10 @@ def test_a_neighbour_ahead_is_no_reason_to_start_without_the_others(method, goes
     one.node.plan_digest = "same"
     one.node.neighbours.heard("device-00", Status(step=8, plan_digest="same"))
     if goes_on:
-        one._agree(alike, initial_device_state(alike))
+        one._agree(alike, initial_device_state(alike, 1))
     else:
         with pytest.raises(InputError, match="neighbour = device-02: expected a plan"):
-            one._agree(alike, initial_device_state(alike))
+            one._agree(alike, initial_device_state(alike, 1))
     one.node.close()
 
 
@@ -313,10 +315,11 @@ def test_a_full_disk_does_not_stop_training(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("ssdfl.engine.checkpoint.save_file", full)
     one = device.RunningDevice(mesh / "device-00")
     with caplog.at_level("ERROR"):
-        one._save(initial_device_state(tiny_job()), mesh / "checkpoint")
+        job = one._job(one._plan())
+        one._save(initial_device_state(job, 0), job)
     assert "No space left on device" in caplog.text
     assert "training goes on" in caplog.text
-    assert not (mesh / "checkpoint").exists()
+    assert not (mesh / "device-00" / device.CHECKPOINT).exists()
     one.node.close()
 
 

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ssdfl.arrays import IntArray
+from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.engine.job import Job
 from ssdfl.engine.state import State, initial_memory, lasting, lasting_memory, own_rows
 from ssdfl.errors import InputError
@@ -83,11 +83,25 @@ def load_state(path: Path, job: Job, devices: IntArray | None = None) -> State:
         this = "this model's, by this version of ssdfl"
         raise InputError(f"layout in {path}", "another", this, "Delete it to start this run anew.")
     number = job.network.num_devices if devices is None else len(devices)
-    _check_shape(path, "X", state.X, (number, job.task.num_parameters))
+    _check_tensor(path, "X", state.X, (number, job.task.num_parameters), job)
     memory = initial_memory(job)
     if devices is not None:
         memory = own_rows(job, memory, devices)
     return replace(state, memory=_memory(path, tensors, job, state, memory))
+
+
+def load_parameters(path: Path) -> FloatArray:
+    """(n, d) the parameters in a checkpoint, as they lie there.
+
+    Raises:
+        InputError: it is missing or damaged.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            parameters: FloatArray = file.get_tensor("X").astype(float)
+            return parameters
+    except (OSError, SafetensorError) as error:
+        raise InputError("checkpoint", str(path), "a whole file", f"({error})") from None
 
 
 def _memory(
@@ -100,15 +114,21 @@ def _memory(
             expected = f"{name}, which this rule and these optimizers keep"
             raise InputError(f"memory in {path}", "none", expected, "Delete it to start this run anew.")
         found = tensors[_MEMORY + name].to(job.task.inputs.device)
-        _check_shape(path, name, found, tuple(memory[name].shape))
+        _check_tensor(path, name, found, tuple(memory[name].shape), job)
         memory[name] = found
     return memory
 
 
-def _check_shape(path: Path, name: str, tensor: Tensor, expected: tuple[int, ...]) -> None:
-    if tuple(tensor.shape) != expected:
+def _check_tensor(path: Path, name: str, tensor: Tensor, shape: tuple[int, ...], job: Job) -> None:
+    """Refuse a tensor of another shape or type, or with numbers that are not finite."""
+    dtype, remedy = job.task.initial_parameters.dtype, "Delete it to start anew."
+    if tuple(tensor.shape) != shape:
         what = "shape" if name == "X" else f"shape of {name}"
-        raise InputError(f"{what} in {path}", tuple(tensor.shape), f"{expected}", "Delete it to start anew.")
+        raise InputError(f"{what} in {path}", tuple(tensor.shape), f"{shape}", remedy)
+    if tensor.dtype != dtype:
+        raise InputError(f"type of {name} in {path}", str(tensor.dtype), f"{dtype}", remedy)
+    if not torch.isfinite(tensor).all():
+        raise InputError(f"{name} in {path}", "not finite", "finite numbers", remedy)
 
 
 def _layout(job: Job) -> dict[str, dict[str, object]]:

@@ -155,6 +155,7 @@ class Loop:
             transmissions=state.transmissions,
             sent_bytes=state.transmissions * job.message_bytes,
             time_s=float(state.ready_s.max()),
+            real_s=state.real_s,
             device_accuracy=tuple(accuracy.tolist()),
             **self._gaps.record(),  # type: ignore[arg-type]
         )

@@ -65,16 +65,16 @@ class ReferenceEngine:
         ]
         messages = []
         for i in range(N):
-            message, kept = rule.send(state.X[[i]], moves[i], _rule_memory(memory, i))
-            _keep(memory, i, kept)
+            message, kept = rule.send(state.X[[i]], moves[i], device_memory(memory, RULE, i))
+            _keep(memory, RULE, i, kept)
             messages.append(message.rows)
         X, moved = state.X.clone(), state.X.new_zeros(N)
         W = step.W.toarray()
         for i in range(N):
             inbox = self.inbox(W, messages, i)
             heard = heard_by_one(messages[i], inbox)
-            X[[i]], kept = rule.receive(state.X[[i]], moves[i], _rule_memory(memory, i), heard)
-            _keep(memory, i, kept)
+            X[[i]], kept = rule.receive(state.X[[i]], moves[i], device_memory(memory, RULE, i), heard)
+            _keep(memory, RULE, i, kept)
             moved[i] = (X[i] - state.X[i]).norm() if step.train[i] else 0
         return Advanced(X, memory, moved)
 
@@ -93,15 +93,10 @@ class ReferenceEngine:
         """Device i's local training; its optimizer's memory is renewed."""
         kind = self.job.optimizers[i].kind
         row = int(np.searchsorted(self._kinds[kind], i))
-        prefix = memory_name(kind.name, "")
-        kept = {n.removeprefix(prefix): memory[n][[row]] for n in memory if n.startswith(prefix)}
-        theta = state.X[[i]]
-        if not state.trained[i]:
-            kept = starting_memory(self.job, kind, theta, kept)
-        end, kept = train_device(self.job, theta, kept, i, t)
-        for name, rows in kept.items():
-            memory[prefix + name][row] = rows[0]
-        return PlainMove(end - theta, self.job.rate(t))
+        kept = device_memory(memory, kind.name, row)
+        move, kept = plain_move(self.job, state.X[[i]], kept, bool(state.trained[i]), i, t)
+        _keep(memory, kind.name, row, kept)
+        return move
 
     def evaluate(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Test one device after the other."""
@@ -131,11 +126,28 @@ def heard_by_one(own: Tensor, inbox: Inbox) -> Heard:
     return Heard(mixed, lambda: [inbox])
 
 
-def _rule_memory(memory: dict[str, Tensor], i: int) -> Memory:
-    prefix = memory_name(RULE, "")
-    return {name.removeprefix(prefix): memory[name][[i]] for name in memory if name.startswith(prefix)}
+def plain_move(
+    job: Job, theta: Tensor, kept: Memory, in_regime: bool, device: int, t: int
+) -> tuple[Move, Memory]:
+    """One device's local training at step t, and what its optimizer keeps.
+
+    Args:
+        theta: (1, d) where it starts.
+        kept: (1, k) each, what its optimizer kept before.
+        in_regime: it trained in the step before; otherwise a new regime starts.
+    """
+    if not in_regime:
+        kept = starting_memory(job, job.optimizers[device].kind, theta, kept)
+    end, kept = train_device(job, theta, kept, device, t)
+    return PlainMove(end - theta, job.rate(t)), kept
 
 
-def _keep(memory: dict[str, Tensor], i: int, kept: Memory) -> None:
+def device_memory(memory: dict[str, Tensor], owner: str, row: int) -> Memory:
+    """(1, k) each: what a kind of optimizer, or the rule, keeps for the device in one row."""
+    prefix = memory_name(owner, "")
+    return {name.removeprefix(prefix): memory[name][[row]] for name in memory if name.startswith(prefix)}
+
+
+def _keep(memory: dict[str, Tensor], owner: str, row: int, kept: Memory) -> None:
     for name, rows in kept.items():
-        memory[memory_name(RULE, name)][i] = rows[0]
+        memory[memory_name(owner, name)][row] = rows[0]

@@ -11,27 +11,26 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from google.protobuf.message import DecodeError
 
 from ssdfl.clusters import Plan, form_clusters, read_plan, write_plan
-from ssdfl.engine import Job
-from ssdfl.engine.reference import ReferenceEngine
+from ssdfl.engine import Job, State, load_state, save_state
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path, write_text
 from ssdfl.graph import Network
 from ssdfl.learning import describe_devices, fork_generators, load_dataset
 from ssdfl.mesh.certificates import check_certificate
-from ssdfl.mesh.device_checkpoint import load_device, save_device
+from ssdfl.mesh.device_engine import device_steps, initial_device_state
 from ssdfl.mesh.flood import Flood, lacking
 from ssdfl.mesh.folder import DeviceConfig, check_reach, read_device
 from ssdfl.mesh.mesh_pb2 import Facts
-from ssdfl.mesh.node import DeviceState, Node, StoppedError, initial_device_state
+from ssdfl.mesh.node import Node, StoppedError
 from ssdfl.mesh.transport import Credentials, GrpcTransport
 from ssdfl.preparation import (
     DESCRIBED_SAMPLES,
@@ -44,7 +43,7 @@ from ssdfl.preparation import (
     measuring,
     settings_of,
 )
-from ssdfl.records.config import load_experiment
+from ssdfl.records import Record, load_experiment
 
 CHECKPOINT = "checkpoint.safetensors"
 FACTS = "facts.binpb"
@@ -94,7 +93,7 @@ class RunningDevice:
             with one_thread_each(), fork_generators(self.task.inputs.device):
                 state = self._train(job, state)
             self.node.linger()
-            return state.step >= job.cycles * job.steps_per_cycle
+            return state.step >= job.last_step
         except StoppedError:
             return False
         finally:
@@ -136,17 +135,19 @@ class RunningDevice:
                 self.node.answers["gossip"] = partial(lacking, facts)
 
     def _job(self, plan: Plan) -> Job:
-        instance = Prepared(self.config.seed, self.network, plan, self.task, self.optimizers)
-        job = make_job(self.experiment, instance, self.config.method)
+        prepared = Prepared(self.config.seed, self.network, plan, self.task, self.optimizers)
+        job = make_job(self.experiment, prepared, self.config.method)
         check_reach(self.config.method, job)
         return job
 
-    def _state(self, job: Job) -> DeviceState:
+    def _state(self, job: Job) -> State:
         """Where the device stopped, or the start."""
-        checkpoint = self.folder / CHECKPOINT
-        return load_device(checkpoint, job) if checkpoint.exists() else initial_device_state(job)
+        checkpoint, index = self.folder / CHECKPOINT, self.config.index
+        if not checkpoint.exists():
+            return initial_device_state(job, index)
+        return load_state(checkpoint, job, np.array([index]))
 
-    def _agree(self, job: Job, state: DeviceState) -> None:
+    def _agree(self, job: Job, state: State) -> None:
         """Wait for neighbours to have a plan, all of them at the start, and refuse one that differs.
 
         A device that comes back waits for those that may be coming back, too, unless others have gone on
@@ -176,51 +177,39 @@ class RunningDevice:
                 time.sleep(TELL_S)  # so that the other learns of it, too
                 raise InputError(f"plan of {name}", theirs[:12], expected, remedy)
 
-    def _train(self, job: Job, state: DeviceState) -> DeviceState:
-        checkpoint = self.folder / CHECKPOINT
-        tester = ReferenceEngine(job)
-        started_s, saved_s, squares = time.monotonic(), time.monotonic(), []
-        already_s = state.busy_s
-        self._save(state, checkpoint)
-        accuracy = math.nan
-        for after, moved in self.node.run(job, state):
-            state = replace(after, busy_s=already_s + time.monotonic() - started_s)
-            squares.append((moved / job.learning_rate) ** 2)
-            if state.step % job.steps_per_cycle == 0:
-                cycle = state.step // job.steps_per_cycle
-                due = cycle % job.evaluate_every == 0 or cycle == job.cycles
-                loss, accuracy = (
-                    (float(x) for x in tester.evaluate(state.θ[None])) if due else (math.nan,) * 2
-                )
-                self._record(job, state, cycle, loss, accuracy, squares)
-                squares = []
+    def _train(self, job: Job, state: State) -> State:
+        saved_s, accuracy = time.monotonic(), math.nan
+        self._save(state, job)
+        for after, record in device_steps(job, self.node, state):
+            state = after
+            if record is not None:
+                accuracy = record.accuracy
+                self._record(record, state)
             if time.monotonic() - saved_s > SAVE_S:
-                self._save(state, checkpoint)
+                self._save(state, job)
                 saved_s = time.monotonic()
             self._tell(state, accuracy, job.message_bytes)
-        self._save(state, checkpoint)
+        self._save(state, job)
         self._tell(state, accuracy, job.message_bytes, always=True)
         return state
 
-    def _save(self, state: DeviceState, path: Path) -> None:
-        """Write a checkpoint; on a full disk training goes on with the one before."""
+    def _save(self, state: State, job: Job) -> None:
+        """Write a checkpoint; on a full disk training continues with the one before."""
         try:
-            save_device(state, path)
+            save_state(state, job, self.folder / CHECKPOINT)
         except OSError as error:
             log.error("checkpoint not written: %s; training goes on, the one before is kept", error)
 
-    def _record(
-        self, job: Job, state: DeviceState, cycle: int, loss: float, accuracy: float, squares: list[float]
-    ) -> None:
-        trained = [square for square in squares if square > 0]
+    def _record(self, record: Record, state: State) -> None:
         row = {
-            "cycle": cycle,
-            "accuracy": accuracy,
-            "loss": loss,
-            "effective_gradient": math.sqrt(sum(trained) / len(trained)) if trained else 0.0,
-            "sent": state.sent,
-            "received": state.received,
-            "time_s": state.busy_s,
+            "cycle": record.cycle,
+            "accuracy": record.accuracy,
+            "loss": record.loss,
+            "effective_gradient": record.effective_gradient,
+            "sent": record.transmissions,
+            "received": self.node.received,
+            "time_s": record.time_s,
+            "real_s": state.real_s,
             "neighbours": len(self.node.neighbours.alive),
             "bad_messages": sum(self.node.bad_messages.values()),
         }
@@ -231,7 +220,7 @@ class RunningDevice:
         except OSError as error:
             log.error("metrics not written: %s", error)
 
-    def _tell(self, state: DeviceState, accuracy: float, message_bytes: int, always: bool = False) -> None:
+    def _tell(self, state: State, accuracy: float, message_bytes: int, always: bool = False) -> None:
         """Write where the device is, for whoever watches its host."""
         if not always and time.monotonic() - self._status_s < STATUS_S:
             return
@@ -242,10 +231,10 @@ class RunningDevice:
             "step": state.step,
             "accuracy": None if math.isnan(accuracy) else accuracy,
             "neighbours": f"{len(alive)}/{len(self.node.neighbours.names)}",
-            "sent": state.sent,
-            "received": state.received,
+            "sent": state.transmissions,
+            "received": self.node.received,
             "message_bytes": message_bytes,
-            "time_s": state.busy_s,
+            "real_s": state.real_s,
             "refused": sum(self.transport.refused.values()),
         }
         try:

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from ssdfl.engine.checkpoint import load_parameters
 from ssdfl.errors import InputError
-from ssdfl.mesh.device_checkpoint import load_parameters
 from ssdfl.mesh.folder import device_folders, read_device
 from ssdfl.records import Record
 from ssdfl.records.config import load_experiment
@@ -148,6 +148,7 @@ def collected_rows(folders: list[Path]) -> list[Row]:
             transmissions=sent,
             sent_bytes=sent * bytes_each,
             time_s=max(row["time_s"] for row in rows),
+            real_s=max(row["real_s"] for row in rows),
             device_accuracy=tuple(accuracies) if known else (),
         )
         records.append(asdict(record))
@@ -176,7 +177,7 @@ def parameters(folders: list[Path]) -> np.ndarray[tuple[int, int], np.dtype[np.f
     Raises:
         InputError: a checkpoint is missing or damaged.
     """
-    return np.stack([load_parameters(folder / "checkpoint.safetensors") for folder in folders])
+    return np.concatenate([load_parameters(folder / "checkpoint.safetensors") for folder in folders])
 
 
 def _consensus_distance(folders: list[Path]) -> float:

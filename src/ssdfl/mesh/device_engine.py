@@ -1,0 +1,164 @@
+"""The engine of one real device: its own row of every step, with its neighbours' messages pulled meanwhile.
+
+What is missing (a neighbour that is gone or too slow, or a bad message) is missing in what the rule hears.
+Its weight goes back to the device's own, as in `ssdfl.methods.drop_links`. A device that is far behind its
+neighbours, because it was away or cut off, continues at their step with the parameters that it has.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ssdfl.engine import Advanced, Job, Loop, State, initial_state
+from ssdfl.engine.moves import Standstill
+from ssdfl.engine.reference import ReferenceEngine, device_memory, heard_by_one, plain_move
+from ssdfl.engine.shares import LocalShares, Shares
+from ssdfl.engine.state import RULE, memory_name, own_rows
+from ssdfl.errors import InputError
+from ssdfl.mesh.node import Node
+from ssdfl.methods import Inbox, Memory, Move, Step
+from ssdfl.records import Record
+
+log = logging.getLogger(__name__)
+
+
+def initial_device_state(job: Job, device: int) -> State:
+    """A device at θ⁰."""
+    start = initial_state(job)
+    memory = own_rows(job, start.memory, np.array([device]))
+    return replace(start, X=start.X[[device]], memory=memory, real_s=0.0)
+
+
+class DeviceEngine:
+    """Takes the steps of one device of a job."""
+
+    def __init__(self, job: Job, node: Node) -> None:
+        self.job, self.node = job, node
+        self.shares: Shares = LocalShares(np.array([node.index]))
+        self._tester = ReferenceEngine(job)
+
+    def begin(self, state: State | None) -> State:
+        """The state as it is, or the start; neighbours learn where the device is."""
+        state = state or initial_device_state(self.job, self.node.index)
+        self.node.begin(state.step, self.job.last_step, state.transmissions)
+        return state
+
+    def caught_up(self, state: State) -> State:
+        """The state, or at the step after the neighbours' if they have long gone on without this device."""
+        furthest = self.node.furthest_ahead(self.job, state.step)
+        if not furthest:
+            return state
+        step = min(furthest + 1, self.job.last_step)
+        log.warning("at step %d, but neighbours are at %d: going on at %d", state.step, furthest, step)
+        self.node.announce(step)
+        return replace(state, step=step, trained=np.zeros_like(state.trained))
+
+    def advance(self, state: State, step: Step, t: int) -> Advanced:
+        """Train, exchange and combine; messages of an early rule travel while the device trains."""
+        rule, i, theta = self.job.rule, self.node.index, state.X
+        weights = self._weights(step, t)
+        own_weight = weights.pop(i, 0.0)
+        memory = {name: rows.clone() for name, rows in state.memory.items()}
+        kept = device_memory(memory, RULE, 0)
+        self.node.reach(t)
+        if rule.early:
+            own, kept, pulls = self._send(theta, None, kept, weights, t)
+        move = self._move(state, memory, step, t)
+        if not rule.early:
+            own, kept, pulls = self._send(theta, move, kept, weights, t)
+        inbox = self._inbox(own_weight, weights, pulls, own)
+        X, kept = rule.receive(theta, move, kept, heard_by_one(own, inbox))
+        memory |= {memory_name(RULE, name): rows for name, rows in kept.items()}
+        self._check_finite(X, t)
+        moved = torch.linalg.vector_norm(X - theta, dim=1) if step.train[i] else X.new_zeros(1)
+        return Advanced(X, memory, moved, self.node.outbox.sent - state.transmissions)
+
+    def evaluate(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Test the device once; the mean of its parameters alone are these."""
+        loss, accuracy = self._tester.evaluate(X[:1])
+        return loss.expand(len(X)), accuracy.expand(len(X))
+
+    def close(self) -> None:
+        """Nothing to end; the node is its owner's."""
+
+    def _weights(self, step: Step, t: int) -> dict[int, float]:
+        """w_ij of the devices that this one mixes, itself included."""
+        row = step.W[[self.node.index], :].tocoo()
+        weights = {int(j): float(w) for j, w in zip(row.col, row.data, strict=True)}
+        linked = {self.node.name, *self.node.neighbours.names}
+        strangers = sorted(self.node.names[j] for j in weights if self.node.names[j] not in linked)
+        if strangers:
+            expected = f"neighbours of {self.node.name} only"
+            raise InputError(f"device mixed at step {t}", strangers[0], expected, "Fix the method.")
+        return weights
+
+    def _send(
+        self, theta: Tensor, move: Move | None, kept: Memory, weights: Mapping[int, float], t: int
+    ) -> tuple[Tensor, Memory, dict[int, Future[Tensor | None]]]:
+        """Offer the message of this step, and begin to pull the neighbours'."""
+        message, kept = self.job.rule.send(theta, move, kept)
+        self.node.publish(t, message.rows if weights else None)
+        return message.rows, kept, self.node.ask(weights, t, message.rows[0])
+
+    def _move(self, state: State, memory: dict[str, Tensor], step: Step, t: int) -> Move:
+        """The local training of this step, if there is any; the optimizer's memory is renewed."""
+        i = self.node.index
+        if not step.train[i]:
+            return Standstill(state.X, self.job.rate(t))
+        kind = self.job.optimizers[i].kind.name
+        kept = device_memory(memory, kind, 0)
+        move, kept = plain_move(self.job, state.X, kept, bool(state.trained[i]), i, t)
+        memory |= {memory_name(kind, name): rows for name, rows in kept.items()}
+        return move
+
+    def _inbox(
+        self,
+        own_weight: float,
+        weights: Mapping[int, float],
+        pulls: Mapping[int, Future[Tensor | None]],
+        own: Tensor,
+    ) -> Inbox:
+        """What came; the weight of what did not goes back to this device."""
+        came: dict[int, Tensor] = {}
+        for j, pull in pulls.items():
+            row = pull.result()
+            if row is None:
+                own_weight += weights[j]
+            else:
+                came[j] = row
+        self.node.received += len(came)
+        rows = torch.stack(list(came.values())) if came else own[:0]
+        return Inbox(own_weight, [weights[j] for j in came], rows)
+
+    def _check_finite(self, X: Tensor, t: int) -> None:
+        if not torch.isfinite(X).all():
+            expected = f"one that converges ({self.node.name} diverged at step {t})"
+            raise InputError("training.learning_rate", self.job.learning_rate, expected, "Lower it.")
+
+
+def device_steps(job: Job, node: Node, state: State | None) -> Iterator[tuple[State, Record | None]]:
+    """Take all steps that are left; yield the state after each, and a record after each cycle.
+
+    It ends early, without the step under way, if the node is asked to stop.
+    """
+    engine = DeviceEngine(job, node)
+    loop = Loop(job, engine)
+    state = engine.begin(state)
+    before_s, started = state.real_s, time.monotonic()
+    while state.step < job.last_step:
+        state = engine.caught_up(state)
+        after = loop.step(state) if state.step < job.last_step else state
+        if node.stopped:
+            return
+        state = replace(after, real_s=before_s + time.monotonic() - started)
+        ends_cycle = state.step % job.steps_per_cycle == 0
+        yield state, loop.record(state) if ends_cycle else None
+    node.finish(job.last_step)

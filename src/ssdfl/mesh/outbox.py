@@ -1,0 +1,65 @@
+"""What neighbours may still ask for: this device's messages of recent steps."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from ssdfl.mesh.mesh_pb2 import Absent, Parameters, Response, Wait
+from ssdfl.mesh.transport import Answer
+
+POLL_S = 1.0
+MOST_KEPT = 64
+
+
+class Outbox:
+    """Keeps a device's messages until its neighbours have passed their steps.
+
+    Attributes:
+        first_step: the first step of the device's present stretch.
+        sent: messages that were asked for and sent, over all the processes that the device has been.
+    """
+
+    def __init__(self) -> None:
+        self._messages: dict[int, bytes] = {}
+        self._changed = threading.Condition()
+        self.first_step = 0
+        self.sent = 0
+
+    def publish(self, step: int, message: Parameters | None, needed_from: int) -> None:
+        """Offer the message of a step, if anyone needs it; older ones are dropped."""
+        ready = Response(parameters=message).SerializeToString() if message is not None else None
+        with self._changed:
+            if ready is not None:
+                self._messages[step] = ready
+            self._drop_before(min(needed_from, step))
+            self._changed.notify_all()
+
+    def _drop_before(self, step: int) -> None:
+        known = sorted(self._messages)
+        too_old = [old for old in known if old < step]
+        too_many = known[: max(0, len(known) - MOST_KEPT)]
+        for old in {*too_old, *too_many}:
+            del self._messages[old]
+
+    def jump(self, step: int) -> None:
+        """The device takes part from this step on."""
+        with self._changed:
+            self.first_step = step
+            self._messages.clear()
+            self._changed.notify_all()
+
+    def answer(self, step: int, current: Callable[[], int]) -> Answer:
+        """The message of a step; waits a little if the device is not there yet."""
+        deadline = time.monotonic() + POLL_S
+        with self._changed:
+            while step not in self._messages:
+                left_s = deadline - time.monotonic()
+                if step < self.first_step or step < current():
+                    return Response(absent=Absent())
+                if left_s <= 0:
+                    return Response(wait=Wait())
+                self._changed.wait(left_s)
+            self.sent += 1
+            return self._messages[step]
