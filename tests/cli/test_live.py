@@ -101,7 +101,7 @@ def test_a_poll_while_a_seed_is_described_hides_nothing(run, monkeypatch):
 
     monkeypatch.setattr(RunFolder, "write_fact", write_and_poll)
     run.live.cycle(next(run.advances))
-    (instance,) = json.loads(run.live.news(-1)[1])["data"]["instances"]
+    (instance,) = json.loads(run.live.news(-1)[1])["data"]["seeds"]
     assert len(instance["devices"]) == 6
 
 

@@ -26,7 +26,8 @@ from ssdfl.methods import Step
 from ssdfl.preparation import make_job, prepare
 from ssdfl.records import Record, RunFolder, load_experiment
 from ssdfl.records.bounds import BoundRow
-from ssdfl.records.folder import RECORD_SCHEMA, newest_folder, next_free_folder
+from ssdfl.records.folder import newest_folder, next_free_folder
+from ssdfl.records.tables import RECORD_SCHEMA
 
 SMALL = (
     "data.name=helpers:tiny_data",

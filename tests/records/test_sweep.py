@@ -15,7 +15,7 @@ from ssdfl.errors import InputError
 from ssdfl.experiments.pool import Resources, run_pool
 from ssdfl.records.cache import finished_rows, run_folder, run_key
 from ssdfl.records.sweep import load_sweep
-from ssdfl.report.sweep import compare, write_sweep
+from ssdfl.report.sweep import sweep_results, write_sweep
 
 BASE = """
 name = "rates"
@@ -126,7 +126,7 @@ def test_a_combination_that_lacks_runs_is_named_with_the_seeds_it_has(file, tmp_
     runs = [one for one in sweep.runs()[:8] if one != lost]
     for _ in run_pool(runs, tmp_path / "cache", resources=Resources(workers=2)):
         pass
-    lines = compare(sweep, tmp_path / "cache")
+    lines = sweep_results(sweep, tmp_path / "cache")
     assert [list(line.runs) for line in lines] == [[0, 1], [1], [0, 1], [0, 1]]
     write_sweep(sweep, lines, tmp_path)
     page = (tmp_path / "sweep.html").read_text()

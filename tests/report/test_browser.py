@@ -110,12 +110,12 @@ def test_curves_are_the_records_against_every_cost(report, run):
 def test_methods_are_switched_off_and_on(report):
     box = report.find_element("css selector", "input[data-kind=method][value=sdfl]")
     box.click()
-    assert set(traces(report, "chart-accuracy")) == {"ssdfl", "pdfl"}
-    assert set(traces(report, "chart-loss")) == {"ssdfl", "pdfl"}
-    label = report.find_element("id", "chart-accuracy").get_attribute("aria-label")
+    assert set(traces(report, "curve-0")) == {"ssdfl", "pdfl"}
+    assert set(traces(report, "curve-1")) == {"ssdfl", "pdfl"}
+    label = report.find_element("id", "curve-0").get_attribute("aria-label")
     assert "sdfl" not in label.replace("ssdfl", "")
     box.click()
-    assert set(traces(report, "chart-accuracy")) == {"ssdfl", "sdfl", "pdfl"}
+    assert set(traces(report, "curve-0")) == {"ssdfl", "sdfl", "pdfl"}
 
 
 def test_the_cycle_slider_shows_every_devices_accuracy(report, run):
@@ -212,7 +212,7 @@ def test_what_bounds_cannot_show_is_said(report, values, caption):
 
 
 def test_many_links_are_counted_and_some_are_shown(report):
-    report.execute_script("instance().links.length = 2; redraw(); pickDevice(instance().links[0][0])")
+    report.execute_script("seedData().links.length = 2; redraw(); pickDevice(seedData().links[0][0])")
     assert "Showing 2 of " in text_of(report, "#network-legend")
     assert "… and " in text_of(report, "#device")
     assert "Showing 2 of " in report.find_element("id", "plan-links").get_attribute("textContent")
@@ -237,7 +237,7 @@ def test_what_is_read_aloud_is_written_only_when_it_changes(report):
 
 
 def test_a_seed_that_has_tested_nothing_has_no_cycle(report):
-    report.execute_script("instance().accuracy = {}; showCycle()")
+    report.execute_script("seedData().accuracy = {}; showCycle()")
     assert report.find_element("id", "cycle").get_attribute("aria-valuetext") == "no cycle yet"
     assert text_of(report, "#cycle-shown") == "–"
 
@@ -267,7 +267,7 @@ def test_dark_and_light_and_paper(report):
         return report.execute_script("return getComputedStyle(document.body).backgroundColor")
 
     def lettering():
-        return report.execute_script("return byId('chart-loss').layout.font.color")
+        return report.execute_script("return byId('curve-1').layout.font.color")
 
     before = background(), lettering()
     report.find_element("id", "theme").click()
@@ -275,7 +275,7 @@ def test_dark_and_light_and_paper(report):
     assert lettering() != before[1]
     report.find_element("id", "theme").click()
     assert (background(), lettering()) == before
-    wide = "return byId('chart-accuracy').querySelector('svg').getBoundingClientRect().width"
+    wide = "return byId('curve-0').querySelector('svg').getBoundingClientRect().width"
     width = report.execute_script(wide)
     folded = "return document.querySelectorAll('details:not([open])').length"
     assert report.execute_script(folded) > 0
@@ -317,11 +317,11 @@ def test_a_comparison_has_every_runs_curves(browser, run, tmp_path):
     other = run_experiment(load_experiment(None, settings), tmp_path / "slow")
     write_comparison([run, other], tmp_path / "both.html")
     open_page(browser, tmp_path / "both.html")
-    drawn = traces(browser, "chart-accuracy")
+    drawn = traces(browser, "curve-0")
     assert set(drawn) == {"ssdfl in seen", "sdfl in seen", "pdfl in seen", "ssdfl in slow"}
     assert drawn["ssdfl in slow"]["y"] == pytest.approx([r["accuracy"] for r in other.all_rows()], rel=1e-6)
     browser.find_element("css selector", "input[data-kind=run][value=seen]").click()
-    assert set(traces(browser, "chart-accuracy")) == {"ssdfl in slow"}
+    assert set(traces(browser, "curve-0")) == {"ssdfl in slow"}
     assert complaints(browser) == []
 
 
@@ -340,8 +340,8 @@ def test_a_live_page_follows_its_run(browser, tmp_path, monkeypatch):
         for _ in range(6):
             live.cycle(next(advances))
         wait_for(lambda: text_of(browser, "#live-text").startswith("seed 0, sdfl, cycle 2 of 4"))
-        assert len(traces(browser, "chart-accuracy")["ssdfl"]["x"]) == 4
-        assert len(traces(browser, "chart-accuracy")["sdfl"]["x"]) == 2
+        assert len(traces(browser, "curve-0")["ssdfl"]["x"]) == 4
+        assert len(traces(browser, "curve-0")["sdfl"]["x"]) == 2
         browser.find_element("css selector", "input[data-kind=method][value=pdfl]").click()
         slide(browser, "plan-slider", 4)
         for advance in advances:
@@ -350,7 +350,7 @@ def test_a_live_page_follows_its_run(browser, tmp_path, monkeypatch):
         ending.start()
         wait_for(lambda: text_of(browser, "#live-text") == "The run has ended.")
         ending.join()
-    assert set(traces(browser, "chart-accuracy")) == {"ssdfl", "sdfl"}  # what was switched off stays off
+    assert set(traces(browser, "curve-0")) == {"ssdfl", "sdfl"}  # what was switched off stays off
     assert text_of(browser, "#plan-size") == "5"
     assert "Nothing has been tested" not in text_of(browser, "[data-part=headline]")
     assert complaints(browser) == []

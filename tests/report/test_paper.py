@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from ssdfl.records.artefacts import load_artefact
-from ssdfl.report.paper import cells, cost_to, half_width
+from ssdfl.report.paper import entries, half_width
 from ssdfl.report.paper_pages import write_artefact
+from ssdfl.report.target import cost_to_target
 
 
 def rows(accuracies):
@@ -42,16 +43,25 @@ def made_up(artefact):
 
 def test_cycles_are_interpolated_and_untested_ones_skipped():
     run = rows([0.2, math.nan, 0.6, 0.5, 0.9])
-    assert cost_to(run, 0.4, "accuracy") == pytest.approx(2)
-    assert cost_to(run, 0.1, "accuracy") == pytest.approx(0.5)
-    assert cost_to(run, 0.75, "accuracy") == pytest.approx(4.625)
-    assert cost_to(run, 0.95, "accuracy") is None
+    cycles = {target: cost_to_target(run, target, interpolate=True) for target in (0.4, 0.1, 0.75, 0.95)}
+    assert cycles == {0.4: pytest.approx(2), 0.1: pytest.approx(0.5), 0.75: pytest.approx(4.625), 0.95: None}
 
 
-def test_what_a_threshold_costs_is_interpolated_along_each_axis():
+def test_without_interpolation_it_is_the_first_test_that_counts():
+    run = rows([0.2, math.nan, 0.6, 0.5, 0.9])
+    cycles = {target: cost_to_target(run, target) for target in (0.4, 0.1, 0.75, 0.95)}
+    assert cycles == {0.4: 3, 0.1: 1, 0.75: 5, 0.95: None}
+
+
+@pytest.mark.parametrize(("interpolate", "share"), [(True, 0.5), (False, 1.0)])
+def test_what_a_target_costs_along_each_axis(interpolate, share):
     run = rows([0.2, 0.6])
-    costs = [cost_to(run, 0.4, along=axis) for axis in ("cycle", "transmissions", "sent_bytes", "time_s")]
-    assert costs == pytest.approx([1.5, 15, 3.0, 0.75])  # bytes in megabytes
+    costs = [
+        cost_to_target(run, 0.4, cost, interpolate=interpolate)
+        for cost in ("cycle", "transmissions", "sent_bytes", "time_s")
+    ]
+    assert costs == pytest.approx([1 + share, 10 * (1 + share), 2e6 * (1 + share), 0.5 * (1 + share)])
+    assert cost_to_target(run, 0.4, "real_s", interpolate=interpolate) is None
 
 
 def test_the_interval_is_students():
@@ -66,7 +76,7 @@ def test_a_threshold_that_one_seed_misses_is_a_dash():
     key = ("τ_r = 3, mild", "", "SSD-FL")
     runs[key] = [rows([0.6] * 20), rows([0.6] * 20), rows([0.5] * 20)]
     found = {
-        cell.threshold: cell for cell in cells(artefact, runs) if (cell.panel, cell.point, cell.series) == key
+        cell.threshold: cell for cell in entries(artefact, runs) if (cell.panel, cell.point, cell.series) == key
     }
     assert found["0.51"].value is None
     assert (found["0.51"].reached, found["0.51"].seeds) == (2, 3)
@@ -101,10 +111,10 @@ def test_what_is_written_holds_our_numbers_and_the_papers(what, tmp_path):
 
 def test_final_accuracies_are_means_over_seeds(tmp_path):
     artefact = load_artefact("fmnist-architecture")
-    found = {(c.panel, c.point, c.series): c for c in cells(artefact, made_up(artefact))}
+    found = {(c.panel, c.point, c.series): c for c in entries(artefact, made_up(artefact))}
     cell = found["mild", "PrefA", "STC"]
     assert cell.value == pytest.approx(0.75 - 0.15 + 0.01)
     assert cell.paper == "0.677"
     assert cell.clusters == 4
-    least = cells(load_artefact("fmnist-bound"), made_up(load_artefact("fmnist-bound")))
+    least = entries(load_artefact("fmnist-bound"), made_up(load_artefact("fmnist-bound")))
     assert {c.value for c in least} == {3.0}

@@ -17,28 +17,28 @@ from ssdfl.graph import load_network, make_network, to_json
 from ssdfl.records import RunFolder, load_experiment
 from ssdfl.records.bounds import BoundRow
 from ssdfl.report import (
-    cells,
+    RunResults,
     draw_bounds_by_clusters,
     draw_curves,
     draw_measured_bounds,
     draw_network,
-    headers,
     headline,
-    leads,
     save,
     summarise,
+    summary_table,
+    winners,
     write_comparison,
     write_report,
 )
 from ssdfl.report.bounds import STATEMENTS
 from ssdfl.report.figures import COLOURS
-from ssdfl.report.leads import verdict
 from ssdfl.report.network_data import network_data
 from ssdfl.report.page import to_json as page_json
-from ssdfl.report.ranking import Side, ranked
+from ssdfl.report.ranking import rankable
 from ssdfl.report.run_data import run_data
 from ssdfl.report.series import curve
-from ssdfl.report.summary import cost_rows
+from ssdfl.report.tables import cost_table
+from ssdfl.report.winners import verdict
 
 
 def rows_of(method, seed, accuracies):
@@ -56,6 +56,16 @@ def rows_of(method, seed, accuracies):
         }
         for cycle, accuracy in enumerate(accuracies, start=1)
     ]
+
+
+def cells(summary):
+    """A summary as a line of the table of results."""
+    return summary_table([summary], 0.5).rows[0]
+
+
+def with_cost(summary, **to_target):
+    """A summary that took something else to the target."""
+    return replace(summary, to_target={**summary.to_target, **to_target})
 
 
 class FakeFolder(RunFolder):
@@ -106,7 +116,7 @@ def test_summaries_by_hand(folder):
         "3",
         "1.5",
     ]
-    assert len(headers(0.5)) == len(cells(ours))
+    assert len(summary_table([ours], 0.5).headers) == len(cells(ours))
 
 
 def test_a_target_that_nobody_reaches(folder):
@@ -118,7 +128,7 @@ def test_a_target_that_nobody_reaches(folder):
 
 
 def test_the_headline_leaves_the_reference_out(folder):
-    assert headline([Side(folder.experiment(), folder.all_rows())], 0.5) == (
+    assert headline([RunResults(folder.experiment(), folder.all_rows())], 0.5) == (
         "Best final accuracy: ssdfl, 75.0 %, 30.0 points ahead of pdfl. "
         "Soonest at 50 %: ssdfl by cycles (1.5), bytes (1.5 MB) and simulated seconds (0.75 s). "
         "The reference central is not ranked."
@@ -127,28 +137,28 @@ def test_the_headline_leaves_the_reference_out(folder):
 
 def test_margins_say_how_sure_a_win_is(folder):
     ours, periodic, _ = summarise(folder)
-    close = replace(ours, method="sdfl", accuracy=ours.accuracy - 0.01, cycles_to_target=3.0)
-    best, cycles, megabytes, _ = leads([ours, close, periodic], 0.5)
+    close = replace(with_cost(ours, cycle=3.0), method="sdfl", accuracy=ours.accuracy - 0.01)
+    best, cycles, megabytes, _ = winners([ours, close, periodic], 0.5)
     assert best.margin == "1.0 points ahead of sdfl, less than the spread over seeds"
     level = replace(ours, method="sdfl")
-    assert leads([ours, level], 0.5)[0].margin == "level with sdfl"
+    assert winners([ours, level], 0.5)[0].margin == "level with sdfl"
     assert cycles.margin == "sdfl takes 2.00 times as many"
     assert (megabytes.method, megabytes.margin) == (
         "ssdfl and sdfl",
         "no other method reached it with every seed",
     )
-    assert leads([ours, periodic], 0.5)[1].margin == "no other method reached it with every seed"
-    assert leads([ours], 0.5)[0].margin == ""
-    assert leads([], 0.5) == []
+    assert winners([ours, periodic], 0.5)[1].margin == "no other method reached it with every seed"
+    assert winners([ours], 0.5)[0].margin == ""
+    assert winners([], 0.5) == []
 
 
 def test_all_who_are_level_are_named(folder):
     ours, *_ = summarise(folder)
     field = [replace(ours, method=name) for name in ("ssdfl", "sdfl", "pdfl")]
-    best, cycles, *_ = leads(field, 0.5)
+    best, cycles, *_ = winners(field, 0.5)
     assert best.margin == "level with sdfl and pdfl"
     assert (cycles.method, cycles.margin) == ("ssdfl, sdfl and pdfl", "")
-    field[2] = replace(field[2], bytes_to_target=1_600_000)
+    field[2] = with_cost(field[2], sent_bytes=1_600_000)
     assert verdict(field, 0.5).endswith(
         "Soonest at 50 %: ssdfl, sdfl and pdfl by cycles (1.5) and simulated seconds (0.75 s), "
         "ssdfl and sdfl by bytes (1.5 MB)."
@@ -157,23 +167,25 @@ def test_all_who_are_level_are_named(folder):
 
 def test_one_seed_is_no_certainty(folder):
     ours, periodic, _ = (replace(summary, seeds=1, accuracy_std=0.0) for summary in summarise(folder))
-    assert leads([ours, periodic], 0.5)[0].margin == "30.0 points ahead of pdfl, of one seed only"
+    assert winners([ours, periodic], 0.5)[0].margin == "30.0 points ahead of pdfl, of one seed only"
 
 
 def test_what_costs_nothing_is_ahead_of_what_costs_something(folder):
     ours, *_ = summarise(folder)
-    free = replace(ours, method="central", bytes_to_target=0.0, cycles_to_target=2000.0)
-    _, cycles, sent, _ = leads([ours, free], 0.5)
+    free = replace(with_cost(ours, sent_bytes=0.0, cycle=2000.0), method="central")
+    _, cycles, sent, _ = winners([ours, free], 0.5)
     assert (sent.method, sent.value, sent.margin) == ("central", "0 B", "ssdfl takes 1.5 MB")
     assert (cycles.value, cycles.margin) == ("1.5", "central takes 1,333.33 times as many")
-    assert leads([free], 0.5)[1].value == "2,000"
+    assert winners([free], 0.5)[1].value == "2,000"
 
 
 def test_small_costs_keep_their_digits(folder):
     ours, *_ = summarise(folder)
-    small = replace(ours, sent_bytes=41_234.0, bytes_to_target=40_000.0, time_s=0.00123)
+    small = replace(
+        with_cost(ours, sent_bytes=40_000.0), totals={"cycle": 3, "sent_bytes": 41_234.0, "time_s": 0.00123}
+    )
     assert cells(small)[4:] == ["0.04", "0.75", "0.0412", "0.00123"]
-    assert leads([small], 0.5)[2].value == "40 kB"
+    assert winners([small], 0.5)[2].value == "40 kB"
 
 
 UNFINISHED = (
@@ -184,12 +196,12 @@ UNFINISHED = (
 )
 
 
-def side_of(*runs, settings=UNFINISHED, name=""):
-    return Side(load_experiment(None, settings), [row for run in runs for row in rows_of(*run)], name)
+def results_of(*runs, settings=UNFINISHED, name=""):
+    return RunResults(load_experiment(None, settings), [row for run in runs for row in rows_of(*run)], name)
 
 
-def test_only_whole_runs_of_shared_seeds_are_ranked():
-    side = side_of(
+def test_only_whole_runs_of_shared_seeds_are_rankable():
+    results = results_of(
         ("ssdfl", 0, [0.5, 0.6, 0.7, 0.8]),
         ("ssdfl", 1, [0.1, 0.1, 0.1, 0.1]),
         ("sdfl", 0, [0.5, 0.6, 0.7, 0.7]),
@@ -197,42 +209,42 @@ def test_only_whole_runs_of_shared_seeds_are_ranked():
         ("pdfl", 0, [0.99]),
         ("central", 0, [0.9]),
     )
-    assert [(one.method, one.seeds, one.accuracy) for one in ranked([side], 0.5)] == [
+    assert [(one.method, one.seeds, one.accuracy) for one in rankable([results], 0.5)] == [
         ("ssdfl", 1, 0.8),
         ("sdfl", 1, 0.7),
     ]
-    assert headline([side], 0.5) == (
+    assert headline([results], 0.5) == (
         "Best final accuracy: ssdfl, 80.0 %, 10.0 points ahead of sdfl, of one seed only. "
         "Soonest at 50 %: ssdfl and sdfl by cycles (1), bytes (1 MB) and simulated seconds (0.5 s). "
         "The reference central is not ranked. Unfinished: 16 of 32 cycles are recorded. "
-        "Ranked are whole runs, on the seeds that all ranked methods have completed."
+        "Only complete runs are ranked, on the seeds that every ranked method finished."
     )
-    lines = side.summaries(0.5)
+    lines = results.summaries(0.5)
     assert [cells(one)[0] for one in lines] == [
         "ssdfl",
         "sdfl (1 of 2 seeds)",
         "pdfl (after cycle 1)",
         "central (after cycle 1)",
     ]
-    assert {row[5] for row in cost_rows(lines)} == {"1.00"}  # a cycle costs all the same
+    assert {row[5] for row in cost_table(lines).rows} == {"1.00"}  # a cycle costs all the same
 
 
 def test_what_has_no_whole_run_is_told_so_far():
-    side = side_of(("ssdfl", 0, [0.2, 0.3, math.nan]), ("ssdfl", 1, [0.4]), ("sdfl", 0, [0.5, 0.6]))
-    assert leads(ranked([side], 0.5), 0.5) == []
-    assert headline([side], 0.5) == (
+    results = results_of(("ssdfl", 0, [0.2, 0.3, math.nan]), ("ssdfl", 1, [0.4]), ("sdfl", 0, [0.5, 0.6]))
+    assert winners(rankable([results], 0.5), 0.5) == []
+    assert headline([results], 0.5) == (
         "So far, after cycle 1: ssdfl 30.0 %; after cycle 2: sdfl 60.0 %. "
         "Unfinished: 6 of 32 cycles are recorded."
     )
-    assert headline([side_of()], 0.5).startswith("There is nothing to rank yet.")
+    assert headline([results_of()], 0.5).startswith("There is nothing to rank yet.")
 
 
 def test_the_reference_is_ranked_only_where_nobody_else_is():
-    alone = side_of(("central", 0, [0.9] * 4), settings=(*UNFINISHED[:2], "methods=['central']", "seeds=[0]"))
+    alone = results_of(("central", 0, [0.9] * 4), settings=(*UNFINISHED[:2], "methods=['central']", "seeds=[0]"))
     assert headline([alone], 0.5).startswith("Best final accuracy: central, 90.0 %.")
     assert "not ranked" not in headline([alone], 0.5)
-    both = [replace(alone, name="a"), side_of(("ssdfl", 0, [0.5] * 4), name="b")]
-    assert [one.method for one in ranked(both, 0.5)] == ["ssdfl in b"]
+    both = [replace(alone, name="a"), results_of(("ssdfl", 0, [0.5] * 4), name="b")]
+    assert [one.method for one in rankable(both, 0.5)] == ["ssdfl in b"]
     assert "The reference central is not ranked. b is unfinished: 4 of 32" in headline(both, 0.5)
 
 
@@ -245,7 +257,7 @@ def test_a_curve_of_a_run_that_goes_on_takes_the_seeds_there_are():
 
 
 def test_curves_have_a_line_and_a_band_per_method(folder):
-    figure = draw_curves(folder.all_rows(), "accuracy", "accuracy")
+    figure = draw_curves(folder.all_rows(), "accuracy")
     assert [axes.get_xlabel() for axes in figure.axes] == ["cycles", "megabytes sent", "simulated seconds"]
     cycles, megabytes, _ = figure.axes
     assert cycles.lines[0].get_ydata() == pytest.approx([0.35, 0.6, 0.75])
@@ -328,8 +340,8 @@ def test_the_pages_numbers_are_the_records(small_run):
                     assert curve[name][place] == pytest.approx(value, rel=1e-6)
                 for cost in ("transmissions", "sent_bytes", "time_s"):
                     assert curve[cost][place] == pytest.approx(sum(r[cost] for r in of_seeds) / 2, rel=1e-6)
-    assert [instance["seed"] for instance in data["instances"]] == [0, 1]
-    for instance in data["instances"]:
+    assert [instance["seed"] for instance in data["seeds"]] == [0, 1]
+    for instance in data["seeds"]:
         assert [one["labels"] for one in instance["devices"]] == [
             one["labels"]
             for one in json.loads((small_run.seed_folder(instance["seed"]) / "devices.json").read_text())
@@ -370,16 +382,16 @@ def test_a_large_run_stays_small_on_the_page(tmp_path):
     ]
     data = run_data(RunFolder(tmp_path), experiment, rows)
     assert len(page_json(data)) < 2e6
-    assert [one["seed"] for one in data["instances"]] == [0]
+    assert [one["seed"] for one in data["seeds"]] == [0]
     assert data["left_out"] == 2
-    assert data["instances"][0]["accuracy"]["ssdfl"]["cycles"][-1] == 1200
+    assert data["seeds"][0]["accuracy"]["ssdfl"]["cycles"][-1] == 1200
     assert data["series"][0]["curves"]["loss"]["cycle"][-1] == 1200
 
 
 def test_seeds_that_have_not_begun_are_not_left_out(small_run):
     experiment = small_run.experiment().model_copy(update={"seeds": (0, 1, 2)})
     data = run_data(small_run, experiment, small_run.all_rows())
-    assert ([one["seed"] for one in data["instances"]], data["left_out"]) == ([0, 1], 0)
+    assert ([one["seed"] for one in data["seeds"]], data["left_out"]) == ([0, 1], 0)
 
 
 def test_a_network_with_many_links_counts_them_all():
@@ -400,7 +412,7 @@ def test_odd_names_do_no_harm(small_run, tmp_path):
         (tmp_path / f"seed-{seed}" / "network.json").write_text(to_json(make_network(6, links, names=names)))
         write_plan(small_run.plan(seed), tmp_path / f"seed-{seed}" / "plan.json")
     page = write_report(FakeFolder(experiment, small_run.all_rows(), tmp_path)).read_text()
-    assert data_of(page)["instances"][0]["names"] == names
+    assert data_of(page)["seeds"][0]["names"] == names
     assert without_plotly(page).count("</script>") == 2
     assert "&lt;/script&gt;$^$.json" in page
 
@@ -430,7 +442,7 @@ def test_an_unfinished_run_is_named_in_a_comparison(small_run, tmp_path):
     half = FakeFolder(small_run.experiment(), rows, tmp_path / "half")
     write_comparison([small_run, half], tmp_path / "both.html")
     page = without_plotly((tmp_path / "both.html").read_text())
-    assert "half is unfinished: 6 of 8 cycles are recorded. Ranked are whole runs" in page
+    assert "half is unfinished: 6 of 8 cycles are recorded. Only complete runs are ranked" in page
     assert "small is unfinished" not in page
     assert "<td>half</td><td>pdfl (1 of 2 seeds)</td>" in page
     assert "not ranked" not in page

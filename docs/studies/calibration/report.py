@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 from ssdfl.records.artefacts import load_artefact
 from ssdfl.report.figures import COLOURS
-from ssdfl.report.paper import cost_to
+from ssdfl.report.target import cost_to_target
 
 HERE = Path(__file__).parent
 READINGS = {"accuracy": "mean over devices", "average_model_accuracy": "mean model"}
@@ -72,11 +72,17 @@ def misfit(curves: Curves, point: Point, dataset: str, reading: str) -> tuple[fl
         of_seeds = curves.get((point, LABELS[data], tau_r, METHODS[row["series"]]))
         if of_seeds is None:
             continue
-        ours = fmean(cost_to(run, float(row["threshold"]), reading) or NEVER for run in of_seeds)
+        threshold = float(row["threshold"])
+        ours = fmean(_cycles(run, threshold, reading) for run in of_seeds)
         logs[data].append(math.log(ours / float(row["value"] or NEVER)))
     both = [*logs["mild"], *logs["extreme"]]
     overall, mild, extreme = (math.sqrt(fmean(x * x for x in xs)) for xs in (both, *logs.values()))
     return overall, mild, extreme
+
+
+def _cycles(run: Run, threshold: float, reading: str) -> float:
+    """Until a threshold, interpolated as the paper's are."""
+    return cost_to_target(run, threshold, quantity=reading, interpolate=True) or NEVER
 
 
 def draw(curves: Curves, dataset: str, points: list[Point]) -> Figure:

@@ -82,12 +82,12 @@ def _plain(value: object) -> object:
 
 
 def _table(summaries: list[BoundSummary]) -> Table:
-    from ssdfl.report.bounds import BOUND_HEADERS, bound_cells
+    from ssdfl.report.bounds import bound_table
 
-    table = Table(*BOUND_HEADERS, box=SIMPLE_HEAD, pad_edge=False)
-    for summary in summaries:
-        for row in bound_cells(summary):
-            table.add_row(*row)
+    headers, rows = bound_table(summaries)
+    table = Table(*headers, box=SIMPLE_HEAD, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -222,7 +221,7 @@ def _compare_bounds(experiment: Experiment, folder: RunFolder, data: Path | None
 
 
 def _present(folder: RunFolder, as_json: bool) -> Path:
-    from ssdfl.report import Side, cells, headers, headline, summarise, write_report
+    from ssdfl.report import RunResults, headline, summarise, summary_table, write_report
 
     experiment, report, summaries = folder.experiment(), write_report(folder), summarise(folder)
     remarks = {plan.remark for seed in experiment.seeds if (plan := folder.plan(seed)) and plan.remark}
@@ -233,7 +232,7 @@ def _present(folder: RunFolder, as_json: bool) -> Path:
             "experiment": experiment.model_dump(mode="json"),
             "folder": str(folder.path),
             "report": str(report),
-            "methods": [asdict(summary) for summary in summaries],
+            "methods": [summary.flat() for summary in summaries],
         }
         typer.echo(json.dumps(result, indent=1))
         return report
@@ -241,14 +240,14 @@ def _present(folder: RunFolder, as_json: bool) -> Path:
     target = experiment.evaluate.target_accuracy
     title = f"{experiment.name}: {experiment.cycles} cycles, seeds {', '.join(map(str, experiment.seeds))}"
     table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    rows = [cells(summary) for summary in summaries]
+    headers, rows = summary_table(summaries, target)
     table.add_column("method", overflow="fold")
-    for place, text in enumerate(headers(target)[1:], start=1):
+    for place, text in enumerate(headers[1:], start=1):
         table.add_column(text, justify="right", min_width=max(len(row[place]) for row in rows))
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(table)
-    say(console, headline([Side(experiment, folder.all_rows())], target))
+    say(console, headline([RunResults(experiment, folder.all_rows())], target))
     say(console, f"Report:  {report}")
     say(console, f"Figures: {folder.path / 'figures'}")
     say(console, f"Records: {folder.path / 'metrics.parquet'}")

@@ -71,17 +71,18 @@ def sweep(
 
 
 def _present(grid: Sweep, cache: Path, out: Path) -> None:
-    from ssdfl.report.sweep import compare, headers_of, texts_of, write_sweep
+    from ssdfl.report.sweep import sweep_results, sweep_table, write_sweep
 
-    lines = compare(grid, cache)
-    if not lines:
+    results = sweep_results(grid, cache)
+    if not results:
         return
-    written = write_sweep(grid, lines, out)
+    written = write_sweep(grid, results, out)
+    headers, rows = sweep_table(grid, results)
     table = Table(title=f"{grid.name}: {len(grid.combinations)} combinations", box=SIMPLE_HEAD)
-    for header in headers_of(grid):
+    for header in headers:
         table.add_column(header, overflow="fold")
-    for line in lines:
-        table.add_row(*map(Text, texts_of(grid, line)))
+    for row in rows:
+        table.add_row(*map(Text, row))
     console = Console()
     console.print(table)
     for path in written:

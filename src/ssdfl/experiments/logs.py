@@ -1,4 +1,4 @@
-"""Records for the tools that are open anyway: TensorBoard and MLflow."""
+"""Records for TensorBoard and MLflow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from ssdfl.errors import InputError, require
 from ssdfl.records.config import Experiment
-from ssdfl.records.folder import Row, RunFolder, flat, measured
+from ssdfl.records.folder import RunFolder, flat, folder_name
+from ssdfl.records.record import METRICS
+from ssdfl.records.tables import Row, is_measured
 
 if TYPE_CHECKING:
     from ssdfl.experiments.run import Advance
@@ -24,21 +26,10 @@ Result = TypeVar("Result")
 Outcome = Literal["FINISHED", "KILLED", "FAILED"]
 """How a run ended: MLflow's words."""
 
-CLOCK = "time_s"
-"""What every record has."""
-SCALARS = (
-    "accuracy",
-    "accuracy_std",
-    "accuracy_worst",
-    "average_model_accuracy",
-    "loss",
-    "consensus_distance",
-    "effective_gradient",
-    "transmissions",
-    "sent_bytes",
-    "time_s",
-    "training_gap",
-)
+ALWAYS_MEASURED = "transmissions"
+"""A metric that every record has: its last step is the last cycle that a log knows."""
+STEP = "cycle"
+"""The metric that the others are logged against."""
 
 
 class Log(Protocol):
@@ -70,17 +61,19 @@ class TensorBoardLog:
         reading = require("tensorboard.backend.event_processing.event_accumulator", "tensorboard")
         events = reading.EventAccumulator(str(place), size_guidance={"tensors": 1})
         events.Reload()
-        written = events.Tensors(CLOCK) if CLOCK in events.Tags()["tensors"] else []
-        return max((event.step for event in written), default=0)
+        if ALWAYS_MEASURED not in events.Tags()["tensors"]:
+            return 0
+        return max(int(event.step) for event in events.Tensors(ALWAYS_MEASURED))
 
     def write(self, seed: int, method: str, row: Row) -> None:
         """Add one cycle's record."""
         place = self._place(seed, method)
         if place not in self._writers:
             self._writers[place] = self._make(str(place))
+        writer = self._writers[place]
         for name, value in scalars(row).items():
-            self._writers[place].add_scalar(name, value, step=row["cycle"])
-        self._writers[place].flush()
+            writer.add_scalar(name, value, step=row[STEP], description=METRICS[name].label)
+        writer.flush()
 
     def close(self, outcome: Outcome) -> None:
         """Nothing more comes."""
@@ -88,7 +81,7 @@ class TensorBoardLog:
             writer.close()
 
     def _place(self, seed: int, method: str) -> Path:
-        return self._root / method.replace(":", ".") / f"seed-{seed}"
+        return self._root / folder_name(method) / f"seed-{seed}"
 
 
 class MLflowLog:
@@ -159,17 +152,17 @@ class MLflowLog:
         if not runs:
             return 0
         self._earlier[method, seed] = run = str(runs[0].info.run_id)
-        return max((metric.step for metric in self._client.get_metric_history(run, CLOCK)), default=0)
+        history = self._client.get_metric_history(run, ALWAYS_MEASURED)
+        return max((metric.step for metric in history), default=0)
 
     def _add(self, seed: int, method: str, row: Row) -> None:
         if (method, seed) not in self._open:
             self._open[method, seed] = self._start(seed, method)
         run, now_ms = self._open[method, seed], int(1000 * time.time())
-        metrics = [
-            self._entities.Metric(name, value, now_ms, row["cycle"]) for name, value in scalars(row).items()
-        ]
+        values = scalars(row).items()
+        metrics = [self._entities.Metric(name, value, now_ms, row[STEP]) for name, value in values]
         self._client.log_batch(run, metrics=metrics)
-        if row["cycle"] == self._experiment.cycles:
+        if row[STEP] == self._experiment.cycles:
             self._client.set_terminated(run, "FINISHED")
             del self._open[method, seed]
 
@@ -196,8 +189,8 @@ LOGS: Mapping[str, Callable[[Experiment, Path, bool], Log]] = {
 }
 
 
-class _New:
-    """Passes on to a log what it does not have yet."""
+class _OnlyNew:
+    """Passes on to a log the cycles that it does not have yet."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -209,36 +202,30 @@ class _New:
         return self._last[seed, method]
 
     def write(self, seed: int, method: str, row: Row) -> None:
-        if row["cycle"] > self.last(seed, method):
+        if row[STEP] > self.last(seed, method):
             self.log.write(seed, method, row)
-            self._last[seed, method] = row["cycle"]
+            self._last[seed, method] = row[STEP]
 
 
 @contextmanager
 def logging_to(
     names: Sequence[str], experiment: Experiment, folder: RunFolder
 ) -> Iterator[Callable[[Advance], None]]:
-    """A function that adds every cycle's record to logs by name, which are told in the end how it ended.
+    """A function that adds every cycle's record to the named logs; they hear how the run ended.
 
-    Nothing is written before the first record. Of cycles that an earlier run had done, logs get the folder's
-    records where they lack them.
+    Nothing is written before the first record. Logs that lack cycles of an earlier run get those too.
 
     Raises:
         InputError: there is no such log, or its extra is not installed.
     """
-    for name in names:
-        if name not in LOGS:
-            raise InputError("--log", name, f"one of {', '.join(LOGS)}", "Choose one of them.")
-    resumed = folder.experiment_file.exists()
-    logs = [_New(LOGS[name](experiment, folder.path, resumed)) for name in dict.fromkeys(names)]
+    logs = _open_logs(names, experiment, folder)
 
     def watch(advance: Advance) -> None:
         seed, method = advance.seed, advance.method
         lacking = [log for log in logs if log.last(seed, method) < advance.cycle]
         if not lacking:
             return
-        known = advance.record
-        for row in folder.read_rows(seed, method) if known is None else [asdict(known)]:
+        for row in _rows_of(advance, folder):
             for log in lacking:
                 log.write(seed, method, row)
 
@@ -248,13 +235,35 @@ def logging_to(
         yield watch
 
 
+def _open_logs(names: Sequence[str], experiment: Experiment, folder: RunFolder) -> list[_OnlyNew]:
+    for name in names:
+        if name not in LOGS:
+            raise InputError("--log", name, f"one of {', '.join(LOGS)}", "Choose one of them.")
+    resumed = folder.experiment_file.exists()
+    return [_OnlyNew(LOGS[name](experiment, folder.path, resumed)) for name in dict.fromkeys(names)]
+
+
+def _rows_of(advance: Advance, folder: RunFolder) -> list[Row]:
+    """The record of a cycle done now; of one done earlier, all that the folder has."""
+    if advance.record is not None:
+        return [asdict(advance.record)]
+    return folder.read_rows(advance.seed, advance.method)
+
+
 def _close(log: Log, kind: type[BaseException] | None, *_: object) -> None:
-    """Tell a log how the run ended; that it cannot be told is no reason to lose what else is to be said."""
-    stopped = kind is not None and issubclass(kind, KeyboardInterrupt | SystemExit)
+    """Tell a log how the run ended; one that fails must not hide the others nor the run's own error."""
     try:
-        log.close("FINISHED" if kind is None else "KILLED" if stopped else "FAILED")
+        log.close(_outcome(kind))
     except Exception as error:  # of a disk or whatever else is behind a log
         _warn(f"A log could not be closed: {error}")
+
+
+def _outcome(kind: type[BaseException] | None) -> Outcome:
+    if kind is None:
+        return "FINISHED"
+    if issubclass(kind, KeyboardInterrupt | SystemExit):
+        return "KILLED"
+    return "FAILED"
 
 
 def _warn(text: str) -> None:
@@ -262,10 +271,10 @@ def _warn(text: str) -> None:
 
 
 def scalars(row: Row) -> dict[str, float]:
-    """A record's numbers; what was not measured in its cycle is left out.
+    """A record's metrics but the cycle; those not measured in this cycle are left out.
 
     Examples:
         >>> scalars({"cycle": 1, "loss": 0.5, "accuracy": float("nan")})
         {'loss': 0.5}
     """
-    return {name: float(row[name]) for name in SCALARS if name in row and measured(row, name)}
+    return {name: float(row[name]) for name in METRICS if name != STEP and is_measured(row, name)}

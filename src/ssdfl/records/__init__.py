@@ -2,6 +2,15 @@
 
 from ssdfl.records.config import Experiment, load_experiment, make_experiment, to_toml
 from ssdfl.records.folder import RunFolder
-from ssdfl.records.record import Record
+from ssdfl.records.record import METRICS, Metric, Record
 
-__all__ = ["Experiment", "Record", "RunFolder", "load_experiment", "make_experiment", "to_toml"]
+__all__ = [
+    "METRICS",
+    "Experiment",
+    "Metric",
+    "Record",
+    "RunFolder",
+    "load_experiment",
+    "make_experiment",
+    "to_toml",
+]

@@ -11,62 +11,64 @@ seed-0/ssdfl/checkpoint.safetensors the state after the last saved cycle
 
 from __future__ import annotations
 
+import hashlib
 import json
-import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pyarrow as pa
-import pyarrow.parquet as parquet
 
 from ssdfl.clusters import Plan, read_plan
 from ssdfl.errors import InputError, require
-from ssdfl.files import atomic_path, write_text
+from ssdfl.files import write_text
 from ssdfl.graph import Network, to_json
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.config import Experiment, load_experiment, write_experiment
+from ssdfl.records.engines import engine_traits
+from ssdfl.records.tables import (
+    BOUND_SCHEMA,
+    RECORD_SCHEMA,
+    RUN_SCHEMA,
+    read_records,
+    read_table,
+    write_table,
+)
+from ssdfl.records.tables import Row as Row
 
 if TYPE_CHECKING:
     import pandas
 
-Row = dict[str, Any]
+_PLAIN_METHOD = re.compile(r"\w+|[\w.]+:\w+")
+_PLAIN_FOLDER = re.compile(r"[\w.]+")
+_LONGEST_NAME = 150
+_HASH_DIGITS = 16
 
-RECORD_SCHEMA = pa.schema(
-    [
-        ("cycle", pa.int64()),
-        ("accuracy", pa.float64()),
-        ("accuracy_std", pa.float64()),
-        ("accuracy_worst", pa.float64()),
-        ("average_model_accuracy", pa.float64()),
-        ("loss", pa.float64()),
-        ("consensus_distance", pa.float64()),
-        ("effective_gradient", pa.float64()),
-        ("transmissions", pa.int64()),
-        ("sent_bytes", pa.int64()),
-        ("time_s", pa.float64()),
-        ("device_accuracy", pa.list_(pa.float64())),
-        ("training_gap", pa.float64()),
-        ("cluster_gaps_before", pa.list_(pa.float64())),
-        ("cluster_gaps", pa.list_(pa.float64())),
-        ("cluster_gradients", pa.list_(pa.float64())),
-        ("cluster_losses", pa.list_(pa.float64())),
-    ]
-)
-RUN_SCHEMA = pa.schema([("method", pa.string()), ("seed", pa.int64()), *RECORD_SCHEMA])
-BOUND_SCHEMA = pa.schema(
-    [
-        ("seed", pa.int64()),
-        ("method", pa.string()),
-        ("cycle", pa.int64()),
-        ("statement", pa.string()),
-        ("cluster", pa.int64()),
-        ("measured", pa.float64()),
-        ("published", pa.float64()),
-        ("rigorous", pa.float64()),
-    ]
-)
+
+def folder_name(method: str) -> str:
+    """A method's name as the name of a folder: another for every method, and allowed by common file systems.
+
+    A name of letters stays, ``module:function`` gets a dot. In all others, characters that some file system
+    refuses are written as ``%XX``; a long name ends with a hash.
+
+    Examples:
+        >>> folder_name("ssdfl"), folder_name("my_module:function"), folder_name("ssdfl+atc")
+        ('ssdfl', 'my_module.function', 'ssdfl+atc')
+        >>> folder_name("sdfl+choco:compressor=topk,fraction=0.01")
+        'sdfl+choco%3Acompressor=topk,fraction=0.01'
+    """
+    if _PLAIN_METHOD.fullmatch(method):
+        return method.replace(":", ".")
+    quoted = quote(method, safe="+=,")
+    if _PLAIN_FOLDER.fullmatch(quoted):
+        quoted = quoted.replace(".", "%2E")
+    if len(quoted) <= _LONGEST_NAME:
+        return quoted
+    digest = hashlib.sha256(method.encode()).hexdigest()[:_HASH_DIGITS]
+    return f"{quoted[: _LONGEST_NAME - _HASH_DIGITS - 1]}~{digest}"
 
 
 @dataclass(frozen=True, init=False)
@@ -89,7 +91,7 @@ class RunFolder:
 
     def method_folder(self, seed: int, method: str) -> Path:
         """Where one method's metrics and checkpoint are."""
-        return self.seed_folder(seed) / method.replace(":", ".")
+        return self.seed_folder(seed) / folder_name(method)
 
     def experiment(self) -> Experiment:
         """The experiment that the folder holds.
@@ -123,7 +125,8 @@ class RunFolder:
     def joined(self, experiment: Experiment) -> Experiment:
         """The experiment to go on with: what the folder holds, with methods and seeds added.
 
-        Another engine may go on, but not in or after a mesh, whose devices keep their own files.
+        Another engine may go on, unless one of the two has a process for each device: those keep their own
+        files.
 
         Raises:
             InputError: the experiment differs in anything else.
@@ -173,12 +176,11 @@ class RunFolder:
 
     def write_rows(self, seed: int, method: str, rows: list[Row]) -> None:
         """Write one method's records so far."""
-        _write(self.method_folder(seed, method) / "metrics.parquet", rows, RECORD_SCHEMA)
+        write_table(self.method_folder(seed, method) / "metrics.parquet", rows, RECORD_SCHEMA)
 
     def read_rows(self, seed: int, method: str) -> list[Row]:
         """One method's records so far; none if it has not begun."""
-        path = self.method_folder(seed, method) / "metrics.parquet"
-        return _read(path) if path.exists() else []
+        return read_records(self.method_folder(seed, method) / "metrics.parquet")
 
     def all_rows(self) -> list[Row]:
         """The records of all methods and seeds of the experiment, with ``method`` and ``seed``."""
@@ -201,7 +203,7 @@ class RunFolder:
 
     def write_all_rows(self) -> None:
         """Gather all records into ``metrics.parquet``."""
-        _write(self.path / "metrics.parquet", self.all_rows(), RUN_SCHEMA)
+        write_table(self.path / "metrics.parquet", self.all_rows(), RUN_SCHEMA)
 
     def devices(self, seed: int) -> list[dict[str, Any]]:
         """Each device's optimizer, number of samples and counts of labels; empty if they are not known."""
@@ -210,12 +212,11 @@ class RunFolder:
 
     def write_bounds(self, rows: Iterable[BoundRow]) -> None:
         """Keep what was measured beside its bounds, for reports."""
-        _write(self.path / "bounds.parquet", map(asdict, rows), BOUND_SCHEMA)
+        write_table(self.path / "bounds.parquet", map(asdict, rows), BOUND_SCHEMA)
 
     def read_bounds(self) -> list[BoundRow]:
         """What `write_bounds` kept; empty if nothing was compared."""
-        path = self.path / "bounds.parquet"
-        return [BoundRow(**row) for row in _read(path)] if path.exists() else []
+        return [BoundRow(**row) for row in read_table(self.path / "bounds.parquet")]
 
     def note_versions(self, versions: Mapping[str, str]) -> None:
         """Add what the run goes on with to ``versions.json``, unless it is what it went on with before."""
@@ -231,27 +232,18 @@ class RunFolder:
 
 def _check_same(old: Experiment, new: Experiment) -> None:
     before, after = flat(old.model_dump()), flat(new.model_dump())
-    free = {"methods", "seeds"}
-    if "mesh" not in (old.engine.name, new.engine.name):
-        free |= {"engine.name", "engine.device"}
-    for key in sorted((before.keys() | after.keys()) - free):
-        if before.get(key) != after.get(key):
-            raise InputError(
-                key,
-                after.get(key),
-                f"{before.get(key)!r} as in the run to resume",
-                "Or choose another --out.",
-            )
+    may_differ = {"methods", "seeds"}
+    engines = [engine_traits(one.engine.name) for one in (old, new)]
+    if not any(engine.process_per_device for engine in engines):
+        may_differ |= {"engine.name", "engine.device"}
+    for key in sorted((before.keys() | after.keys()) - may_differ):
+        _check_value(key, before.get(key), after.get(key))
 
 
-def measured(row: Row, quantity: str = "accuracy") -> bool:
-    """Whether a record has a quantity: what was not measured in its cycle is NaN.
-
-    Examples:
-        >>> measured({"accuracy": 0.5}), measured({"accuracy": math.nan})
-        (True, False)
-    """
-    return not math.isnan(row[quantity])
+def _check_value(key: str, before: Any, after: Any) -> None:
+    if before != after:
+        expected = f"{before!r} as in the run to resume"
+        raise InputError(key, after, expected, "Or choose another --out.")
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -265,19 +257,6 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in values.items():
         found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
     return found
-
-
-def _write(path: Path, rows: Iterable[Row], schema: pa.Schema) -> None:
-    with atomic_path(path) as temporary:
-        parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), temporary)
-
-
-def _read(path: Path) -> list[Row]:
-    try:
-        rows: list[Row] = parquet.read_table(path).to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        raise InputError("metrics", str(path), "a whole file", f"({error}) Delete its folder.") from error
-    return rows
 
 
 def _read_json(path: Path) -> Any:

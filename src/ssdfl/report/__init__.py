@@ -4,25 +4,28 @@ from ssdfl.report.bounds import draw_bounds_by_clusters, draw_measured_bounds
 from ssdfl.report.comparison import write_comparison
 from ssdfl.report.figures import draw_curves, draw_network, save
 from ssdfl.report.html import write_report
-from ssdfl.report.leads import Lead, leads
 from ssdfl.report.plan_page import write_plan_page
-from ssdfl.report.ranking import Side, headline
-from ssdfl.report.summary import MethodSummary, cells, headers, summarise
+from ssdfl.report.ranking import RunResults, headline
+from ssdfl.report.summary import MethodSummary, summarise
+from ssdfl.report.tables import Table, summary_table
+from ssdfl.report.target import cost_to_target
+from ssdfl.report.winners import Winner, winners
 
 __all__ = [
-    "Lead",
     "MethodSummary",
-    "Side",
-    "cells",
+    "RunResults",
+    "Table",
+    "Winner",
+    "cost_to_target",
     "draw_bounds_by_clusters",
     "draw_curves",
     "draw_measured_bounds",
     "draw_network",
-    "headers",
     "headline",
-    "leads",
     "save",
     "summarise",
+    "summary_table",
+    "winners",
     "write_comparison",
     "write_plan_page",
     "write_report",

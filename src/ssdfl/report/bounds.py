@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,6 +13,7 @@ from matplotlib.figure import Figure
 from ssdfl.arrays import FloatArray
 from ssdfl.records.bounds import BoundRow, BoundSummary
 from ssdfl.report.figures import COLOURS, DASHES
+from ssdfl.report.tables import Table
 
 STATEMENTS = {
     "Lemma 1": "‖Δ_s‖ after training",
@@ -19,22 +21,24 @@ STATEMENTS = {
     "Theorem 1": "Σ_q ‖∇F̃_s‖² of a regime",
 }
 KINDS = ("measured", "published", "rigorous")
-BOUND_HEADERS = ("method", "statement", "rows", "form", "violated", "says nothing", "measured / bound")
 
 
-def bound_cells(summary: BoundSummary) -> list[list[str]]:
-    """A summary as rows of a table, one for each form, in the order of `BOUND_HEADERS`."""
+def bound_table(summaries: Sequence[BoundSummary]) -> Table:
+    """How often each form of each bound failed or said nothing, and how tight it was."""
+    headers = ["method", "statement", "rows", "form", "violated", "says nothing", "measured / bound"]
+    return Table(headers, [_bound_row(one, form) for one in summaries for form in one.violated])
+
+
+def _bound_row(summary: BoundSummary, form: str) -> list[str]:
+    ratio = summary.ratio[form]
     return [
-        [
-            summary.method,
-            summary.statement,
-            str(summary.rows),
-            form,
-            f"{summary.violated[form]:.1%}",
-            f"{summary.silent[form]:.1%}",
-            "–" if math.isnan(summary.ratio[form]) else f"{summary.ratio[form]:.2g}",
-        ]
-        for form in summary.violated
+        summary.method,
+        summary.statement,
+        str(summary.rows),
+        form,
+        f"{summary.violated[form]:.1%}",
+        f"{summary.silent[form]:.1%}",
+        "–" if math.isnan(ratio) else f"{ratio:.2g}",
     ]
 
 
@@ -42,7 +46,8 @@ def draw_measured_bounds(rows: Sequence[BoundRow], title: str) -> Figure:
     """Measured, published and rigorous against cycles, for each statement: means over clusters and seeds."""
     figure = Figure(figsize=(13.5, 4.0), layout="constrained")
     figure.suptitle(title, parse_math=False)
-    for axes, (statement, label) in zip(figure.subplots(1, len(STATEMENTS)), STATEMENTS.items(), strict=True):
+    panels = figure.subplots(1, len(STATEMENTS))
+    for axes, (statement, label) in zip(panels, STATEMENTS.items(), strict=True):
         _draw_statement(axes, [row for row in rows if row.statement == statement])
         axes.set(title=f"{statement}: {label}", xlabel="cycle", yscale="log")
         axes.grid(alpha=0.25)
@@ -56,20 +61,22 @@ def bound_means(rows: Sequence[BoundRow]) -> tuple[list[int], dict[str, FloatArr
     for row in rows:
         by_cycle.setdefault(row.cycle, []).append(row)
     cycles = sorted(by_cycle)
-    means = {
-        kind: np.array([np.mean([getattr(row, kind) for row in by_cycle[cycle]]) for cycle in cycles])
-        for kind in KINDS
-    }
+    means = {kind: np.array([_mean(by_cycle[k], kind) for k in cycles]) for kind in KINDS}
     return cycles, means
+
+
+def _mean(rows: Sequence[BoundRow], kind: str) -> float:
+    return float(np.mean([getattr(row, kind) for row in rows]))
 
 
 def _draw_statement(axes: Axes, rows: Sequence[BoundRow]) -> None:
     cycles, of_kinds = bound_means(rows)
     for place, (name, means) in enumerate(of_kinds.items()):
-        known = np.isfinite(means) & (means > 0)
-        label = name if known.any() else f"{name} ({'says nothing' if np.isinf(means).any() else 'is 0'})"
-        shown = np.array(cycles)[known]
-        axes.plot(shown, means[known], color=COLOURS[place], linestyle=DASHES[place], label=label)
+        drawn = np.isfinite(means) & (means > 0)
+        why_not = "says nothing" if np.isinf(means).any() else "is 0"
+        label = name if drawn.any() else f"{name} ({why_not})"
+        x, y = np.array(cycles)[drawn], means[drawn]
+        axes.plot(x, y, color=COLOURS[place], linestyle=DASHES[place], label=label)
 
 
 def draw_bounds_by_clusters(panels: Mapping[str, Mapping[int, FloatArray]], title: str) -> Figure:
@@ -84,18 +91,22 @@ def draw_bounds_by_clusters(panels: Mapping[str, Mapping[int, FloatArray]], titl
     figure.suptitle(title, parse_math=False)
     axes_row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axes, (name, curves) in zip(axes_row, panels.items(), strict=True):
-        for place, (tau_a, values) in enumerate(curves.items()):
-            known = np.isfinite(values)
-            S = np.arange(1, len(values) + 1)[known]
-            if known.any():
-                shares = values[known] / values[known].max()
-                least = S[int(np.argmin(shares))]
-                label = f"τ_a = {tau_a}, least at S = {least}"
-                axes.plot(S, shares, color=COLOURS[place], marker=".", label=label)
-            else:
-                axes.plot([], [], color=COLOURS[place], label=f"τ_a = {tau_a}: says nothing")
+        for colour, (tau_a, values) in zip(cycle(COLOURS), curves.items(), strict=False):
+            _draw_bound(axes, tau_a, values, colour)
         axes.set(title=name, xlabel="clusters S")
         axes.grid(alpha=0.25)
         axes.legend(frameon=False, fontsize=8)
     axes_row[0].set_ylabel("bound, normalised")
     return figure
+
+
+def _draw_bound(axes: Axes, tau_a: int, values: FloatArray, colour: str) -> None:
+    """One curve: where the bound says something, over its largest value."""
+    known = np.isfinite(values)
+    if not known.any():
+        axes.plot([], [], color=colour, label=f"τ_a = {tau_a}: says nothing")
+        return
+    S = np.arange(1, len(values) + 1)[known]
+    shares = values[known] / values[known].max()
+    least = S[int(np.argmin(shares))]
+    axes.plot(S, shares, color=colour, marker=".", label=f"τ_a = {tau_a}, least at S = {least}")

@@ -12,11 +12,11 @@ from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.records.folder import RunFolder, flat
 from ssdfl.report.html import tested_rows, tiles
-from ssdfl.report.leads import leads
-from ssdfl.report.page import asset, fill, page, palette, table
-from ssdfl.report.ranking import Side, headline, ranked
-from ssdfl.report.run_data import series_data
-from ssdfl.report.summary import cells, headers
+from ssdfl.report.page import asset, fill, html_table, page, palette
+from ssdfl.report.ranking import RunResults, headline, rankable
+from ssdfl.report.run_data import metrics_data, series_data
+from ssdfl.report.tables import summary_table
+from ssdfl.report.winners import winners
 
 COMPARISON_SCRIPTS = ("base.js", "curves.js", "comparison_page.js")
 
@@ -30,39 +30,52 @@ def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
     if len({folder.path.resolve() for folder in folders}) < max(2, len(folders)):
         got = ", ".join(str(folder.path) for folder in folders)
         raise InputError("runs", got, "at least two, each once", "Name two folders or more.")
-    sides = [
-        Side(*tested_rows(folder), name) for name, folder in zip(run_names(folders), folders, strict=True)
-    ]
+    named = zip(run_names(folders), folders, strict=True)
+    runs = [RunResults(*tested_rows(folder), name) for name, folder in named]
     commands = [shlex.join(["ssdfl", "run", str(folder.experiment_file)]) for folder in folders]
-    write_text(path, comparison_page(", ".join(side.name for side in sides), sides, commands))
+    write_text(path, comparison_page(", ".join(run.name for run in runs), runs, commands))
 
 
-def comparison_page(title: str, sides: Sequence[Side], commands: Sequence[str]) -> str:
-    """The page that shows some side by side, held to the target accuracy of the first.
+def comparison_page(title: str, runs: Sequence[RunResults], commands: Sequence[str]) -> str:
+    """The page that shows runs side by side, held to the target accuracy of the first.
 
     Args:
-        sides: at least one.
-        commands: what does them again.
+        runs: at least one.
+        commands: what repeats them.
     """
-    target = sides[0].experiment.evaluate.target_accuracy
+    target = runs[0].experiment.evaluate.target_accuracy
     body = fill(
         "comparison.html",
         title=escape(title),
-        tiles=tiles(leads(ranked(sides, target), target)),
-        headline=escape(headline(sides, target)),
+        tiles=tiles(winners(rankable(runs, target), target)),
+        headline=escape(headline(runs, target)),
         curves_part=asset("curves_part.html"),
-        results=table(
-            ["run", *headers(target)],
-            ([side.name, *cells(summary)] for side in sides for summary in side.summaries(target)),
-        ),
-        differences=_differences(sides),
+        results=_results(runs, target),
+        differences=_differences(runs),
         commands="\n".join(map(escape, commands)),
     )
-    series = [one for side in sides for one in series_data(side.rows, side.experiment.methods, side.name)]
-    methods = list(dict.fromkeys(one["method"] for one in series))
-    names = [side.name for side in sides]
-    data = {**palette(), "target": target, "runs": names, "methods": methods, "series": series}
-    return page(f"ssdfl: {title}", body, data, COMPARISON_SCRIPTS, charts=True)
+    return page(f"ssdfl: {title}", body, _data(runs, target), COMPARISON_SCRIPTS, charts=True)
+
+
+def _results(runs: Sequence[RunResults], target: float) -> str:
+    """A line for every run and method."""
+    lines = [(run.name, summary) for run in runs for summary in run.summaries(target)]
+    headers, rows = summary_table([summary for _, summary in lines], target)
+    names = [name for name, _ in lines]
+    return html_table(["run", *headers], ([name, *row] for name, row in zip(names, rows, strict=True)))
+
+
+def _data(runs: Sequence[RunResults], target: float) -> dict[str, Any]:
+    """What the page's scripts draw."""
+    series = [one for run in runs for one in series_data(run.rows, run.experiment.methods, run.name)]
+    return {
+        **palette(),
+        **metrics_data([row for run in runs for row in run.rows]),
+        "target": target,
+        "runs": [run.name for run in runs],
+        "methods": list(dict.fromkeys(one["method"] for one in series)),
+        "series": series,
+    }
 
 
 def run_names(folders: Sequence[RunFolder]) -> list[str]:
@@ -76,15 +89,15 @@ def run_names(folders: Sequence[RunFolder]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(folder.path) for folder in folders]
 
 
-def _differences(sides: Sequence[Side]) -> str:
+def _differences(runs: Sequence[RunResults]) -> str:
     """The keys in which the experiments differ."""
-    values: list[dict[str, Any]] = [flat(side.experiment.model_dump(mode="json")) for side in sides]
-    keys = sorted({key for one in values for key in one})
+    values: list[dict[str, Any]] = [flat(run.experiment.model_dump(mode="json")) for run in runs]
+    keys = sorted(set().union(*values))
     rows = [[key, *(_shown(one.get(key)) for one in values)] for key in keys]
     different = [row for row in rows if len(set(row[1:])) > 1]
     if not different:
         return "<p>The experiments are the same, key by key.</p>"
-    return table(["key", *(side.name for side in sides)], different)
+    return html_table(["key", *(run.name for run in runs)], different)
 
 
 def _shown(value: Any) -> str:

@@ -8,20 +8,27 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
+from ssdfl.clusters import Plan
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.graph import read_network
 from ssdfl.records.bounds import BoundRow, summarise_bounds
 from ssdfl.records.config import Experiment, to_toml
-from ssdfl.records.folder import Row, RunFolder, measured
-from ssdfl.report.bounds import BOUND_HEADERS, bound_cells
+from ssdfl.records.engines import engine_traits
+from ssdfl.records.folder import RunFolder
+from ssdfl.records.tables import Row, is_measured
+from ssdfl.report.bounds import bound_table
 from ssdfl.report.figures import draw_curves, draw_network, save
-from ssdfl.report.leads import Lead, leads
 from ssdfl.report.network_data import diagnostics_table, formation_line, plan_reason, settings_table
-from ssdfl.report.page import PLAN_SCRIPTS, asset, fill, page, table
-from ssdfl.report.ranking import Side, headline, ranked
+from ssdfl.report.numbers import listed
+from ssdfl.report.page import PLAN_SCRIPTS, asset, fill, html_table, page
+from ssdfl.report.ranking import RunResults, headline, is_reference, rankable
 from ssdfl.report.run_data import run_data
-from ssdfl.report.summary import COST_HEADERS, cells, cost_rows, headers
+from ssdfl.report.series import shown_metrics
+from ssdfl.report.tables import cost_table, summary_table
+from ssdfl.report.winners import Winner, winners
 
 RUN_SCRIPTS = (*PLAN_SCRIPTS, "curves.js", "devices.js", "bounds.js", "run_page.js")
 
@@ -49,7 +56,7 @@ def tested_rows(folder: RunFolder) -> tuple[Experiment, list[Row]]:
         InputError: the folder holds no run, or one that has tested nothing yet.
     """
     experiment, rows = folder.experiment(), folder.all_rows()
-    if not any(map(measured, rows)):
+    if not any(map(is_measured, rows)):
         go_on = ["ssdfl", "run", str(folder.experiment_file), "--resume", "--out", str(folder.path)]
         remedy = f"Go on with: {shlex.join(go_on)}"
         raise InputError("records", str(folder.path), "a run that has tested something", remedy)
@@ -79,6 +86,7 @@ def run_body(
         curves_part=asset("curves_part.html"),
         plan_part=asset("plan_part.html"),
         figures="\n".join(_figure(path, caption) for path, caption in figures),
+        references=_references(experiment.methods),
         experiment=escape(to_toml(experiment)),
         command=escape(again),
         **run_parts(folder, experiment, rows, bounds, goes_on=bool(status)),
@@ -95,25 +103,25 @@ def run_parts(
 ) -> dict[str, str]:
     """The parts of a run's page that change while the run goes on, by their names in the template."""
     target = experiment.evaluate.target_accuracy
-    side = Side(experiment, rows)
-    summaries = side.summaries(target)
+    results = RunResults(experiment, rows)
+    summaries = results.summaries(target)
     return {
-        "tiles": tiles(leads(ranked([side], target), target)),
-        "headline": escape(headline([side], target)),
-        "results": table(headers(target), map(cells, summaries)),
-        "costs": table(COST_HEADERS, cost_rows(summaries)),
+        "tiles": tiles(winners(rankable([results], target), target)),
+        "headline": escape(headline([results], target)),
+        "results": html_table(*summary_table(summaries, target)),
+        "costs": html_table(*cost_table(summaries)),
         "plan": _plans(folder, experiment),
         "bounds": _bounds(folder, experiment, bounds, goes_on),
         "versions": _versions(folder),
     }
 
 
-def tiles(found: Sequence[Lead]) -> str:
-    """The leads side by side."""
+def tiles(found: Sequence[Winner]) -> str:
+    """The winners side by side."""
     return "".join(
-        f'<div class="tile"><h3>{escape(lead.what)}</h3><p class="winner">{escape(lead.method)}</p>'
-        f'<p class="value">{escape(lead.value)}</p><p class="margin">{escape(lead.margin)}</p></div>'
-        for lead in found
+        f'<div class="tile"><h3>{escape(one.category)}</h3><p class="winner">{escape(one.method)}</p>'
+        f'<p class="value">{escape(one.value)}</p><p class="margin">{escape(one.margin)}</p></div>'
+        for one in found
     )
 
 
@@ -124,67 +132,76 @@ def _subtitle(experiment: Experiment) -> str:
     return f"{where}; {experiment.cycles} cycles of {schedule}; seeds {seeds}"
 
 
+def _references(methods: Sequence[str]) -> str:
+    """What the reader should know of the methods that are not ranked."""
+    return " ".join(
+        f"<em>{escape(method)}</em> is a reference and is not ranked."
+        for method in methods
+        if is_reference(method)
+    )
+
+
 def _plans(folder: RunFolder, experiment: Experiment) -> str:
     """What is to be said of each seed's plan; the scripts show the chosen seed's."""
     plans = {seed: plan for seed in experiment.seeds if (plan := folder.plan(seed)) is not None}
-    return "".join(
-        fill(
-            "plan_text.html",
-            seed=str(seed),
-            hidden="" if place == 0 else "hidden",
-            reason=escape(plan_reason(plan)),
-            diagnostics=diagnostics_table(plan) if plan.diagnostics else "",
-            formation=escape(formation_line(plan)) if plan.candidates else "",
-            settings=settings_table(plan) if plan.settings else "",
-        )
-        for place, (seed, plan) in enumerate(plans.items())
+    first = next(iter(plans), None)
+    return "".join(_plan_text(seed, plan, seed == first) for seed, plan in plans.items())
+
+
+def _plan_text(seed: int, plan: Plan, shown: bool) -> str:
+    return fill(
+        "plan_text.html",
+        seed=str(seed),
+        hidden="" if shown else "hidden",
+        reason=escape(plan_reason(plan)),
+        diagnostics=diagnostics_table(plan) if plan.diagnostics else "",
+        formation=escape(formation_line(plan)) if plan.candidates else "",
+        settings=settings_table(plan) if plan.settings else "",
     )
 
 
 def _bounds(folder: RunFolder, experiment: Experiment, rows: Sequence[BoundRow], goes_on: bool) -> str:
     if rows:
-        lines = (line for summary in summarise_bounds(list(rows)) for line in bound_cells(summary))
-        return f'<div class="scroll">{table(BOUND_HEADERS, lines)}</div>'
-    if experiment.engine.name == "mesh":
-        advice = "No device of a mesh sees what the bounds speak of. Record it with another engine."
-    elif not experiment.evaluate.gaps:
-        advice = "Not recorded. Record it with --set evaluate.gaps=true --set training.local_steps=1."
-    elif experiment.training.local_steps > 1:
-        advice = "The paper's bounds speak of one local step. Run with --set training.local_steps=1."
-    elif goes_on:
-        advice = "Compared when the run ends."
-    else:
-        advice = f"Not compared yet: {shlex.join(['ssdfl', 'bounds', str(folder.path)])}, then ssdfl report."
-    return f"<p>{escape(advice)}</p>"
+        table = html_table(*bound_table(summarise_bounds(list(rows))))
+        return f'<div class="scroll">{table}</div>'
+    return f"<p>{escape(_how_to_get_bounds(folder, experiment, goes_on))}</p>"
+
+
+def _how_to_get_bounds(folder: RunFolder, experiment: Experiment, goes_on: bool) -> str:
+    """Why a page shows no bounds, and what to do about it."""
+    if not engine_traits(experiment.engine.name).records_gaps:
+        return (
+            f"No device of a {experiment.engine.name} sees what the bounds speak of. "
+            "Record it with another engine."
+        )
+    if not experiment.evaluate.gaps:
+        return "Not recorded. Record it with --set evaluate.gaps=true --set training.local_steps=1."
+    if experiment.training.local_steps > 1:
+        return "The paper's bounds speak of one local step. Run with --set training.local_steps=1."
+    if goes_on:
+        return "Compared when the run ends."
+    return f"Not compared yet: {shlex.join(['ssdfl', 'bounds', str(folder.path)])}, then ssdfl report."
 
 
 def _versions(folder: RunFolder) -> str:
     known = folder.versions()
     names = list(dict.fromkeys(name for versions in known for name in versions))
-    titles = ["", *(f"part {k + 1} of the run" if len(known) > 1 else "version" for k in range(len(known)))]
-    return table(titles, ([name, *(versions.get(name, "–") for versions in known)] for name in names))
+    titles = [f"part {k} of the run" for k in range(1, len(known) + 1)] if len(known) > 1 else ["version"]
+    rows = [[name, *(versions.get(name, "–") for versions in known)] for name in names]
+    return html_table(["", *titles[: len(known)]], rows)
 
 
 def _draw_figures(folder: RunFolder, experiment: Experiment, rows: Sequence[Row]) -> list[tuple[Path, str]]:
     """Draw all figures; their paths and captions."""
-    seed = experiment.seeds[0]
-    network, plan = read_network(folder.seed_folder(seed) / "network.json"), folder.plan(seed)
-    clusters = plan.clusters if plan else ()
-    title = f"{experiment.network.spec}: {network.num_devices} devices, {len(clusters)} clusters"
-    added = (
-        f" {len(network.added_links)} links were added to make it connected." if network.added_links else ""
-    )
+    costs = listed([metric.noun for metric in shown_metrics(rows) if metric.ranked])
     drawings = {
-        "network": (
-            draw_network(network, clusters, title),
-            f"The network of seed {seed} and the clusters of SSD-FL.{added}",
-        ),
+        "network": _network_figure(folder, experiment),
         "accuracy": (
-            draw_curves(rows, "accuracy", "mean test accuracy"),
-            "Mean test accuracy of devices against cycles, bytes and simulated seconds, seeds as bands.",
+            draw_curves(rows, "accuracy"),
+            f"Mean test accuracy of devices against {costs}, seeds as bands.",
         ),
         "consensus": (
-            draw_curves(rows, "consensus_distance", "consensus distance"),
+            draw_curves(rows, "consensus_distance"),
             "How far devices' parameters are from their mean (root mean square).",
         ),
     }
@@ -194,6 +211,18 @@ def _draw_figures(folder: RunFolder, experiment: Experiment, rows: Sequence[Row]
         save(figure, path)
         result.append((path, caption))
     return result
+
+
+def _network_figure(folder: RunFolder, experiment: Experiment) -> tuple[Figure, str]:
+    """The first seed's network and clusters, and a caption."""
+    seed = experiment.seeds[0]
+    network, plan = read_network(folder.seed_folder(seed) / "network.json"), folder.plan(seed)
+    clusters = plan.clusters if plan else ()
+    title = f"{experiment.network.spec}: {network.num_devices} devices, {len(clusters)} clusters"
+    caption = f"The network of seed {seed} and the clusters of SSD-FL."
+    if network.added_links:
+        caption += f" {len(network.added_links)} links were added to make it connected."
+    return draw_network(network, clusters, title), caption
 
 
 def _figure(path: Path, caption: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ssdfl.records.config import Experiment
-from ssdfl.records.folder import Row, RunFolder
+from ssdfl.records.folder import RunFolder
+from ssdfl.records.tables import Row
 from ssdfl.report.html import RUN_SCRIPTS, run_body, run_parts
 from ssdfl.report.page import asset, page, to_json
 from ssdfl.report.run_data import Facts, run_data

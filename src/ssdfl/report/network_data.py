@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -11,7 +12,7 @@ from ssdfl.arrays import FloatArray
 from ssdfl.clusters import Candidate, Clusters, Plan, labels_of
 from ssdfl.graph import Network
 from ssdfl.report.figures import layout, link_widths
-from ssdfl.report.page import table
+from ssdfl.report.page import html_table
 
 DRAWN_LINKS = 20_000
 
@@ -23,6 +24,22 @@ def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
     """
     labels = labels_of(clusters, network.num_devices)
     places = layout(network, labels)
+    in_order = np.array([places[device] for device in range(network.num_devices)])
+    links = _links(network)
+    every = math.ceil(len(links) / DRAWN_LINKS) or 1
+    return {
+        "names": network.names,
+        "labels": labels.tolist(),
+        "places": _unit_square(in_order).round(4).tolist(),
+        "links": links[::every],
+        "num_links": len(links),
+        "degrees": np.bincount(network.links.ravel(), minlength=network.num_devices).tolist(),
+        "compute_ms": [rounded(seconds * 1e3) for seconds in network.compute_s.tolist()],
+    }
+
+
+def _links(network: Network) -> list[list[float]]:
+    """Both ends of each link, how wide to draw it, its latency in ms and its bandwidth in MB/s."""
     columns = zip(
         network.links.tolist(),
         link_widths(network).round(2).tolist(),
@@ -30,16 +47,7 @@ def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
         (network.bandwidth_Bps / 1e6).tolist(),
         strict=True,
     )
-    links = [[i, j, width, short(ms), short(rate)] for (i, j), width, ms, rate in columns]
-    return {
-        "names": network.names,
-        "labels": labels.tolist(),
-        "places": _unit_square(np.array([places[k] for k in range(network.num_devices)])).round(4).tolist(),
-        "links": links[:: -(-len(links) // DRAWN_LINKS) or 1],
-        "num_links": len(links),
-        "degrees": np.bincount(network.links.ravel(), minlength=network.num_devices).tolist(),
-        "compute_ms": [short(seconds * 1e3) for seconds in network.compute_s.tolist()],
-    }
+    return [[i, j, width, rounded(ms), rounded(rate)] for (i, j), width, ms, rate in columns]
 
 
 def plan_data(plan: Plan) -> dict[str, Any]:
@@ -56,9 +64,8 @@ def plan_reason(plan: Plan) -> str:
     """Why the plan has the clusters it has, in a sentence."""
     if not plan.candidates:
         return f"S = {plan.num_clusters}, given and not formed: by {plan.partition}."
-    why = (
-        plan.remark.partition(": ")[2] or "the best of the candidates that reach their conductance threshold."
-    )
+    remark = plan.remark.partition(": ")[2]
+    why = remark or "the best of the candidates that reach their conductance threshold."
     return f"S = {plan.num_clusters}: {why}"
 
 
@@ -66,7 +73,7 @@ def diagnostics_table(plan: Plan) -> str:
     """Which assumptions hold for the plan, and what it is predicted to cost."""
     words = {True: "holds", False: "does not hold", None: ""}
     rows = ((d.name, words[d.holds], d.detail) for d in plan.diagnostics)
-    return table(("condition", "", "numbers"), rows)
+    return html_table(("condition", "", "numbers"), rows)
 
 
 def formation_line(plan: Plan) -> str:
@@ -79,14 +86,14 @@ def settings_table(plan: Plan) -> str:
     rows = (
         (name, value if isinstance(value, str) else f"{value:g}") for name, value in plan.settings.items()
     )
-    return table(("setting", "value"), rows)
+    return html_table(("setting", "value"), rows)
 
 
-def short(value: float, digits: int = 7) -> float:
+def rounded(value: float, digits: int = 7) -> float:
     """A number with so many digits, to keep pages small.
 
     Examples:
-        >>> short(0.123456789)
+        >>> rounded(0.123456789)
         0.1234568
     """
     return float(f"{value:.{digits}g}")
@@ -110,8 +117,12 @@ def _candidate(candidate: Candidate, num_devices: int) -> dict[str, Any]:
 
 def _sizes(clusters: Clusters) -> str:
     """Cluster sizes in words, equal ones counted: ``3 × 5, 2``."""
-    counts = sorted(Counter(len(cluster) for cluster in clusters).items(), reverse=True)
-    return ", ".join(f"{count} × {size}" if count > 1 else str(size) for size, count in counts)
+    counts = Counter(len(cluster) for cluster in clusters)
+    return ", ".join(_counted(size, counts[size]) for size in sorted(counts, reverse=True))
+
+
+def _counted(size: int, count: int) -> str:
+    return f"{count} × {size}" if count > 1 else str(size)
 
 
 def _unit_square(places: FloatArray) -> FloatArray:

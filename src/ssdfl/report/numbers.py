@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ssdfl.records.record import Metric
+
 
 def number(value: float) -> str:
     """A number with three digits, or to the unit from 100 on.
@@ -24,3 +26,29 @@ def data_size(num_bytes: float) -> str:
         if num_bytes >= size:
             return f"{number(num_bytes / size)} {unit}"
     return f"{number(num_bytes)} B"
+
+
+def amount(value: float, metric: Metric) -> str:
+    """A metric's value with its unit, bytes in the one that fits.
+
+    Examples:
+        >>> from ssdfl.records import METRICS
+        >>> amount(9_123_000, METRICS["sent_bytes"]), amount(0.75, METRICS["time_s"])
+        ('9.12 MB', '0.75 s')
+        >>> amount(12, METRICS["cycle"])
+        '12'
+    """
+    if metric.unit == "MB":
+        return data_size(value)
+    return f"{number(value / metric.scale)} {metric.unit}".rstrip()
+
+
+def listed(words: list[str]) -> str:
+    """Words as a sentence lists them.
+
+    Examples:
+        >>> listed(["cycles"]), listed(["cycles", "bytes", "seconds"])
+        ('cycles', 'cycles, bytes and seconds')
+    """
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last

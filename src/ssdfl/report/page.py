@@ -66,7 +66,8 @@ def _finite(value: Any) -> Any:
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    is_infinite = isinstance(value, float) and not math.isfinite(value)
+    return None if is_infinite else value
 
 
 def _plotly() -> str:
@@ -83,13 +84,17 @@ def palette() -> dict[str, Any]:
     return {"colours": COLOURS, "scale": [to_hex(colormaps["cividis"](k / 10)) for k in range(11)]}
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def html_table(headers: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """An HTML table; texts are escaped.
 
     Examples:
-        >>> table(["a"], [["1 < 2"]]).partition("<tbody>")[2]
+        >>> html_table(["a"], [["1 < 2"]]).partition("<tbody>")[2]
         '<tr><td>1 &lt; 2</td></tr></tbody></table>'
     """
     head = "".join(f'<th scope="col">{escape(text)}</th>' for text in headers)
-    body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows)
+    body = "".join(f"<tr>{_html_cells(row)}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _html_cells(row: Iterable[str]) -> str:
+    return "".join(f"<td>{escape(text)}</td>" for text in row)

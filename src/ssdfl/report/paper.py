@@ -11,19 +11,22 @@ from statistics import fmean, stdev
 from scipy.stats import t as student
 
 from ssdfl.records.artefacts import Artefact, CaseKey
-from ssdfl.records.folder import Row, measured
-from ssdfl.report.figures import AXES, UNIT
+from ssdfl.records.record import METRICS
+from ssdfl.records.tables import Row, is_measured
+from ssdfl.report.series import shown_metrics
+from ssdfl.report.target import cost_to_target
 
 Runs = Mapping[CaseKey, Sequence[Sequence[Row]]]
 """Records of every seed, by panel, point and series."""
+NONE = "–"
 
 
 @dataclass(frozen=True)
-class Cell:
+class Entry:
     """One number of a table or figure.
 
     Attributes:
-        threshold: the accuracy whose first cycle is reported, or empty where it is the final accuracy.
+        threshold: the accuracy whose cost is reported, or empty where it is the final accuracy.
         value: mean over seeds; None where a seed did not reach the threshold.
         half_width: of its 95 % confidence interval; None for one seed.
         of_mean: when the mean over seeds reaches the threshold, which also has a value where a seed does not.
@@ -47,105 +50,120 @@ class Cell:
     paper: str
 
 
-def cells(artefact: Artefact, runs: Runs) -> list[Cell]:
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of the runs of a case.
+
+    Attributes:
+        threshold: the accuracy to reach; None asks for the final accuracy.
+        cost: what it takes to reach it is counted in this.
+    """
+
+    kind: str
+    reading: str
+    threshold: float | None
+    cost: str
+
+    def answer(self, run: Sequence[Row]) -> float | None:
+        """One seed's number; None if there is none."""
+        if self.kind == "bound":
+            return best_number_of_clusters(run)
+        if self.threshold is None:
+            return final(run, self.reading)
+        return self.cost_to_threshold(run)
+
+    def cost_to_threshold(self, run: Sequence[Row]) -> float | None:
+        """In the cost's unit, interpolated as the paper's fractions of cycles are."""
+        if self.threshold is None:
+            return None
+        cost = cost_to_target(run, self.threshold, self.cost, self.reading, interpolate=True)
+        return None if cost is None else cost / METRICS[self.cost].scale
+
+    def mean_run(self, runs: Sequence[Sequence[Row]]) -> list[Row]:
+        """What is asked for, as a mean over seeds."""
+        return [
+            {name: fmean(row[name] for row in rows) for name in (self.reading, self.cost)}
+            for rows in zip(*runs, strict=True)
+        ]
+
+
+def entries(artefact: Artefact, runs: Runs) -> list[Entry]:
     """All numbers of an artefact, in its order."""
-    told = {
-        (row["panel"], row["point"], row["series"], row["threshold"]): row["value"] or "–"
+    expected = {
+        (row["panel"], row["point"], row["series"], row["threshold"]): row["value"] or NONE
         for row in artefact.expected
     }
-    return [
-        _cell(artefact, key, runs[key], threshold, along, told)
-        for panel, point, series in product(artefact.panels, artefact.points, artefact.series)
-        for key in [(panel.name, point.name, series.name)]
-        for threshold, along in product(panel.thresholds or (None,), _axes(artefact))
-    ]
+    found = []
+    for panel, point, series in product(artefact.panels, artefact.points, artefact.series):
+        key = (panel.name, point.name, series.name)
+        for threshold, cost in product(panel.thresholds or (None,), _costs(artefact, runs[key])):
+            question = _Question(artefact.kind, artefact.reading, threshold, cost)
+            found.append(_entry(key, question, runs[key], expected))
+    return found
 
 
-def _cell(
-    artefact: Artefact,
+def _costs(artefact: Artefact, runs: Sequence[Sequence[Row]]) -> list[str]:
+    """What a threshold's cost is counted in."""
+    if artefact.kind != "costs":
+        return ["cycle"]
+    rows = [row for run in runs for row in run]
+    return [metric.name for metric in shown_metrics(rows) if metric.axis]
+
+
+def _entry(
     key: CaseKey,
-    of_seeds: Sequence[Sequence[Row]],
-    threshold: float | None,
-    along: str,
-    told: Mapping[tuple[str, str, str, str], str],
-) -> Cell:
+    question: _Question,
+    runs: Sequence[Sequence[Row]],
+    expected: Mapping[tuple[str, str, str, str], str],
+) -> Entry:
     panel, point, series = key
-    point = AXES[along] if artefact.kind == "costs" else point
-    goal = "" if threshold is None else f"{threshold:g}"
-    values = [_value(artefact, run, threshold, along) for run in of_seeds]
-    there = [value for value in values if value is not None]
-    whole = bool(there) and len(there) == len(values)
-    clusters = [run[-1]["clusters"] for run in of_seeds if artefact.kind != "bound" and run[-1]["clusters"]]
-    return Cell(
+    point = METRICS[question.cost].label if question.kind == "costs" else point
+    threshold = "" if question.threshold is None else f"{question.threshold:g}"
+    answers = [question.answer(run) for run in runs]
+    known = [answer for answer in answers if answer is not None]
+    value, width = _mean_and_width(known) if len(known) == len(answers) else (None, None)
+    asks_threshold = question.threshold is not None
+    return Entry(
         panel=panel,
         point=point,
         series=series,
-        threshold=goal,
-        value=fmean(there) if whole else None,
-        half_width=half_width(there) if whole else None,
-        of_mean=_of_mean(of_seeds, threshold, artefact.reading, along),
-        values=" ".join("–" if value is None else f"{value:.5g}" for value in values),
-        reached=len(there),
-        seeds=len(values),
-        clusters=fmean(clusters) if clusters else None,
-        paper=told.get((panel, point, series, goal), ""),
+        threshold=threshold,
+        value=value,
+        half_width=width,
+        of_mean=question.cost_to_threshold(question.mean_run(runs)) if asks_threshold else None,
+        values=" ".join(map(_shown, answers)),
+        reached=len(known),
+        seeds=len(answers),
+        clusters=_mean_clusters(question.kind, runs),
+        paper=expected.get((panel, point, series, threshold), ""),
     )
 
 
-def _of_mean(
-    of_seeds: Sequence[Sequence[Row]], threshold: float | None, reading: str, along: str
-) -> float | None:
-    if threshold is None:
+def _mean_and_width(values: Sequence[float]) -> tuple[float | None, float | None]:
+    return (fmean(values), half_width(values)) if values else (None, None)
+
+
+def _shown(value: float | None) -> str:
+    return NONE if value is None else f"{value:.5g}"
+
+
+def _mean_clusters(kind: str, runs: Sequence[Sequence[Row]]) -> float | None:
+    """How many clusters SSD-FL had, mean over seeds; None for other methods and for bounds."""
+    if kind == "bound":
         return None
-    mean = [
-        {key: fmean(row[key] for row in rows) for key in (reading, along)}
-        for rows in zip(*of_seeds, strict=True)
-    ]
-    return cost_to(mean, threshold, reading, along)
+    numbers = [run[-1]["clusters"] for run in runs if run[-1]["clusters"]]
+    return fmean(numbers) if numbers else None
 
 
-def _axes(artefact: Artefact) -> tuple[str, ...]:
-    """What a threshold's cost is counted in."""
-    return ("cycle", "transmissions", "sent_bytes", "time_s") if artefact.kind == "costs" else ("cycle",)
-
-
-def _value(artefact: Artefact, run: Sequence[Row], threshold: float | None, along: str) -> float | None:
-    if artefact.kind == "bound":
-        finite = [row for row in run if math.isfinite(row["score"])]
-        return float(min(finite, key=lambda row: row["score"])["clusters"]) if finite else None
-    if threshold is None:
-        return final(run, artefact.reading)
-    return cost_to(run, threshold, artefact.reading, along)
-
-
-def cost_to(
-    run: Sequence[Row], threshold: float, reading: str = "accuracy", along: str = "cycle"
-) -> float | None:
-    """When accuracy first reaches a threshold, interpolated between tests; None if it does not.
-
-    Args:
-        reading: the record that is taken for accuracy.
-        along: cycles, messages, bytes or simulated seconds.
-
-    Examples:
-        >>> cost_to([{"cycle": 1, "accuracy": 0.4}, {"cycle": 2, "accuracy": 0.6}], 0.5)
-        1.5
-    """
-    before_cost, before = 0.0, 0.0
-    for row in run:
-        if not measured(row, reading):
-            continue
-        value = row[reading]
-        if value >= threshold:
-            share = (threshold - before) / (value - before) if value > before else 1.0
-            return float(before_cost + max(share, 0.0) * (row[along] - before_cost)) / UNIT.get(along, 1)
-        before_cost, before = row[along], value
-    return None
+def best_number_of_clusters(rows: Sequence[Row]) -> float | None:
+    """The number of clusters of least score; None where every score is infinite."""
+    finite = [row for row in rows if math.isfinite(row["score"])]
+    return float(min(finite, key=lambda row: row["score"])["clusters"]) if finite else None
 
 
 def final(run: Sequence[Row], reading: str) -> float | None:
     """The last value of a record."""
-    return next((float(row[reading]) for row in reversed(run) if measured(row, reading)), None)
+    return next((float(row[reading]) for row in reversed(run) if is_measured(row, reading)), None)
 
 
 def half_width(values: Sequence[float]) -> float | None:

@@ -3,72 +3,89 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from ssdfl.files import atomic_path, write_text
 from ssdfl.records.artefacts import Artefact
-from ssdfl.report.paper import Cell, Runs, cells
-from ssdfl.report.paper_figures import draw
+from ssdfl.report.paper import Entry, Runs, entries
+from ssdfl.report.paper_figures import draw_artefact
+
+UNITS = {
+    "table": "global cycles to reach an accuracy",
+    "bound": "the number of clusters of least score",
+    "costs": "what it costs to reach an accuracy",
+}
+"""What is given, by the kind of an artefact; all others give final accuracy."""
+SCALE_AND_DIGITS = {"table": (1, 2), "bound": (1, 1), "costs": (1, 1)}
 
 
 def write_artefact(artefact: Artefact, runs: Runs, folder: Path, command: str) -> list[Path]:
     """Write an artefact's table as CSV, Markdown and LaTeX, and its figure as PNG and PDF; returns them."""
-    numbers = cells(artefact, runs)
-    written = [folder / f"{artefact.name}{suffix}" for suffix in (".csv", ".md", ".tex")]
-    with atomic_path(written[0]) as path, path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(Cell.__dataclass_fields__), lineterminator="\n")
+    numbers = entries(artefact, runs)
+    tables = [folder / f"{artefact.name}{suffix}" for suffix in (".csv", ".md", ".tex")]
+    _write_csv(tables[0], numbers)
+    write_text(tables[1], markdown(artefact, numbers, command))
+    write_text(tables[2], latex(artefact, numbers))
+    if artefact.kind == "table":
+        return tables
+    figure = draw_artefact(artefact, runs, numbers)
+    figures = [folder / f"{artefact.name}{suffix}" for suffix in (".png", ".pdf")]
+    for path, metadata in zip(figures, (None, {"CreationDate": None}), strict=True):
+        with atomic_path(path) as temporary:
+            figure.savefig(temporary, dpi=130, metadata=metadata)
+    return tables + figures
+
+
+def _write_csv(path: Path, numbers: Sequence[Entry]) -> None:
+    with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(Entry.__dataclass_fields__), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(_rounded(cell) for cell in numbers)
-    write_text(written[1], markdown(artefact, numbers, command))
-    write_text(written[2], latex(artefact, numbers))
-    if artefact.kind != "table":
-        figure = draw(artefact, runs, numbers)
-        for suffix in (".png", ".pdf"):
-            written.append(folder / f"{artefact.name}{suffix}")
-            with atomic_path(written[-1]) as path:
-                figure.savefig(path, dpi=130, metadata={"CreationDate": None} if suffix == ".pdf" else None)
-    return written
+        writer.writerows(_rounded(entry) for entry in numbers)
 
 
-def _rounded(cell: Cell) -> dict[str, object]:
-    values = asdict(cell)
+def _rounded(entry: Entry) -> dict[str, object]:
+    values = asdict(entry)
     for key in ("value", "half_width", "of_mean", "clusters"):
         values[key] = "" if values[key] is None else f"{values[key]:.5g}"
     return values
 
 
-def _shown(artefact: Artefact, cell: Cell) -> str:
+def _ours(artefact: Artefact, entry: Entry) -> str:
     """Ours, as a reader wants it: cycles, or accuracy in per cent."""
-    scale, digits = {"table": (1, 2), "bound": (1, 1), "costs": (1, 1)}.get(artefact.kind, (100, 1))
-    if cell.value is None:
-        mean = f", mean {cell.of_mean:.{digits}f}" if cell.of_mean is not None else ""
-        return f"– ({cell.reached}/{cell.seeds}{mean})" if cell.reached else "–"
-    spread = f" ± {scale * cell.half_width:.{digits}f}" if cell.half_width is not None else ""
-    return f"{scale * cell.value:.{digits}f}{spread}"
+    scale, digits = SCALE_AND_DIGITS.get(artefact.kind, (100, 1))
+    if entry.value is None:
+        return _not_by_all(entry, digits)
+    spread = f" ± {scale * entry.half_width:.{digits}f}" if entry.half_width is not None else ""
+    return f"{scale * entry.value:.{digits}f}{spread}"
 
 
-def _paper(artefact: Artefact, cell: Cell) -> str:
-    if not cell.paper or cell.paper == "–" or artefact.kind in ("table", "bound"):
-        return cell.paper
-    return f"{100 * float(cell.paper):.1f}"
+def _not_by_all(entry: Entry, digits: int) -> str:
+    """How many seeds have a value, and what the mean over seeds has."""
+    if not entry.reached:
+        return "–"
+    mean = f", mean {entry.of_mean:.{digits}f}" if entry.of_mean is not None else ""
+    return f"– ({entry.reached}/{entry.seeds}{mean})"
 
 
-def markdown(artefact: Artefact, numbers: Sequence[Cell], command: str) -> str:
+def _papers(artefact: Artefact, entry: Entry) -> str:
+    """The paper's number, as a reader wants it."""
+    if entry.paper in ("", "–") or artefact.kind in ("table", "bound"):
+        return entry.paper
+    return f"{100 * float(entry.paper):.1f}"
+
+
+def markdown(artefact: Artefact, numbers: Sequence[Entry], command: str) -> str:
     """A table per panel: methods down, thresholds or points across, the paper's number in brackets."""
-    units = {
-        "table": "global cycles to reach an accuracy",
-        "bound": "the number of clusters of least score",
-        "costs": "what it costs to reach an accuracy",
-    }
-    unit = units.get(artefact.kind, "final accuracy, %")
+    unit = UNITS.get(artefact.kind, "final accuracy, %")
     source = f"The paper's `{artefact.label}`." if artefact.label else "Beyond the paper."
-    some = artefact.cases[0].experiment
+    seeds = len(artefact.cases[0].experiment.seeds)
     lines = [
         f"# {artefact.title}",
         "",
-        f"{source} Given is: {unit}; mean over {len(some.seeds)} seeds ± half the 95 % confidence interval,"
+        f"{source} Given is: {unit}; mean over {seeds} seeds ± half the 95 % confidence interval,"
         " in bold brackets the paper's number. A dash: not reached by every seed; then how many did, and when"
         " the mean over seeds does.",
         "",
@@ -76,65 +93,78 @@ def markdown(artefact: Artefact, numbers: Sequence[Cell], command: str) -> str:
         "",
     ]
     for panel in artefact.panels:
-        of_panel = [cell for cell in numbers if cell.panel == panel.name]
-        columns = list(dict.fromkeys((cell.point, cell.threshold) for cell in of_panel))
-        titles = [_title(*column) for column in columns]
-        lines += [
-            f"## {panel.name}",
-            "",
-            f"| method | {' | '.join(titles)} |",
-            "|---" + "|---:" * len(titles) + "|",
-        ]
-        for series in artefact.series:
-            row = [cell for cell in of_panel if cell.series == series.name]
-            texts = [
-                _shown(artefact, cell) + (f" **({_paper(artefact, cell)})**" if cell.paper else "")
-                for cell in row
-            ]
-            lines.append(f"| {series.name} | {' | '.join(texts)} |")
-        lines.append("")
+        of_panel = [entry for entry in numbers if entry.panel == panel.name]
+        lines += [f"## {panel.name}", "", *_markdown_table(artefact, of_panel), ""]
     return "\n".join(lines)
 
 
-def latex(artefact: Artefact, numbers: Sequence[Cell]) -> str:
+def _markdown_table(artefact: Artefact, of_panel: Sequence[Entry]) -> list[str]:
+    columns = dict.fromkeys((entry.point, entry.threshold) for entry in of_panel)
+    titles = [_title(*column) for column in columns]
+    lines = [f"| method | {' | '.join(titles)} |", "|---" + "|---:" * len(titles) + "|"]
+    for series in artefact.series:
+        texts = [_ours_and_papers(artefact, entry) for entry in of_panel if entry.series == series.name]
+        lines.append(f"| {series.name} | {' | '.join(texts)} |")
+    return lines
+
+
+def _ours_and_papers(artefact: Artefact, entry: Entry) -> str:
+    ours = _ours(artefact, entry)
+    return f"{ours} **({_papers(artefact, entry)})**" if entry.paper else ours
+
+
+def latex(artefact: Artefact, numbers: Sequence[Entry]) -> str:
     """The paper's layout: panels side by side; under each method's row, the paper's."""
-    columns = [
-        (panel.name, _title(cell.point, cell.threshold))
-        for panel in artefact.panels
-        for cell in numbers
-        if cell.panel == panel.name and cell.series == artefact.series[0].name
-    ]
-    widths = {panel.name: sum(name == panel.name for name, _ in columns) for panel in artefact.panels}
-    heads = " & ".join(
+    rows = [_row_of_series(artefact, numbers, series.name) for series in artefact.series]
+    titles = [_escape(_title(entry.point, entry.threshold)) for entry in rows[0]]
+    widths = Counter(entry.panel for entry in rows[0])
+    panels = [
         f"\\multicolumn{{{widths[panel.name]}}}{{c}}{{{_escape(panel.name)}}}" for panel in artefact.panels
-    )
+    ]
     lines = [
         f"% {artefact.title}",
-        f"\\begin{{tabular}}{{l{'r' * len(columns)}}}",
+        f"\\begin{{tabular}}{{l{'r' * len(titles)}}}",
         "\\toprule",
-        f"Method & {heads} \\\\",
-        " & ".join(["", *(_escape(title) for _, title in columns)]) + " \\\\",
+        _latex_row("Method", panels),
+        _latex_row("", titles),
         "\\midrule",
     ]
-    for series in artefact.series:
-        row = [
-            cell
-            for panel in artefact.panels
-            for cell in numbers
-            if (cell.panel, cell.series) == (panel.name, series.name)
-        ]
-        ours = ["--" if cell.value is None else _shown(artefact, cell).replace("±", "$\\pm$") for cell in row]
-        lines.append(" & ".join([series.name, *ours]) + " \\\\")
-        if any(cell.paper for cell in row):
-            theirs = [_paper(artefact, cell).replace("–", "--") for cell in row]
-            lines.append(" & ".join(["\\quad paper", *theirs]) + " \\\\")
+    for row in rows:
+        lines += _latex_rows(artefact, row)
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
+
+
+def _row_of_series(artefact: Artefact, numbers: Sequence[Entry], series: str) -> list[Entry]:
+    """A method's numbers, panel by panel."""
+    own = [entry for entry in numbers if entry.series == series]
+    order = [panel.name for panel in artefact.panels]
+    return sorted(own, key=lambda entry: order.index(entry.panel))
+
+
+def _latex_rows(artefact: Artefact, row: Sequence[Entry]) -> list[str]:
+    """Ours, and under it the paper's if it has any."""
+    ours = [_latex_number(artefact, entry) for entry in row]
+    lines = [_latex_row(row[0].series, ours)]
+    if any(entry.paper for entry in row):
+        theirs = [_papers(artefact, entry).replace("–", "--") for entry in row]
+        lines.append(_latex_row("\\quad paper", theirs))
+    return lines
+
+
+def _latex_number(artefact: Artefact, entry: Entry) -> str:
+    return "--" if entry.value is None else _ours(artefact, entry).replace("±", "$\\pm$")
+
+
+def _latex_row(first: str, others: Sequence[str]) -> str:
+    return " & ".join([first, *others]) + " \\\\"
 
 
 def _title(point: str, threshold: str) -> str:
     """Of a column."""
-    percent = f"{100 * float(threshold):g} %" if threshold else ""
-    return f"{point} to {percent}" if point and percent else point or percent or "final"
+    if not threshold:
+        return point or "final"
+    percent = f"{100 * float(threshold):g} %"
+    return f"{point} to {percent}" if point else percent
 
 
 def _escape(text: str) -> str:

@@ -1,22 +1,24 @@
-"""What of one run or several can be held against each other; `central` is a reference, not a contender."""
+"""What can be ranked of one run or of several, and the sentence that says who won."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ssdfl.errors import InputError
+from ssdfl.methods import find_method
 from ssdfl.records.config import Experiment
-from ssdfl.records.folder import Row
-from ssdfl.report.leads import verdict
-from ssdfl.report.summary import MethodSummary, summarise_rows
+from ssdfl.records.tables import Row
+from ssdfl.report.numbers import listed
+from ssdfl.report.summary import MethodSummary, rows_by_method, summarise_rows
+from ssdfl.report.winners import verdict
 
-REFERENCE = "central"
-NOT_RANKED = f"The reference {REFERENCE} is not ranked."
+ONLY_WHOLE_RUNS = "Only complete runs are ranked, on the seeds that every ranked method finished."
 
 
 @dataclass(frozen=True)
-class Side:
-    """A run, or one of several that are compared: its experiment, its records, and what it is called."""
+class RunResults:
+    """What a run asked for and came to; where several are compared, also what it is called."""
 
     experiment: Experiment
     rows: Sequence[Row]
@@ -24,46 +26,86 @@ class Side:
 
     @property
     def missing(self) -> str:
-        """What a side that is not finished lacks; empty if nothing."""
+        """What a run that is not finished lacks; empty if nothing."""
         total = self.experiment.all_cycles
         return f"{len(self.rows)} of {total} cycles are recorded" if len(self.rows) < total else ""
+
+    @property
+    def references(self) -> list[str]:
+        """The methods with records that are there for reference only."""
+        return [method for method in rows_by_method(self.rows) if is_reference(method)]
 
     def summaries(self, target: float) -> list[MethodSummary]:
         """A summary of each method that has tested."""
         return summarise_rows(self.rows, self.experiment.cycles, len(self.experiment.seeds), target)
 
+    def without_references(self) -> RunResults:
+        """The same without the records of reference methods."""
+        references = self.references
+        rows = [row for row in self.rows if row["method"] not in references]
+        return replace(self, rows=rows)
 
-def ranked(sides: Sequence[Side], target: float) -> list[MethodSummary]:
-    """Summaries that can be held against each other, without the reference unless there is nobody else.
+    def finished_seeds(self) -> dict[str, set[int]]:
+        """Which seeds have finished, for each method of which some have."""
+        found: dict[str, set[int]] = {}
+        for row in self.rows:
+            if row["cycle"] == self.experiment.cycles:
+                found.setdefault(row["method"], set()).add(row["seed"])
+        return found
 
-    Of a side that is not finished these are the methods that have whole runs, on the seeds that all of
-    these have completed; or, if it has no whole run, how far each method is.
+
+def is_reference(method: str) -> bool:
+    """Whether a method is a reference that is not ranked.
+
+    A user's own method whose module is not on this machine is none.
     """
-    of_sides = [[row for row in side.rows if row["method"] != REFERENCE] for side in sides]
-    if not any(of_sides):
-        of_sides = [list(side.rows) for side in sides]
-    found = []
-    for side, rows in zip(sides, of_sides, strict=True):
-        whole: dict[str, set[int]] = {}
-        for row in rows:
-            if row["cycle"] == side.experiment.cycles:
-                whole.setdefault(row["method"], set()).add(row["seed"])
-        seeds = set.intersection(*whole.values()) if whole else set[int]()
-        shared = [row for row in rows if row["method"] in whole and row["seed"] in seeds]
-        for summary in summarise_rows(shared or rows, side.experiment.cycles, len(seeds), target):
-            label = f"{summary.method} in {side.name}" if side.name else summary.method
-            found.append(replace(summary, method=label))
-    return found
+    try:
+        return find_method(method).reference
+    except InputError:
+        return False
 
 
-def headline(sides: Sequence[Side], target: float) -> str:
-    """Who won, that the reference is not ranked if it is there, and which sides are not finished."""
-    field = ranked(sides, target)
-    methods = {row["method"] for side in sides for row in side.rows}
-    said = [verdict(field, target), *([NOT_RANKED] if REFERENCE in methods and len(methods) > 1 else [])]
-    unfinished = [side for side in sides if side.missing]
-    said += [f"{side.name} is unfinished: {side.missing}." for side in unfinished if side.name]
-    said += [f"Unfinished: {side.missing}." for side in unfinished if not side.name]
-    if unfinished and any(not summary.unfinished for summary in field):
-        said.append("Ranked are whole runs, on the seeds that all ranked methods have completed.")
-    return " ".join(said)
+def rankable(runs: Sequence[RunResults], target: float) -> list[MethodSummary]:
+    """Summaries that can be held against each other, without references unless there is nobody else.
+
+    Of a run that is not finished these are the methods that have whole runs, on the seeds that all of these
+    have completed; or, if it has no whole run, how far each method is.
+    """
+    contenders = [run.without_references() for run in runs]
+    if not any(run.rows for run in contenders):
+        contenders = list(runs)
+    return [summary for run in contenders for summary in _rankable_of(run, target)]
+
+
+def _rankable_of(run: RunResults, target: float) -> list[MethodSummary]:
+    finished = run.finished_seeds()
+    seeds = set.intersection(*finished.values()) if finished else set[int]()
+    shared = [row for row in run.rows if row["method"] in finished and row["seed"] in seeds]
+    summaries = summarise_rows(shared or run.rows, run.experiment.cycles, len(seeds), target)
+    suffix = f" in {run.name}" if run.name else ""
+    return [replace(summary, method=f"{summary.method}{suffix}") for summary in summaries]
+
+
+def headline(runs: Sequence[RunResults], target: float) -> str:
+    """Who won, which references are not ranked, and which runs are not finished."""
+    summaries = rankable(runs, target)
+    unfinished = [run for run in runs if run.missing]
+    sentences = [verdict(summaries, target), *_not_ranked(runs), *map(_unfinished, unfinished)]
+    if unfinished and any(not summary.unfinished for summary in summaries):
+        sentences.append(ONLY_WHOLE_RUNS)
+    return " ".join(sentences)
+
+
+def _not_ranked(runs: Sequence[RunResults]) -> list[str]:
+    """Say that references are not ranked, unless there is nothing else to rank."""
+    methods = {row["method"] for run in runs for row in run.rows}
+    references = list(dict.fromkeys(name for run in runs for name in run.references))
+    if not references or methods == set(references):
+        return []
+    if len(references) == 1:
+        return [f"The reference {references[0]} is not ranked."]
+    return [f"The references {listed(references)} are not ranked."]
+
+
+def _unfinished(run: RunResults) -> str:
+    return f"{run.name} is unfinished: {run.missing}." if run.name else f"Unfinished: {run.missing}."

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
+from typing import Any
 
-from ssdfl.records.folder import Row, RunFolder, measured
-from ssdfl.report.numbers import number
+from ssdfl.records.folder import RunFolder
+from ssdfl.records.record import COSTS, METRICS
+from ssdfl.records.tables import Row, is_measured
+from ssdfl.report.target import cost_to_target
+
+Seeds = Mapping[int, Sequence[Row]]
+"""The records of each seed of a method."""
+
+_FLAT_NAMES = {"cycle": "cycles", "sent_bytes": "bytes", "time_s": "seconds"}
 
 
 @dataclass(frozen=True)
@@ -18,9 +26,10 @@ class MethodSummary:
         accuracy, accuracy_std: final mean test accuracy over devices: mean and deviation over seeds.
         accuracy_worst: the same of the worst device, mean over seeds.
         seeds_at_target: how many seeds reached the target accuracy.
-        cycles_to_target, bytes_to_target, seconds_to_target: mean over the seeds that reached it.
-        transmissions, sent_bytes, time_s: of the whole run, mean over seeds.
-        cycles: how many were run.
+        to_target: what it cost to reach the target, by the name of a cost that methods are ranked by: the
+            mean over the seeds that reached it. A cost that no seed has is left out.
+        totals: what the whole run cost, by the name of a cost: the mean over seeds. A cost that was not
+            measured, such as real seconds in a simulation, is left out.
         unfinished: what there is, such as ``1 of 2 seeds`` or ``after cycle 3``; empty if all is there.
     """
 
@@ -30,24 +39,72 @@ class MethodSummary:
     accuracy_std: float
     accuracy_worst: float
     seeds_at_target: int
-    cycles_to_target: float | None
-    bytes_to_target: float | None
-    seconds_to_target: float | None
-    transmissions: float
-    sent_bytes: float
-    time_s: float
-    cycles: int
+    to_target: Mapping[str, float]
+    totals: Mapping[str, float]
     unfinished: str = ""
+
+    @property
+    def cycles(self) -> int:
+        """How many cycles were run."""
+        return int(self.totals["cycle"])
+
+    @property
+    def transmissions(self) -> float:
+        """Messages of the whole run."""
+        return self.totals["transmissions"]
+
+    @property
+    def sent_bytes(self) -> float:
+        """Bytes of the whole run."""
+        return self.totals["sent_bytes"]
+
+    @property
+    def time_s(self) -> float:
+        """Simulated seconds of the whole run."""
+        return self.totals["time_s"]
+
+    @property
+    def cycles_to_target(self) -> float | None:
+        """Cycles until the target was reached, if it was."""
+        return self.to_target.get("cycle")
+
+    @property
+    def bytes_to_target(self) -> float | None:
+        """Bytes until the target was reached, if it was."""
+        return self.to_target.get("sent_bytes")
+
+    @property
+    def seconds_to_target(self) -> float | None:
+        """Simulated seconds until the target was reached, if it was."""
+        return self.to_target.get("time_s")
+
+    def flat(self) -> dict[str, Any]:
+        """All values by name, for JSON and CSV: ``bytes_to_target``, ``sent_bytes`` and so on."""
+        ranked = [name for name in self.totals if METRICS[name].ranked]
+        of_run = {name: total for name, total in self.totals.items() if name != "cycle"}
+        return {
+            "method": self.method,
+            "seeds": self.seeds,
+            "accuracy": self.accuracy,
+            "accuracy_std": self.accuracy_std,
+            "accuracy_worst": self.accuracy_worst,
+            "seeds_at_target": self.seeds_at_target,
+            **{f"{_FLAT_NAMES.get(name, name)}_to_target": self.to_target.get(name) for name in ranked},
+            **of_run,
+            "cycles": self.cycles,
+            "unfinished": self.unfinished,
+        }
 
 
 def summarise(folder: RunFolder) -> list[MethodSummary]:
     """Summaries of all methods of a run, in the experiment's order."""
     experiment = folder.experiment()
     rows = [row for row in folder.all_rows() if row["method"] in experiment.methods]
-    return summarise_rows(rows, experiment.cycles, len(experiment.seeds), experiment.evaluate.target_accuracy)
+    target = experiment.evaluate.target_accuracy
+    return summarise_rows(rows, experiment.cycles, len(experiment.seeds), target)
 
 
-def summarise_rows(rows: Sequence[Row], cycles: int, seeds: int, target: float) -> list[MethodSummary]:
+def summarise_rows(rows: Iterable[Row], cycles: int, seeds: int, target: float) -> list[MethodSummary]:
     """Summaries of the methods that have tested at least once, in the order of their records.
 
     A method that has not finished is summarised over the seeds that have, or, if none has, over all that
@@ -56,20 +113,36 @@ def summarise_rows(rows: Sequence[Row], cycles: int, seeds: int, target: float) 
     Args:
         cycles, seeds: how many there are once all is done.
     """
-    by_method: dict[str, dict[int, list[Row]]] = {}
-    for row in rows:
-        by_method.setdefault(row["method"], {}).setdefault(row["seed"], []).append(row)
     summaries = []
-    for method, of_seeds in by_method.items():
-        tested = [run for run in of_seeds.values() if any(map(measured, run))]
-        whole = [run for run in tested if run[-1]["cycle"] == cycles]
-        if whole:
-            summaries.append(summarise_method(method, whole, target, seeds_done(len(whole), seeds)))
-        elif tested:
-            last = min(max(row["cycle"] for row in run if measured(row)) for run in tested)
-            runs = [[row for row in run if row["cycle"] <= last] for run in tested]
-            summaries.append(summarise_method(method, runs, target, f"after cycle {last}"))
+    for method, of_seeds in rows_by_method(rows).items():
+        runs, unfinished = _comparable_runs(of_seeds, cycles, seeds)
+        if runs:
+            summaries.append(summarise_method(method, runs, target, unfinished))
     return summaries
+
+
+def rows_by_method(rows: Iterable[Row]) -> dict[str, dict[int, list[Row]]]:
+    """Records by method and seed, each in the order in which they come."""
+    grouped: dict[str, dict[int, list[Row]]] = {}
+    for row in rows:
+        grouped.setdefault(row["method"], {}).setdefault(row["seed"], []).append(row)
+    return grouped
+
+
+def _comparable_runs(of_seeds: Seeds, cycles: int, seeds: int) -> tuple[list[Sequence[Row]], str]:
+    """The seeds that are equally far, as far as possible, and what is missing."""
+    tested = [run for run in of_seeds.values() if any(map(is_measured, run))]
+    whole = [run for run in tested if run[-1]["cycle"] == cycles]
+    if whole:
+        return whole, seeds_done(len(whole), seeds)
+    if not tested:
+        return [], ""
+    last = min(_last_test(run)["cycle"] for run in tested)
+    return [[row for row in run if row["cycle"] <= last] for run in tested], f"after cycle {last}"
+
+
+def _last_test(run: Sequence[Row]) -> Row:
+    return next(row for row in reversed(run) if is_measured(row))
 
 
 def seeds_done(done: int, seeds: int) -> str:
@@ -81,106 +154,29 @@ def summarise_method(
     method: str, runs: Sequence[Sequence[Row]], target: float, unfinished: str = ""
 ) -> MethodSummary:
     """One method's summary, of the records of each seed up to the same cycle."""
-    final = [[row for row in run if measured(row)][-1] for run in runs]
-    reached = [row for run in runs if (row := first_at(run, target)) is not None]
+    final = [_last_test(run) for run in runs]
+    accuracies = [row["accuracy"] for row in final]
+    ranked = [name for name in COSTS if METRICS[name].ranked]
+    reached = {name: _costs_to_target(runs, target, name) for name in ranked}
     return MethodSummary(
         method=method,
         seeds=len(runs),
-        accuracy=fmean(row["accuracy"] for row in final),
-        accuracy_std=pstdev(row["accuracy"] for row in final),
+        accuracy=fmean(accuracies),
+        accuracy_std=pstdev(accuracies),
         accuracy_worst=fmean(row["accuracy_worst"] for row in final),
-        seeds_at_target=len(reached),
-        cycles_to_target=_mean(reached, "cycle"),
-        bytes_to_target=_mean(reached, "sent_bytes"),
-        seconds_to_target=_mean(reached, "time_s"),
-        transmissions=fmean(run[-1]["transmissions"] for run in runs),
-        sent_bytes=fmean(run[-1]["sent_bytes"] for run in runs),
-        time_s=fmean(run[-1]["time_s"] for run in runs),
-        cycles=runs[0][-1]["cycle"],
+        seeds_at_target=len(reached["cycle"]),
+        to_target={name: fmean(costs) for name, costs in reached.items() if costs},
+        totals=_totals([run[-1] for run in runs]),
         unfinished=unfinished,
     )
 
 
-def first_at(run: Sequence[Row], target: float) -> Row | None:
-    """The first record whose accuracy is at least the target.
-
-    Examples:
-        >>> first_at([{"cycle": 1, "accuracy": 0.4}, {"cycle": 2, "accuracy": 0.6}], 0.5)
-        {'cycle': 2, 'accuracy': 0.6}
-    """
-    return next((row for row in run if row["accuracy"] >= target), None)
+def _costs_to_target(runs: Sequence[Sequence[Row]], target: float, name: str) -> list[float]:
+    """Of the seeds that reached the target."""
+    costs = (cost_to_target(run, target, name) for run in runs)
+    return [cost for cost in costs if cost is not None]
 
 
-def _mean(rows: Sequence[Row], key: str) -> float | None:
-    return fmean(row[key] for row in rows) if rows else None
-
-
-def cells(summary: MethodSummary) -> list[str]:
-    """A summary as the cells of a table, in the order of `headers`."""
-    share = (
-        "" if summary.seeds_at_target == summary.seeds else f" ({summary.seeds_at_target}/{summary.seeds})"
-    )
-    return [
-        _name(summary),
-        f"{100 * summary.accuracy:.1f}"
-        + (f" ±{100 * summary.accuracy_std:.1f}" if summary.seeds > 1 else ""),
-        f"{100 * summary.accuracy_worst:.1f}",
-        _cost(summary.cycles_to_target, 1, share),
-        _cost(summary.bytes_to_target, 1e6, share),
-        _cost(summary.seconds_to_target, 1, share),
-        number(summary.sent_bytes / 1e6),
-        number(summary.time_s),
-    ]
-
-
-def headers(target: float) -> list[str]:
-    """The titles of the table's columns."""
-    goal = f"to {100 * target:g}%"
-    return [
-        "method",
-        "accuracy %",
-        "worst %",
-        f"cycles {goal}",
-        f"MB {goal}",
-        f"sim. s {goal}",
-        "MB",
-        "sim. s",
-    ]
-
-
-def cost_rows(summaries: Sequence[MethodSummary]) -> list[list[str]]:
-    """What methods cost, in all and a cycle, as the rows of a table with `COST_HEADERS`."""
-    least = min((summary.sent_bytes / summary.cycles for summary in summaries), default=0.0)
-    return [
-        [
-            _name(summary),
-            number(summary.transmissions),
-            number(summary.transmissions / summary.cycles),
-            number(summary.sent_bytes / 1e6),
-            number(summary.sent_bytes / summary.cycles / 1e6),
-            f"{summary.sent_bytes / summary.cycles / least:,.2f}" if least > 0 else "–",
-            number(summary.time_s),
-            number(summary.time_s / summary.cycles),
-        ]
-        for summary in summaries
-    ]
-
-
-COST_HEADERS = (
-    "method",
-    "messages",
-    "messages a cycle",
-    "MB",
-    "MB a cycle",
-    "times the least MB a cycle",
-    "sim. s",
-    "sim. s a cycle",
-)
-
-
-def _name(summary: MethodSummary) -> str:
-    return f"{summary.method} ({summary.unfinished})" if summary.unfinished else summary.method
-
-
-def _cost(value: float | None, unit: float, share: str) -> str:
-    return "–" if value is None else f"{number(value / unit)}{share}"
+def _totals(last: Sequence[Row]) -> dict[str, float]:
+    measured = [name for name in COSTS if all(is_measured(row, name) for row in last)]
+    return {name: fmean(row[name] for row in last) for name in measured}

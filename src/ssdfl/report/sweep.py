@@ -4,118 +4,143 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ssdfl.files import atomic_path, write_text
-from ssdfl.records.folder import Row
 from ssdfl.records.sweep import Combination, Sweep
+from ssdfl.records.tables import Row
 from ssdfl.report.comparison import comparison_page
 from ssdfl.report.figures import COLOURS, save
-from ssdfl.report.ranking import Side
-from ssdfl.report.summary import MethodSummary, cells, headers, seeds_done, summarise_method
+from ssdfl.report.ranking import RunResults
+from ssdfl.report.summary import MethodSummary, seeds_done, summarise_method
+from ssdfl.report.tables import Table, summary_table
 
 
 @dataclass(frozen=True)
-class Line:
+class SweepResult:
     """What one method came to with one combination: the records of each seed, and their summary."""
 
     combination: Combination
     runs: Mapping[int, Sequence[Row]]
     summary: MethodSummary
 
-
-def compare(sweep: Sweep, cache: Path) -> list[Line]:
-    """A line for each combination and method that has finished runs in a cache."""
-    lines = []
-    for combination in sweep.combinations:
-        for method, runs in combination.finished(cache).items():
-            if runs:
-                unfinished = seeds_done(len(runs), len(combination.experiment.seeds))
-                summary = summarise_method(method, list(runs.values()), sweep.target, unfinished)
-                lines.append(Line(combination, runs, summary))
-    return lines
+    @property
+    def rows(self) -> list[Row]:
+        """All records, with method and seed."""
+        method = self.summary.method
+        return [{"method": method, "seed": seed, **row} for seed, run in self.runs.items() for row in run]
 
 
-def headers_of(sweep: Sweep) -> list[str]:
-    """The titles of the table's columns."""
-    return [*sweep.keys, *headers(sweep.target)]
+def sweep_results(sweep: Sweep, cache: Path) -> list[SweepResult]:
+    """What each method came to with each combination, as far as there are finished runs in a cache."""
+    return [
+        SweepResult(combination, runs, _summary(sweep, combination, method, runs))
+        for combination in sweep.combinations
+        for method, runs in combination.finished(cache).items()
+        if runs
+    ]
 
 
-def texts_of(sweep: Sweep, line: Line) -> list[str]:
-    """A line as the cells of the table."""
-    return [*(str(line.combination.choices[key]) for key in sweep.keys), *cells(line.summary)]
+def _summary(
+    sweep: Sweep, combination: Combination, method: str, runs: Mapping[int, Sequence[Row]]
+) -> MethodSummary:
+    unfinished = seeds_done(len(runs), len(combination.experiment.seeds))
+    return summarise_method(method, list(runs.values()), sweep.target, unfinished)
 
 
-def write_sweep(sweep: Sweep, lines: Sequence[Line], out: Path) -> list[Path]:
+def sweep_table(sweep: Sweep, results: Sequence[SweepResult]) -> Table:
+    """A line for each combination and method: the choices, then the summary."""
+    headers, rows = summary_table([result.summary for result in results], sweep.target)
+    choices = [[str(choice) for choice in _choices(sweep, result)] for result in results]
+    with_choices = [[*chosen, *row] for chosen, row in zip(choices, rows, strict=True)]
+    return Table([*sweep.keys, *headers], with_choices)
+
+
+def _choices(sweep: Sweep, result: SweepResult) -> list[object]:
+    return [result.combination.choices[key] for key in sweep.keys]
+
+
+def write_sweep(sweep: Sweep, results: Sequence[SweepResult], out: Path) -> list[Path]:
     """Write ``sweep.csv``, ``sweep.md``, ``sweep.png`` and ``sweep.html`` into a folder."""
     paths = [out / f"sweep.{kind}" for kind in ("csv", "md", "png", "html")]
-    with atomic_path(paths[0]) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow([*sweep.keys, *MethodSummary.__dataclass_fields__])
-        for line in lines:
-            choices = [line.combination.choices[key] for key in sweep.keys]
-            writer.writerow([*choices, *asdict(line.summary).values()])
-    write_text(paths[1], _markdown(sweep, lines))
-    save(draw_sweep(sweep, lines), paths[2])
-    write_text(paths[3], comparison_page(sweep.name, _sides(sweep, lines), [sweep.command]))
+    _write_csv(sweep, results, paths[0])
+    write_text(paths[1], _markdown(sweep, results))
+    save(draw_sweep(sweep, results), paths[2])
+    write_text(paths[3], comparison_page(sweep.name, _named_runs(sweep, results), [sweep.command]))
     return paths
 
 
-def _sides(sweep: Sweep, lines: Sequence[Line]) -> list[Side]:
+def _write_csv(sweep: Sweep, results: Sequence[SweepResult], path: Path) -> None:
+    summaries = [result.summary.flat() for result in results]
+    columns = list(dict.fromkeys(name for summary in summaries for name in summary))
+    with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([*sweep.keys, *columns])
+        for result, summary in zip(results, summaries, strict=True):
+            writer.writerow([*_choices(sweep, result), *(summary.get(name) for name in columns)])
+
+
+def _named_runs(sweep: Sweep, results: Sequence[SweepResult]) -> list[RunResults]:
     """The combinations that have records, each named by its choices."""
-    names = {key: key.rpartition(".")[2] for key in sweep.keys}
-    if len(set(names.values())) < len(names):
-        names = {key: key for key in names}
-    sides = []
-    for one in sweep.combinations:
-        rows = [
-            {"method": line.summary.method, "seed": seed, **row}
-            for line in lines
-            if line.combination is one
-            for seed, run in line.runs.items()
-            for row in run
-        ]
-        if rows:
-            name = ", ".join(f"{names[key]} {value}" for key, value in one.choices.items())
-            sides.append(Side(one.experiment, rows, name))
-    return sides
+    found = []
+    for _, group in groupby(results, key=lambda result: id(result.combination)):
+        own = list(group)
+        combination = own[0].combination
+        rows = [row for result in own for row in result.rows]
+        found.append(RunResults(combination.experiment, rows, _combination_name(sweep, combination)))
+    return found
 
 
-def _markdown(sweep: Sweep, lines: Sequence[Line]) -> str:
-    titles = headers_of(sweep)
-    rows = [titles, ["---"] * len(titles), *(texts_of(sweep, line) for line in lines)]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+def _combination_name(sweep: Sweep, combination: Combination) -> str:
+    """``tau_a 3, tau_r 1``: the last words of the keys where those differ, or the whole keys."""
+    short = {key: key.rpartition(".")[2] for key in sweep.keys}
+    unique = len(set(short.values())) == len(short)
+    words = [f"{short[key] if unique else key} {value}" for key, value in combination.choices.items()]
+    return ", ".join(words)
+
+
+def _markdown(sweep: Sweep, results: Sequence[SweepResult]) -> str:
+    headers, rows = sweep_table(sweep, results)
+    lines = [headers, ["---"] * len(headers), *rows]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"# {sweep.name}\n\n{len(sweep.combinations)} combinations.\n\n{table}\n"
 
 
-def draw_sweep(sweep: Sweep, lines: Sequence[Line]) -> Figure:
+def draw_sweep(sweep: Sweep, results: Sequence[SweepResult]) -> Figure:
     """Final accuracy, and megabytes to the target accuracy, of each combination and method."""
     labels = ["\n".join(map(str, one.choices.values())) for one in sweep.combinations]
     width = min(24.0, max(6.4, 0.5 * len(labels) + 2))
     figure = Figure(figsize=(width, 6.4), layout="constrained")
     accuracy, cost = figure.subplots(2, 1, sharex=True)
-    methods = list(dict.fromkeys(line.summary.method for line in lines))
+    methods = list(dict.fromkeys(result.summary.method for result in results))
     for number, method in enumerate(methods):
-        of_method = [line for line in lines if line.summary.method == method]
-        places = [sweep.combinations.index(line.combination) for line in of_method]
-        shifted = [place + 0.6 * ((number + 0.5) / len(methods) - 0.5) for place in places]
-        values = [line.summary for line in of_method]
-        style = {"color": COLOURS[number % len(COLOURS)], "fmt": "o", "label": method}
-        accuracy.errorbar(
-            shifted, [100 * v.accuracy for v in values], [100 * v.accuracy_std for v in values], **style
-        )
-        reached = [
-            (x, v.bytes_to_target / 1e6)
-            for x, v in zip(shifted, values, strict=True)
-            if v.bytes_to_target is not None
-        ]
-        cost.errorbar([x for x, _ in reached], [y for _, y in reached], **style)
+        shift = 0.6 * ((number + 0.5) / len(methods) - 0.5)
+        of_method = {
+            sweep.combinations.index(result.combination) + shift: result.summary
+            for result in results
+            if result.summary.method == method
+        }
+        _draw_method(accuracy, cost, of_method, method, COLOURS[number % len(COLOURS)])
     accuracy.set_ylabel("final accuracy %")
     cost.set_ylabel(f"megabytes to {100 * sweep.target:g} %")
     cost.set_xticks(range(len(labels)), labels, parse_math=False)
     cost.set_xlabel(", ".join(sweep.keys))
     accuracy.legend(frameon=False, ncols=len(methods))
     return figure
+
+
+def _draw_method(
+    accuracy: Axes, cost: Axes, summaries: Mapping[float, MethodSummary], method: str, colour: str
+) -> None:
+    """One method's summaries at their places."""
+    means = [100 * summary.accuracy for summary in summaries.values()]
+    deviations = [100 * summary.accuracy_std for summary in summaries.values()]
+    accuracy.errorbar(list(summaries), means, deviations, color=colour, fmt="o", label=method)
+    reached = {x: summary.bytes_to_target for x, summary in summaries.items()}
+    megabytes = {x: sent / 1e6 for x, sent in reached.items() if sent is not None}
+    cost.errorbar(list(megabytes), list(megabytes.values()), color=colour, fmt="o", label=method)

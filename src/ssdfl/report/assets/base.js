@@ -5,7 +5,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 
 /** A new SVG element inside a parent. */
-function draw(parent, name, attributes, text) {
+function addSvg(parent, name, attributes, text) {
   const node = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
   if (text !== undefined) node.textContent = text;

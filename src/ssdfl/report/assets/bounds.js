@@ -11,8 +11,8 @@ function boundControls(parent) {
   select.addEventListener("change", drawBounds);
   const key = add(controls, "div", { className: "legend" });
   BOUND_KINDS.forEach((kind, k) => {
-    const item = add(key, "span"), svg = draw(item, "svg", { class: "swatch", "aria-hidden": "true" });
-    draw(svg, "line", { x1: 0, x2: 26, y1: 5, y2: 5, "stroke-width": 3, stroke: colourOf(k), "stroke-dasharray": DASH_LENGTHS[DASHES[k]] });
+    const item = add(key, "span"), svg = addSvg(item, "svg", { class: "swatch", "aria-hidden": "true" });
+    addSvg(svg, "line", { x1: 0, x2: 26, y1: 5, y2: 5, "stroke-width": 3, stroke: colourOf(k), "stroke-dasharray": DASH_LENGTHS[DASHES[k]] });
     item.append(` ${kind}`);
   });
   add(parent, "div", { className: "pair three", id: "bound-statements" });

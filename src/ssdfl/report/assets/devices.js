@@ -3,14 +3,14 @@
 const view = { seed: 0, method: data.methods[0], paint: "accuracy", place: null, device: 0, pointed: null, player: null };
 let drawing = null;
 
-const instance = () => data.instances[view.seed];
-const accuracies = () => instance().accuracy[view.method] ?? { cycles: [], devices: [] };
+const seedData = () => data.seeds[view.seed];
+const accuracies = () => seedData().accuracy[view.method] ?? { cycles: [], devices: [] };
 const place = () => Math.min(view.place ?? Infinity, accuracies().cycles.length - 1);
 
 /** The least and the most accuracy of any device, method and cycle of a seed, so that colours can be compared. */
 function accuracyRange() {
   let low = 1, high = 0;
-  for (const { devices } of Object.values(instance().accuracy)) for (const row of devices) for (const value of row) {
+  for (const { devices } of Object.values(seedData().accuracy)) for (const row of devices) for (const value of row) {
     if (value !== null) { low = Math.min(low, value); high = Math.max(high, value); }
   }
   return low < high ? [low, high] : [0, 1];
@@ -25,12 +25,12 @@ function options(select, values, value) {
 }
 
 function drawDevices() {
-  for (const part of ["devices", "plan"]) byId(part).hidden = !data.instances.length;
-  if (!data.instances.length) return;
-  options(byId("seed"), data.instances.map((one, k) => [k, one.seed]), view.seed);
+  for (const part of ["devices", "plan"]) byId(part).hidden = !data.seeds.length;
+  if (!data.seeds.length) return;
+  options(byId("seed"), data.seeds.map((one, k) => [k, one.seed]), view.seed);
   options(byId("method"), data.methods.map((name) => [name, name]), view.method);
-  drawing = drawNetwork(byId("network"), instance());
-  drawing.setClusters(instance().labels);
+  drawing = drawNetwork(byId("network"), seedData());
+  drawing.setClusters(seedData().labels);
   drawing.circles.forEach((circle, k) => {
     circle.addEventListener("pointerenter", () => pickDevice(k));
     circle.addEventListener("click", () => pickDevice(k));
@@ -51,7 +51,7 @@ function showCycle() {
   const [low, high] = accuracyRange();
   const values = view.paint === "accuracy" ? found.devices[at] : undefined;
   const shaded = (value) => (value === null ? "#888888" : shade((value - low) / (high - low)));
-  drawing.paint((k) => (values ? shaded(values[k]) : colourOf(instance().labels[k])));
+  drawing.paint((k) => (values ? shaded(values[k]) : colourOf(seedData().labels[k])));
   showLegend(values ? [low, high] : null);
   showDevice();
 }
@@ -65,11 +65,11 @@ function showLegend(range) {
     add(item, "span", { className: "ramp" }).style.background = `linear-gradient(to right, ${data.scale.join(",")})`;
     item.append(percent(range[1]), " test accuracy");
   } else add(legend, "span", {}, "Filled with the cluster's colour");
-  if (instance().labels.some((label) => label !== instance().labels[0])) {
+  if (seedData().labels.some((label) => label !== seedData().labels[0])) {
     add(legend, "span", {}, "Rim and hull: cluster");
     add(legend, "span", {}, "Solid: link inside a cluster; dashed: between clusters");
   }
-  for (const note of linkNotes(instance())) add(legend, "span", {}, note);
+  for (const note of linkNotes(seedData())) add(legend, "span", {}, note);
   const left = data.left_out;
   if (left) add(legend, "span", {}, `${left} more seed${left > 1 ? "s are" : " is"} in the run's folder`);
 }
@@ -82,7 +82,7 @@ function pickDevice(k) {
 
 /** The card of the device pointed at. */
 function showDevice() {
-  const net = instance(), k = Math.min(view.device, net.names.length - 1), facts = net.devices[k];
+  const net = seedData(), k = Math.min(view.device, net.names.length - 1), facts = net.devices[k];
   const accuracy = accuracies().devices[place()]?.[k], card = document.createElement("div");
   add(card, "h3", {}, `Device ${net.names[k]}`);
   const list = add(card, "dl");
@@ -120,7 +120,7 @@ function addLabelBars(card, facts) {
 
 /** Samples of each label on each device, clusters side by side. */
 function drawLabels() {
-  const net = data.instances.length ? instance() : null;
+  const net = data.seeds.length ? seedData() : null;
   byId("labels").hidden = !net?.devices.length;
   if (!net?.devices.length) return;
   const order = net.names.map((_, k) => k).sort((a, b) => net.labels[a] - net.labels[b] || a - b);
@@ -145,8 +145,8 @@ function drawLabels() {
 function drawSeed() {
   drawDevices();
   drawLabels();
-  for (const part of document.querySelectorAll("[data-seed]")) part.hidden = part.dataset.seed !== String(instance()?.seed);
-  if (data.instances.length) showPlan(instance());
+  for (const part of document.querySelectorAll("[data-seed]")) part.hidden = part.dataset.seed !== String(seedData()?.seed);
+  if (data.seeds.length) showPlan(seedData());
 }
 
 function showPlayer(text, label) {
@@ -182,7 +182,7 @@ function startDevices() {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!step) return;
     event.preventDefault();
-    pickDevice((view.device + step + instance().names.length) % instance().names.length);
+    pickDevice((view.device + step + seedData().names.length) % seedData().names.length);
   });
   redraws.push(drawSeed);
 }

@@ -32,21 +32,21 @@ function linkNotes(net) {
 function drawNetwork(svg, net) {
   svg.replaceChildren();
   const place = net.places.map(([x, y]) => [FRAME.left + x * FRAME.width, FRAME.top + (1 - y) * FRAME.height]);
-  const hulls = draw(svg, "g", {}), wires = draw(svg, "g", {}), dots = draw(svg, "g", {}), texts = draw(svg, "g", {});
+  const hulls = addSvg(svg, "g", {}), wires = addSvg(svg, "g", {}), dots = addSvg(svg, "g", {}), texts = addSvg(svg, "g", {});
   const count = net.names.length;
   const radius = count > 60 ? (count > 600 ? 2.5 : 5) : 14;
   const links = net.links.map(([i, j, width, ms, rate]) => {
-    const line = draw(wires, "line", { x1: place[i][0], y1: place[i][1], x2: place[j][0], y2: place[j][1], "stroke-width": 1.5 * width });
-    draw(line, "title", {}, `${net.names[i]} – ${net.names[j]}: ${short(ms)} ms, ${short(rate)} MB/s`);
+    const line = addSvg(wires, "line", { x1: place[i][0], y1: place[i][1], x2: place[j][0], y2: place[j][1], "stroke-width": 1.5 * width });
+    addSvg(line, "title", {}, `${net.names[i]} – ${net.names[j]}: ${short(ms)} ms, ${short(rate)} MB/s`);
     return [line, i, j];
   });
   const circles = place.map(([cx, cy], k) => {
-    const circle = draw(dots, "circle", { cx, cy, r: radius, class: "device" });
-    draw(circle, "title", {}, deviceTitle(net, k));
+    const circle = addSvg(dots, "circle", { cx, cy, r: radius, class: "device" });
+    addSvg(circle, "title", {}, deviceTitle(net, k));
     return circle;
   });
   const inside = (k) => (net.names[k].length <= 3 ? net.names[k] : k);
-  const names = radius < 6 ? [] : place.map(([x, y], k) => draw(texts, "text", { x, y, class: "name" }, inside(k)));
+  const names = radius < 6 ? [] : place.map(([x, y], k) => addSvg(texts, "text", { x, y, class: "name" }, inside(k)));
 
   /** Hulls, links and rims for a partition. */
   function setClusters(labels) {
@@ -57,11 +57,11 @@ function drawNetwork(svg, net) {
     members.forEach((points, label) => {
       if (members.length > 1) {
         const corners = convexHull(points).map((p) => p.join(",")).join(" ");
-        draw(hulls, "polygon", { points: corners, class: "hull", fill: colourOf(label), stroke: colourOf(label), "stroke-width": 2 * pad });
+        addSvg(hulls, "polygon", { points: corners, class: "hull", fill: colourOf(label), stroke: colourOf(label), "stroke-width": 2 * pad });
       }
       if (members.length > 1 && members.length <= 12 && count <= 60) {
         const top = points.reduce((best, p) => (p[1] < best[1] ? p : best));
-        draw(hulls, "text", { x: top[0], y: top[1] - radius - 15, class: "cluster" }, `cluster ${label}`);
+        addSvg(hulls, "text", { x: top[0], y: top[1] - radius - 15, class: "cluster" }, `cluster ${label}`);
       }
     });
     circles.forEach((circle, k) => circle.setAttribute("stroke", members.length > 1 ? colourOf(labels[k]) : "#fff"));

@@ -8,26 +8,26 @@ function planChart(id, net, curves, low, high, show) {
   const x = (s) => left + (right - left) * (log ? Math.log(s) / Math.log(last) : (s - 1) / Math.max(last - 1, 1));
   if (low === high) [low, high] = [0.9 * low, 1.1 * high || 1];
   const y = (v) => bottom - ((bottom - top) * (v - low)) / (high - low);
-  draw(svg, "line", { x1: left, y1: bottom, x2: right, y2: bottom, class: "axis" });
-  draw(svg, "line", { x1: left, y1: top, x2: left, y2: bottom, class: "axis" });
-  const write = (at, height, anchor, text) => draw(svg, "text", { x: at, y: height, "text-anchor": anchor }, text);
+  addSvg(svg, "line", { x1: left, y1: bottom, x2: right, y2: bottom, class: "axis" });
+  addSvg(svg, "line", { x1: left, y1: top, x2: left, y2: bottom, class: "axis" });
+  const write = (at, height, anchor, text) => addSvg(svg, "text", { x: at, y: height, "text-anchor": anchor }, text);
   write((left + right) / 2, 224, "middle", log ? "clusters S (logarithmic)" : "clusters S");
   for (const s of new Set([sizes[0], sizes[Math.floor(sizes.length / 2)], last])) write(x(s), 210, "middle", s);
   for (const v of [low, (low + high) / 2, high]) write(left - 6, y(v) + 4, "end", Number(v.toPrecision(3)));
   const points = (get) => net.candidates.filter((c) => get(c) !== null).map((c) => `${x(c.num_clusters)},${y(get(c))}`);
   for (const { kind, get, upper } of curves) {
-    if (kind === "band") draw(svg, "polygon", { points: [...points(get), ...points(upper).reverse()].join(" "), class: "band" });
-    else draw(svg, "polyline", { points: points(get).join(" "), class: kind });
+    if (kind === "band") addSvg(svg, "polygon", { points: [...points(get), ...points(upper).reverse()].join(" "), class: "band" });
+    else addSvg(svg, "polyline", { points: points(get).join(" "), class: kind });
   }
   const main = curves[0].get;
   net.candidates.forEach((c, k) => {
     if (main(c) === null) return;
-    const dot = draw(svg, "circle", { cx: x(c.num_clusters), cy: y(main(c)), r: k === net.chosen ? 6 : 3.2, class: "mark",
+    const dot = addSvg(svg, "circle", { cx: x(c.num_clusters), cy: y(main(c)), r: k === net.chosen ? 6 : 3.2, class: "mark",
       fill: c.feasible ? "#009E73" : "#999", stroke: k === net.chosen ? "var(--ink)" : "none" });
-    draw(dot, "title", {}, `S = ${c.num_clusters}: ${short(main(c))}, ${c.feasible ? "feasible" : "not feasible"}`);
+    addSvg(dot, "title", {}, `S = ${c.num_clusters}: ${short(main(c))}, ${c.feasible ? "feasible" : "not feasible"}`);
     dot.addEventListener("click", () => show(k));
   });
-  const cursor = draw(svg, "line", { y1: top, y2: bottom, class: "cursor" });
+  const cursor = addSvg(svg, "line", { y1: top, y2: bottom, class: "cursor" });
   return (c) => { cursor.setAttribute("x1", x(c.num_clusters)); cursor.setAttribute("x2", x(c.num_clusters)); };
 }
 

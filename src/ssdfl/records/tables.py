@@ -1,0 +1,74 @@
+"""Records and bounds as Parquet files; the schema of records follows from `Record`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+from ssdfl.errors import InputError
+from ssdfl.files import atomic_path
+from ssdfl.records.record import TYPES, Record
+
+Row = dict[str, Any]
+"""A record, read from a file; ``method`` and ``seed`` say whose it is where there are several."""
+
+_ARROW_TYPES = {int: pa.int64(), float: pa.float64(), tuple[float, ...]: pa.list_(pa.float64())}
+_DEFAULTS: Row = {one.name: one.default for one in fields(Record) if one.default is not MISSING}
+
+RECORD_SCHEMA = pa.schema([(one.name, _ARROW_TYPES[TYPES[one.name]]) for one in fields(Record)])
+RUN_SCHEMA = pa.schema([("method", pa.string()), ("seed", pa.int64()), *RECORD_SCHEMA])
+BOUND_SCHEMA = pa.schema(
+    [
+        ("seed", pa.int64()),
+        ("method", pa.string()),
+        ("cycle", pa.int64()),
+        ("statement", pa.string()),
+        ("cluster", pa.int64()),
+        ("measured", pa.float64()),
+        ("published", pa.float64()),
+        ("rigorous", pa.float64()),
+    ]
+)
+
+
+def write_table(path: Path, rows: Iterable[Row], schema: pa.Schema) -> None:
+    """Write rows to a Parquet file, whole or not at all."""
+    with atomic_path(path) as temporary:
+        parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), temporary)
+
+
+def read_table(path: Path) -> list[Row]:
+    """The rows of a Parquet file; none if there is no such file.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    if not path.exists():
+        return []
+    try:
+        rows: list[Row] = parquet.read_table(path).to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        remedy = f"({error}) Delete its folder."
+        raise InputError("metrics", str(path), "a whole file", remedy) from error
+    return rows
+
+
+def read_records(path: Path) -> list[Row]:
+    """The records in a file; what was added to `Record` since it was written has its default."""
+    return [{**_DEFAULTS, **row} for row in read_table(path)]
+
+
+def is_measured(row: Row, quantity: str = "accuracy") -> bool:
+    """Whether a record has a quantity: what was not measured in its cycle is NaN.
+
+    Examples:
+        >>> is_measured({"accuracy": 0.5}), is_measured({"accuracy": math.nan})
+        (True, False)
+    """
+    return not math.isnan(row.get(quantity, math.nan))
