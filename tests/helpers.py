@@ -6,12 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from ssdfl.clusters import spectral_bisection
 from ssdfl.engine import Job
 from ssdfl.graph import load_network
 from ssdfl.learning import build_model, draw_optimizers, iid, make_dataset, make_task
-from ssdfl.methods import ScheduleInputs, find_method
+from ssdfl.methods import Message, ScheduleInputs, find_method
 
 TOPOLOGY_SPECS = (
     "er:n=9,p=0.2,seed=1",
@@ -65,6 +66,64 @@ def mortal_data():
 def gossip(setting):
     """A method of a user's own: mix everywhere while all train."""
     return setting.cycle(intra=setting.all_links, inter=setting.all_links)
+
+
+class Median:
+    """A rule that is not linear: the coordinate-wise median of one's own and the neighbours' parameters."""
+
+    early, linear, additive = True, False, False
+
+    def init(self, theta):
+        return {}
+
+    def send(self, theta, move, memory):
+        return Message(theta), memory
+
+    def receive(self, theta, move, memory, heard):
+        rows = [torch.cat([theta[[k]], inbox.rows]) for k, inbox in enumerate(heard.each)]
+        medians = torch.stack([of_one.quantile(0.5, dim=0) for of_one in rows])
+        return move.applied_to(medians), memory
+
+
+class HeavyBall:
+    """A rule with memory: mix, move, and keep part of the way that the step before went."""
+
+    early, linear, additive = True, True, False
+
+    def init(self, theta):
+        return {"before": theta.clone()}
+
+    def send(self, theta, move, memory):
+        return Message(theta), memory
+
+    def receive(self, theta, move, memory, heard):
+        after = move.applied_to(heard.mixed) + 0.3 * (theta - memory["before"])
+        return after, {"before": theta.clone()}
+
+
+class Doubled:
+    """A rule whose messages leave after training, are twice as wide as the model, and are remembered."""
+
+    early, linear, additive = False, True, False
+
+    def init(self, theta):
+        return {"sum": torch.zeros_like(theta)}
+
+    def send(self, theta, move, memory):
+        total = memory["sum"] + move.value()
+        return Message(torch.cat([move.applied_to(theta), total], dim=1)), {"sum": total}
+
+    def receive(self, theta, move, memory, heard):
+        mixed, total = heard.mixed.chunk(2, dim=1)
+        return mixed + 0.1 * (total - memory["sum"]) + 0.1 * move.value(), {"sum": total}
+
+
+OWN_RULES = ("Median", "HeavyBall", "Doubled")
+
+
+def sign_descent(gradient, theta, memory, *, limit=1.0):
+    """An optimizer of a user's own: down along the gradient's signs, at most so far."""
+    return gradient.sign() * limit, memory
 
 
 def many_samples():

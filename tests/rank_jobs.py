@@ -8,7 +8,7 @@ import sys
 import torch.distributed as dist
 from torch import nn
 
-from helpers import tiny_job, tiny_task
+from helpers import OWN_RULES, tiny_job, tiny_task
 from ssdfl.cli.main import main
 from ssdfl.engine import make_engine, run
 from ssdfl.engine.ranks import told
@@ -30,6 +30,11 @@ def jobs():
         for place, method in enumerate(METHODS):
             kind = KINDS[(number + place) % len(KINDS)]
             found[f"{method} {spec} {kind}"] = tiny_job(method, spec, kind, cycles=2)
+    for method, kind in (("ssdfl+atc", "adam"), ("sdfl+atc", "effective"), ("central+atc", "nesterov")):
+        found[f"{method} sites {kind}"] = tiny_job(method, SPECS[-1], kind, cycles=2, learning_rate=0.01)
+    for rule in OWN_RULES:
+        method = f"sdfl+helpers:{rule}"
+        found[f"{method} sites"] = tiny_job(method, SPECS[-1], cycles=2, local_steps=2)
     found["several steps"] = tiny_job(local_steps=3, optimizers="momentum", model="mlp")
     found["whole shards"] = tiny_job("sdfl", batch_size=0)
     found["convolutions"] = tiny_job(task=tiny_task(6, f"{__name__}:small_cnn"), method="sdfl")
@@ -57,7 +62,7 @@ def all_runs(among=""):
         if among not in name:
             continue
         cycles = list(run(job, "distributed"))
-        found[name] = [dataclasses.asdict(record) for record, _ in cycles], cycles[-1][1].whole().X
+        found[name] = [dataclasses.asdict(record) for record, _ in cycles], cycles[-1][1].whole(job).X
     return found
 
 

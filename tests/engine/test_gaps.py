@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from helpers import tiny_job
-from ssdfl.engine import run
+from ssdfl.engine import initial_state, run
 from ssdfl.engine.gaps import GapRecorder, training_losses
-from ssdfl.engine.job import initial_state
 from ssdfl.engine.local import LocalEngine
-from ssdfl.engine.ranks import Alone
+from ssdfl.engine.shares import LocalShares
 from ssdfl.theory import consensus_gaps
 
 CLUSTERS = ((0, 1, 2), (3, 4, 5))
@@ -47,7 +46,7 @@ def test_recording_changes_nothing_else_and_is_off_by_default():
     assert [r.accuracy for r in plain] == [r.accuracy for r in recorded]
     assert plain[0].cluster_gaps == ()
     assert math.isnan(plain[0].training_gap)
-    assert GapRecorder(tiny_job(), Alone(6)).record() == {}
+    assert GapRecorder(tiny_job(), LocalShares(np.arange(6))).record() == {}
 
 
 def test_losses_are_of_each_devices_own_samples():

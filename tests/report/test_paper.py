@@ -76,7 +76,9 @@ def test_a_threshold_that_one_seed_misses_is_a_dash():
     key = ("τ_r = 3, mild", "", "SSD-FL")
     runs[key] = [rows([0.6] * 20), rows([0.6] * 20), rows([0.5] * 20)]
     found = {
-        cell.threshold: cell for cell in entries(artefact, runs) if (cell.panel, cell.point, cell.series) == key
+        cell.threshold: cell
+        for cell in entries(artefact, runs)
+        if (cell.panel, cell.point, cell.series) == key
     }
     assert found["0.51"].value is None
     assert (found["0.51"].reached, found["0.51"].seeds) == (2, 3)

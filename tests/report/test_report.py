@@ -240,7 +240,9 @@ def test_what_has_no_whole_run_is_told_so_far():
 
 
 def test_the_reference_is_ranked_only_where_nobody_else_is():
-    alone = results_of(("central", 0, [0.9] * 4), settings=(*UNFINISHED[:2], "methods=['central']", "seeds=[0]"))
+    alone = results_of(
+        ("central", 0, [0.9] * 4), settings=(*UNFINISHED[:2], "methods=['central']", "seeds=[0]")
+    )
     assert headline([alone], 0.5).startswith("Best final accuracy: central, 90.0 %.")
     assert "not ranked" not in headline([alone], 0.5)
     both = [replace(alone, name="a"), results_of(("ssdfl", 0, [0.5] * 4), name="b")]

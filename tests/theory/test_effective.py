@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from helpers import TOPOLOGY_SPECS, tiny_job
-from ssdfl.engine import run
-from ssdfl.engine.job import initial_state
+from ssdfl.engine import initial_state, run
 from ssdfl.engine.reference import ReferenceEngine
 from ssdfl.graph import load_network, metropolis
 from ssdfl.theory import RegimeState, effective_gradient, effective_loss, regulariser
