@@ -86,17 +86,17 @@ def test_all_ranks_end_with_the_same_mistake(tmp_path):
 
 @pytest.mark.parametrize("spec", ["er:n=9,p=0.2,seed=1", "complete:n=6", "sites:sites=3,size=3,seed=1"])
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_a_divide_mixing_still_mixes_the_same(spec, ranks):
+def test_divided_mixing_still_mixes_the_same(spec, ranks):
     W = metropolis(load_network(spec).adjacency)
     N = W.shape[0]
     owner = np.arange(N) * ranks // N
     X = np.random.default_rng(0).normal(size=(N, 5))
     for rank in range(ranks):
-        cut, own = divide_mixing(W, owner, rank), np.flatnonzero(owner == rank)
-        mixed = cut.inner @ X[own]
-        for side in cut.peers:
-            there = np.flatnonzero(owner == side.peer)
-            back = next(other for other in divide_mixing(W, owner, side.peer).peers if other.peer == rank)
+        part, own = divide_mixing(W, owner, rank), np.flatnonzero(owner == rank)
+        mixed = part.inner @ X[own]
+        for peer in part.peers:
+            there = np.flatnonzero(owner == peer.rank)
+            back = next(other for other in divide_mixing(W, owner, peer.rank).peers if other.rank == rank)
             rows = X[there[back.rows]]
-            mixed[side.rows] += side.weights @ (rows.mean(0, keepdims=True) if back.summed else rows)
+            mixed[peer.rows] += peer.weights @ (rows.mean(0, keepdims=True) if back.summed else rows)
         assert np.allclose(mixed, (W @ X)[own])
