@@ -26,7 +26,8 @@ help:  ## list the targets
 demo: .venv/.base  ## compare six methods on a small network (a minute)
 	$(BIN)/ssdfl run
 
-# Tests of pages need chromium and chromedriver on the PATH and are skipped, with that reason, without them.
+# Tests of pages need chromium and chromedriver on the PATH, tests of two machines need root and iproute2.
+# Without them these tests are skipped and say so. .ci/run installs what is missing where it can.
 test: .venv/.dev  ## run the test suite
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not mesh"
 	$(BIN)/pytest -m mesh
