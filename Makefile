@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export MPLBACKEND := Agg
 
-.PHONY: help demo test check bench docs reproduce clean
+.PHONY: help demo test check bench docs imports reproduce clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -50,6 +50,9 @@ bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 
 docs: .venv/.docs  ## build the documentation into build/site
 	$(BIN)/mkdocs build --strict
+
+imports: .venv/.base  ## draw again which package imports which
+	$(BIN)/python docs/images/imports.py
 
 ARTEFACTS ?= fmnist-taur fmnist-taur1 fmnist-taua fmnist-size fmnist-architecture
 PROFILE ?= small
