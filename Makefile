@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export MPLBACKEND := Agg
 
-.PHONY: help demo test check bench docs imports reproduce clean
+.PHONY: help demo test check complexity bench docs imports reproduce clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -32,12 +32,16 @@ test: .venv/.dev  ## run the test suite
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not mesh"
 	$(BIN)/pytest -m mesh
 
-check: .venv/.dev  ## format, lint, types, doctests, examples
+check: .venv/.dev  ## format, lint, types, complexity, doctests, examples
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python .ci/complexity.py
 	$(BIN)/pytest --quiet --doctest-modules src
 	for example in examples/*.py; do echo "== $$example"; $(BIN)/python $$example || exit 1; done
+
+complexity: .venv/.dev  ## print the mean cyclomatic complexity, and what is above the limit
+	$(BIN)/python .ci/complexity.py
 
 bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 	$(PIP) --editable '.[peers]'
