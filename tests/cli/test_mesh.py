@@ -14,7 +14,8 @@ from ssdfl.errors import InputError
 from ssdfl.mesh import folder as mesh_folder
 from ssdfl.mesh.certificates import Authority
 from ssdfl.mesh.device import RunningDevice, run_device
-from ssdfl.mesh.folder import device_names, init_mesh, move_to_free_ports, read_device, read_hosts
+from ssdfl.mesh.folder import device_names, init_mesh, move_to_free_ports, read_device
+from ssdfl.mesh.hosts import read_hosts
 from ssdfl.records import RunFolder, load_experiment
 
 SETTINGS = [part for setting in (*SMALL, "network.spec=path:n=3", "cycles=2") for part in ("--set", setting)]

@@ -33,7 +33,8 @@ from ssdfl.learning import load_dataset
 from ssdfl.mesh import device, mesh_pb2
 from ssdfl.mesh.certificates import Authority
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
-from ssdfl.mesh.folder import Host, device_names, loopback_hosts
+from ssdfl.mesh.folder import device_names
+from ssdfl.mesh.hosts import Host, loopback_hosts
 from ssdfl.mesh.mesh_pb2 import (
     Absent,
     Gossip,
@@ -331,7 +332,7 @@ def test_central_is_refused_before_anything_starts(tmp_path):
 def test_the_wire_format_is_the_documented_one(tmp_path):
     """The Python code of the messages is what the compiler makes of mesh.proto."""
     protoc = pytest.importorskip("grpc_tools.protoc")
-    source = Path(mesh_pb2.__file__).parents[3]
+    source = Path(mesh_pb2.__file__).parents[2]
     name = "ssdfl/mesh/mesh.proto"
     assert protoc.main(["", f"-I{source}", f"--python_out={tmp_path}", str(source / name)]) == 0
     made_now = (tmp_path / "ssdfl/mesh/mesh_pb2.py").read_text()

@@ -1,7 +1,8 @@
-"""Initialisation with no coordinator: what devices tell about themselves floods the network.
+"""Initialisation with no coordinator: facts about devices and links flood the network.
 
-Each device pulls from its neighbours the facts that it lacks until it has everyone's. Samples cross only the
-link between two neighbours, which turn them into one number; labels, optimizers and such numbers go further.
+Each device asks its neighbours for the facts that it lacks until it has everyone's. Samples cross only the
+link between two neighbours, which turn them into one number, the distance of their data. That number, label
+counts and optimizers travel on to all devices.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Knowledge:
 
     Attributes:
         devices: descriptors of all devices, without samples.
-        data_distance: (L,) of the network's links, in their order.
-        measured: by index, of the devices that measured.
+        data_distance: (L,) for each link, in the network's order.
+        measured: constants by index, of the devices that measured them.
     """
 
     devices: tuple[Device, ...]
@@ -51,7 +52,7 @@ class Flood:
     Args:
         node: this device, its transport started.
         own: its descriptor, with the few samples that its neighbours may see.
-        measured: what it measured, if it was its turn to.
+        measured: its constants, if it is one of the devices that measure them.
     """
 
     node: Node
@@ -61,49 +62,46 @@ class Flood:
     links: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        network = self.node.network
         names = self.node.names
-        self._links = [(names[a], names[b]) for a, b in network.links.tolist()]
-        name = names[self.node.index]
-        descriptor = Descriptor(
-            device=name, labels=self.own.labels.tolist(), rho=self.own.rho, mu=self.own.mu
-        )
-        if self.measured is not None:
-            descriptor.measured = True
-            descriptor.gradient_bound = self.measured.gradient_bound
-            descriptor.initial_loss = self.measured.initial_loss
-            descriptor.smoothness = self.measured.smoothness
-        self.descriptors[name] = descriptor
-        self.node.answers["gossip"] = self._tell
-        self.node.answers["samples"] = self._show
+        self._name = names[self.node.index]
+        self._links = [(names[a], names[b]) for a, b in self.node.network.links.tolist()]
+        self._num_classes = self.own.labels.shape[0]
+        self.descriptors[self._name] = _describe(self._name, self.own, self.measured)
+        self.node.answers["gossip"] = self._answer_gossip
+        self.node.answers["samples"] = self._answer_samples
 
     def gather(self, timeout_s: float) -> Knowledge:
         """Everyone's facts.
 
         Raises:
             InputError: some have not come in time; it names them.
+            StoppedError: the device was asked to stop.
         """
         deadline = time.monotonic() + timeout_s
-        while not self._complete():
+        while missing := self._missing():
             if self.node.stopped:
                 raise StoppedError
-            for neighbour in self.node.neighbours.alive:
-                self._learn(neighbour)
-            self._compare_data()
             if time.monotonic() > deadline:
-                missing = [name for name in self.node.names if name not in self.descriptors]
-                missing += [f"{a} – {b}" for a, b in self._links if (a, b) not in self.links]
                 expected = f"all within {timeout_s:g} s"
                 remedy = f"Start {', '.join(missing[:5])}, and check addresses and firewalls."
                 raise InputError("facts of devices and links missing", len(missing), expected, remedy)
+            self._ask_neighbours()
             time.sleep(ROUND_S)
         return self._knowledge()
 
-    def _complete(self) -> bool:
-        return len(self.descriptors) == len(self.node.names) and len(self.links) == len(self._links)
+    def _missing(self) -> list[str]:
+        """Devices and links of which nothing is known yet."""
+        devices = [name for name in self.node.names if name not in self.descriptors]
+        links = [f"{a} – {b}" for a, b in self._links if (a, b) not in self.links]
+        return devices + links
+
+    def _ask_neighbours(self) -> None:
+        for neighbour in self.node.neighbours.alive:
+            self._learn(neighbour)
+        self._compare_data()
 
     def _learn(self, neighbour: str) -> None:
-        known = [*self.descriptors, *(f"{a}|{b}" for a, b in list(self.links))]
+        known = [*self.descriptors, *(_link_key(a, b) for a, b in list(self.links))]
         try:
             answer = self.node.transport.ask(neighbour, Request(gossip=Gossip(known=known)), ASK_S)
         except UnreachableError:
@@ -112,83 +110,112 @@ class Flood:
             try:
                 self._keep(fact)
             except (BadMessageError, InputError) as error:
-                self.node.bad_messages[neighbour] += 1
-                log.warning("%s told %s: dropped", neighbour, error)
+                self._refuse(neighbour, error)
 
     def _keep(self, fact: Descriptor | LinkFact) -> None:
-        """Remember a fact, the first that is told of a device or link."""
+        """Remember a fact, unless one about the same device or link is known already."""
         if isinstance(fact, Descriptor):
-            _device(fact, self.own.labels.shape[0], self.node.names)
+            self._device(fact)  # checks it
             self.descriptors.setdefault(fact.device, fact)
             return
-        if (fact.a, fact.b) not in self._links or not 0 <= fact.distance < math.inf:
+        is_link = (fact.a, fact.b) in self._links
+        is_distance = 0 <= fact.distance < math.inf  # NaN is not
+        if not (is_link and is_distance):
             raise BadMessageError(f"distance {fact.distance:g} of {fact.a} – {fact.b}")
         self.links.setdefault((fact.a, fact.b), fact.distance)
 
+    def _refuse(self, neighbour: str, error: Exception) -> None:
+        self.node.bad_messages[neighbour] += 1
+        log.warning("%s sent %s: dropped", neighbour, error)
+
     def _compare_data(self) -> None:
-        """The numbers of this device's links, each computed by the end that comes first."""
-        name = self.node.names[self.node.index]
+        """Compute the distances of this device's links that fall to it: the end that comes first does."""
         for a, b in self._links:
-            if a != name or (a, b) in self.links or b not in self.descriptors:
+            if a != self._name:
                 continue
-            try:
-                answer = self.node.transport.ask(b, Request(samples=SampleRequest()), ASK_S)
-                assert self.own.samples is not None
-                theirs = unpack_samples(answer.sample_batch, self.own.samples.shape[1])
-            except UnreachableError:
-                continue
-            except BadMessageError as error:
-                self.node.bad_messages[b] += 1
-                log.warning("%s sent %s: dropped", b, error)
-                continue
-            other = _device(self.descriptors[b], self.own.labels.shape[0], self.node.names)
-            energy = energy_distance(self.own.samples, theirs) / theirs.shape[1]
-            self.links[a, b] = label_divergence(self.own, other) + max(energy, 0.0)
+            if (a, b) not in self.links and b in self.descriptors:
+                self._compare_with(b)
+
+    def _compare_with(self, neighbour: str) -> None:
+        assert self.own.samples is not None
+        try:
+            answer = self.node.transport.ask(neighbour, Request(samples=SampleRequest()), ASK_S)
+            theirs = unpack_samples(answer.sample_batch, self.own.samples.shape[1])
+        except UnreachableError:
+            return
+        except BadMessageError as error:
+            self._refuse(neighbour, error)
+            return
+        other = self._device(self.descriptors[neighbour])
+        energy = energy_distance(self.own.samples, theirs) / theirs.shape[1]
+        distance = label_divergence(self.own, other) + max(energy, 0.0)
+        self.links[self._name, neighbour] = distance
 
     def facts(self) -> Facts:
         """All that is known so far."""
         links = [LinkFact(a=a, b=b, distance=distance) for (a, b), distance in list(self.links.items())]
         return Facts(descriptors=list(self.descriptors.values()), links=links)
 
-    def _tell(self, request: Request) -> Response:
+    def _answer_gossip(self, request: Request) -> Response:
         return lacking(self.facts(), request)
 
-    def _show(self, request: Request) -> Response:
+    def _answer_samples(self, request: Request) -> Response:
         assert self.own.samples is not None
         return Response(sample_batch=pack_samples(self.own.samples))
 
+    def _device(self, descriptor: Descriptor) -> Device:
+        return _checked_device(descriptor, self._num_classes, self.node.names)
+
     def _knowledge(self) -> Knowledge:
-        told = [self.descriptors[name] for name in self.node.names]
-        classes = self.own.labels.shape[0]
+        descriptors = [self.descriptors[name] for name in self.node.names]
         return Knowledge(
-            tuple(_device(descriptor, classes, self.node.names) for descriptor in told),
+            tuple(self._device(descriptor) for descriptor in descriptors),
             np.array([self.links[link] for link in self._links]),
-            {
-                index: DeviceConstants(d.gradient_bound, d.initial_loss, d.smoothness)
-                for index, d in enumerate(told)
-                if d.measured
-            },
+            {index: _constants(one) for index, one in enumerate(descriptors) if one.measured},
         )
 
 
 def lacking(facts: Facts, request: Request) -> Response:
     """The facts that a neighbour does not have yet."""
     known = set(request.gossip.known)
-    return Response(
-        facts=Facts(
-            descriptors=[told for told in facts.descriptors if told.device not in known],
-            links=[told for told in facts.links if f"{told.a}|{told.b}" not in known],
-        )
-    )
+    descriptors = [fact for fact in facts.descriptors if fact.device not in known]
+    links = [fact for fact in facts.links if _link_key(fact.a, fact.b) not in known]
+    return Response(facts=Facts(descriptors=descriptors, links=links))
 
 
-def _device(descriptor: Descriptor, classes: int, names: Sequence[str]) -> Device:
-    """A device from what it told, checked."""
+def _link_key(a: str, b: str) -> str:
+    """How gossip names a link that is known."""
+    return f"{a}|{b}"
+
+
+def _describe(name: str, device: Device, measured: DeviceConstants | None) -> Descriptor:
+    """What a device tells about itself: never its samples."""
+    descriptor = Descriptor(device=name, labels=device.labels.tolist(), rho=device.rho, mu=device.mu)
+    if measured is not None:
+        descriptor.measured = True
+        descriptor.gradient_bound = measured.gradient_bound
+        descriptor.initial_loss = measured.initial_loss
+        descriptor.smoothness = measured.smoothness
+    return descriptor
+
+
+def _constants(descriptor: Descriptor) -> DeviceConstants:
+    return DeviceConstants(descriptor.gradient_bound, descriptor.initial_loss, descriptor.smoothness)
+
+
+def _checked_device(descriptor: Descriptor, num_classes: int, names: Sequence[str]) -> Device:
+    """A device from what it told about itself.
+
+    Raises:
+        BadMessageError: no device of the mesh, another number of classes, or impossible constants.
+        InputError: impossible label counts or optimizer.
+    """
     if descriptor.device not in names:
         raise BadMessageError(f"a fact of no device, {descriptor.device!r}")
-    if len(descriptor.labels) != classes:
-        raise BadMessageError(f"{len(descriptor.labels)} labels of {descriptor.device} instead of {classes}")
-    measured = (descriptor.gradient_bound, descriptor.initial_loss, descriptor.smoothness)
-    if not all(math.isfinite(value) and value >= 0 for value in measured):
-        raise BadMessageError(f"constants {measured} of {descriptor.device}")
+    num_labels = len(descriptor.labels)
+    if num_labels != num_classes:
+        raise BadMessageError(f"{num_labels} labels of {descriptor.device} instead of {num_classes}")
+    constants = (descriptor.gradient_bound, descriptor.initial_loss, descriptor.smoothness)
+    if not all(0 <= value < math.inf for value in constants):  # NaN is not
+        raise BadMessageError(f"constants {constants} of {descriptor.device}")
     return Device(np.array(descriptor.labels), descriptor.rho, descriptor.mu)
