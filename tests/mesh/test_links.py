@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from datetime import timedelta
 from pathlib import Path
 
 import grpc
@@ -128,6 +129,20 @@ def test_a_device_that_is_not_who_it_should_be_is_not_asked(server):
         bob.ask("carol", Request(ping=Ping()), 5)
     bob.stop()
     assert asked == []
+
+
+def test_an_expired_certificate_is_refused(server, monkeypatch):
+    authority, transport, asked = server
+    with monkeypatch.context() as past:
+        past.setattr("ssdfl.mesh.certificates.VALID_FOR", timedelta(hours=-1))
+        expired = caller(credentials(authority, "bob"), transport.port)
+    with pytest.raises(UnreachableError):
+        expired.ask("alice", Request(ping=Ping()), 5)
+    expired.stop()
+    good = caller(credentials(authority, "bob"), transport.port)
+    assert good.ask("alice", Request(ping=Ping()), 5).status.step == 7
+    good.stop()
+    assert asked == ["bob"]
 
 
 def test_messages_beyond_the_limit_are_not_taken(server):

@@ -113,16 +113,21 @@ class Flood:
                 self._refuse(neighbour, error)
 
     def _keep(self, fact: Descriptor | LinkFact) -> None:
-        """Remember a fact, unless one about the same device or link is known already."""
+        """Remember a fact; the first about a device or link holds, and one that differs is refused."""
         if isinstance(fact, Descriptor):
             self._device(fact)  # checks it
-            self.descriptors.setdefault(fact.device, fact)
-            return
+            agrees = self.descriptors.setdefault(fact.device, fact) == fact
+        else:
+            self._check_link(fact)
+            agrees = self.links.setdefault((fact.a, fact.b), fact.distance) == fact.distance
+        if not agrees:
+            raise BadMessageError(f"another fact than before: {' '.join(str(fact).split())}")
+
+    def _check_link(self, fact: LinkFact) -> None:
         is_link = (fact.a, fact.b) in self._links
         is_distance = 0 <= fact.distance < math.inf  # NaN is not
         if not (is_link and is_distance):
             raise BadMessageError(f"distance {fact.distance:g} of {fact.a} – {fact.b}")
-        self.links.setdefault((fact.a, fact.b), fact.distance)
 
     def _refuse(self, neighbour: str, error: Exception) -> None:
         self.node.bad_messages[neighbour] += 1
