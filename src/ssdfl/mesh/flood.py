@@ -65,6 +65,7 @@ class Flood:
         names = self.node.names
         self._name = names[self.node.index]
         self._links = [(names[a], names[b]) for a, b in self.node.network.links.tolist()]
+        self._compares_with = [b for a, b in self._links if a == self._name]
         self._num_classes = self.own.labels.shape[0]
         self.descriptors[self._name] = _describe(self._name, self.own, self.measured)
         self.node.answers["gossip"] = self._answer_gossip
@@ -101,16 +102,20 @@ class Flood:
         self._compare_data()
 
     def _learn(self, neighbour: str) -> None:
-        known = [*self.descriptors, *(_link_key(a, b) for a, b in list(self.links))]
-        try:
-            answer = self.node.transport.ask(neighbour, Request(gossip=Gossip(known=known)), ASK_S)
-        except UnreachableError:
-            return
-        for fact in (*answer.facts.descriptors, *answer.facts.links):
+        """Keep the facts that a neighbour has and this device lacks."""
+        for fact in self._ask_facts(neighbour):
             try:
                 self._keep(fact)
             except (BadMessageError, InputError) as error:
                 self._refuse(neighbour, error)
+
+    def _ask_facts(self, neighbour: str) -> list[Descriptor | LinkFact]:
+        known = [*self.descriptors, *(_link_key(a, b) for a, b in list(self.links))]
+        try:
+            answer = self.node.transport.ask(neighbour, Request(gossip=Gossip(known=known)), ASK_S)
+        except UnreachableError:
+            return []
+        return [*answer.facts.descriptors, *answer.facts.links]
 
     def _keep(self, fact: Descriptor | LinkFact) -> None:
         """Remember a fact; the first about a device or link holds, and one that differs is refused."""
@@ -134,27 +139,36 @@ class Flood:
         log.warning("%s sent %s: dropped", neighbour, error)
 
     def _compare_data(self) -> None:
-        """Compute the distances of this device's links that fall to it: the end that comes first does."""
-        for a, b in self._links:
-            if a != self._name:
-                continue
-            if (a, b) not in self.links and b in self.descriptors:
-                self._compare_with(b)
+        """Compute the distances of this device's links that are still unknown.
+
+        Of the two ends of a link, the one that comes first in the network computes its distance.
+        """
+        for neighbour in self._compares_with:
+            is_known = (self._name, neighbour) in self.links
+            if not is_known and neighbour in self.descriptors:
+                self._compare_with(neighbour)
 
     def _compare_with(self, neighbour: str) -> None:
-        assert self.own.samples is not None
         try:
-            answer = self.node.transport.ask(neighbour, Request(samples=SampleRequest()), ASK_S)
-            theirs = unpack_samples(answer.sample_batch, self.own.samples.shape[1])
+            theirs = self._ask_samples(neighbour)
         except UnreachableError:
             return
         except BadMessageError as error:
             self._refuse(neighbour, error)
             return
         other = self._device(self.descriptors[neighbour])
-        energy = energy_distance(self.own.samples, theirs) / theirs.shape[1]
+        energy = energy_distance(self._samples, theirs) / theirs.shape[1]
         distance = label_divergence(self.own, other) + max(energy, 0.0)
         self.links[self._name, neighbour] = distance
+
+    @property
+    def _samples(self) -> FloatArray:
+        assert self.own.samples is not None
+        return self.own.samples
+
+    def _ask_samples(self, neighbour: str) -> FloatArray:
+        answer = self.node.transport.ask(neighbour, Request(samples=SampleRequest()), ASK_S)
+        return unpack_samples(answer.sample_batch, self._samples.shape[1])
 
     def facts(self) -> Facts:
         """All that is known so far."""
@@ -165,19 +179,17 @@ class Flood:
         return lacking(self.facts(), request)
 
     def _answer_samples(self, request: Request) -> Response:
-        assert self.own.samples is not None
-        return Response(sample_batch=pack_samples(self.own.samples))
+        return Response(sample_batch=pack_samples(self._samples))
 
     def _device(self, descriptor: Descriptor) -> Device:
         return _checked_device(descriptor, self._num_classes, self.node.names)
 
     def _knowledge(self) -> Knowledge:
         descriptors = [self.descriptors[name] for name in self.node.names]
-        return Knowledge(
-            tuple(self._device(descriptor) for descriptor in descriptors),
-            np.array([self.links[link] for link in self._links]),
-            {index: _constants(one) for index, one in enumerate(descriptors) if one.measured},
-        )
+        devices = tuple(map(self._device, descriptors))
+        data_distance = np.array([self.links[link] for link in self._links])
+        measured = {index: _constants(one) for index, one in enumerate(descriptors) if one.measured}
+        return Knowledge(devices, data_distance, measured)
 
 
 def lacking(facts: Facts, request: Request) -> Response:

@@ -153,10 +153,11 @@ def _write_folder(
 
 def move_to_free_ports(mesh: Path) -> None:
     """Give all devices of a mesh on loopback new ports: the old ones may be taken by now."""
-    configs = {folder: read_device(folder) for folder in device_folders(mesh)}
-    hosts = loopback_hosts([config.name for config in configs.values()])
-    address = {host.device: host.address for host in hosts}
-    for folder, config in configs.items():
+    folders = device_folders(mesh)
+    names = [read_device(folder).name for folder in folders]
+    address = {host.device: host.address for host in loopback_hosts(names)}
+    for folder in folders:
+        config = read_device(folder)
         neighbours = {name: address[name] for name in config.neighbours}
         _write_config(folder, replace(config, listen=address[config.name], neighbours=neighbours))
 

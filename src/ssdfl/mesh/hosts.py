@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,15 +37,26 @@ def read_hosts(path: Path, names: Sequence[str]) -> list[Host]:
     found: dict[str, Host] = {}
     for line, row in enumerate(_read_rows(path), start=2):
         where = f"{path} line {line}"
-        name = _device_name(row.get("device") or "", names)
+        name = _device_name(_text(row, "device"), names)
         if name not in names or name in found:
             expected = f"each of {names[0]} … {names[-1]} once"
             raise InputError(f"{where}: device", name, expected, "Fix the line.")
-        found[name] = Host(name, _checked_address(row.get("address") or "", where))
-    missing = [name for name in names if name not in found]
-    if missing:
-        raise InputError(f"{path}: device", missing[0], "a line for each device", "Add its line.")
-    return [found[name] for name in names]
+        address = _text(row, "address")
+        if address and not _is_address(address):
+            raise InputError(f"{where}: address", address, "host:port, or nothing", "Fix the line.")
+        found[name] = Host(name, address)
+    return [_find(found, name, path) for name in names]
+
+
+def _find(found: Mapping[str, Host], name: str, path: Path) -> Host:
+    if name not in found:
+        raise InputError(f"{path}: device", name, "a line for each device", "Add its line.")
+    return found[name]
+
+
+def _text(row: Mapping[str, str | None], column: str) -> str:
+    """A cell without spaces around it; empty if the line is too short or has no such column."""
+    return (row.get(column) or "").strip()
 
 
 def _read_rows(path: Path) -> list[dict[str, str | None]]:
@@ -58,18 +69,14 @@ def _read_rows(path: Path) -> list[dict[str, str | None]]:
 
 def _device_name(text: str, names: Sequence[str]) -> str:
     """A device's name from its name or index; other text as it is."""
-    text = text.strip()
     is_index = text.isdecimal() and int(text) < len(names)
     return names[int(text)] if is_index else text
 
 
-def _checked_address(text: str, where: str) -> str:
-    address = text.strip()
-    host, _, port = address.rpartition(":")
+def _is_address(text: str) -> bool:
+    host, _, port = text.rpartition(":")
     is_port = port.isdecimal() and int(port) < 1 << 16
-    if address and not (host and is_port):
-        raise InputError(f"{where}: address", address, "host:port, or nothing", "Fix the line.")
-    return address
+    return bool(host) and is_port
 
 
 def loopback_hosts(names: Sequence[str]) -> list[Host]:

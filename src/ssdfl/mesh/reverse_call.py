@@ -33,24 +33,20 @@ class ReverseCall:
         Raises:
             ConnectionError: no call is open, it broke, or no answer came in time.
         """
-        number = next(self._ids)
-        answer = Future[Response]()
-        request.id = number
+        number = request.id = next(self._ids)
+        answer = self._send(request)
+        try:
+            return _wait(answer, timeout_s, wanted)
+        finally:
+            self._waiting.pop(number, None)
+
+    def _send(self, request: Request) -> Future[Response]:
         with self._lock:
             if not self._is_open:
                 raise ConnectionError("not attached")
-            self._waiting[number] = answer
+            answer = self._waiting[request.id] = Future[Response]()
             self._questions.put(request)
-        deadline = time.monotonic() + timeout_s
-        try:
-            while wanted() and time.monotonic() < deadline:
-                try:
-                    return answer.result(min(CHECK_EVERY_S, timeout_s))
-                except TimeoutError:
-                    continue
-            raise ConnectionError("no answer")
-        finally:
-            self._waiting.pop(number, None)
+        return answer
 
     def opened(self, answers: Iterator[Response]) -> Iterator[Request]:
         """Requests for a call that the neighbour has opened; its answers are read meanwhile."""
@@ -89,3 +85,13 @@ class ReverseCall:
         for waiting in list(self._waiting.values()):
             if not waiting.done():
                 waiting.set_exception(ConnectionError("the call broke"))
+
+
+def _wait(answer: Future[Response], timeout_s: float, wanted: Callable[[], bool]) -> Response:
+    deadline = time.monotonic() + timeout_s
+    while wanted() and time.monotonic() < deadline:
+        try:
+            return answer.result(min(CHECK_EVERY_S, timeout_s))
+        except TimeoutError:
+            continue
+    raise ConnectionError("no answer")

@@ -48,9 +48,7 @@ def unpack(message: Parameters, like: Tensor, step: int) -> Tensor:
     fits = message.count == like.numel() and len(data) == like.numel() * like.element_size()
     if not fits:
         raise BadMessageError(f"{message.count} numbers in {len(data)} bytes instead of {like.numel()}")
-    numbers = np.frombuffer(data, dtype=code)
-    if not max(-numbers.min(), numbers.max()) <= MAX_ABSOLUTE:  # NaN is not
-        raise BadMessageError(f"numbers that are not finite, or beyond {MAX_ABSOLUTE:g}")
+    _check_magnitude(np.frombuffer(data, dtype=code))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given buffer is not writable")  # it is only read
         return torch.frombuffer(data, dtype=like.dtype).to(like.device)
@@ -74,6 +72,11 @@ def unpack_samples(message: Samples, columns: int) -> FloatArray:
     if not fits or not 0 < count <= MAX_SAMPLE_NUMBERS:
         raise BadMessageError(f"{message.rows} samples of {message.columns} features instead of {columns}")
     samples: FloatArray = np.frombuffer(data, dtype="<f8").reshape(message.rows, message.columns)
-    if not np.abs(samples).max() <= MAX_ABSOLUTE:  # NaN is not
-        raise BadMessageError(f"samples that are not finite, or beyond {MAX_ABSOLUTE:g}")
+    _check_magnitude(samples)
     return samples
+
+
+def _check_magnitude(numbers: FloatArray) -> None:
+    largest = max(-numbers.min(), numbers.max())
+    if not largest <= MAX_ABSOLUTE:  # NaN is not
+        raise BadMessageError(f"numbers that are not finite, or beyond {MAX_ABSOLUTE:g}")
