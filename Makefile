@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export MPLBACKEND := Agg
 
-.PHONY: help demo test check bench docs reproduce clean
+.PHONY: help demo test check complexity bench docs imports reproduce clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -26,17 +26,22 @@ help:  ## list the targets
 demo: .venv/.base  ## compare six methods on a small network (a minute)
 	$(BIN)/ssdfl run
 
-# Tests of pages need chromium and chromedriver on the PATH and are skipped, with that reason, without them.
+# Tests of pages need chromium and chromedriver on the PATH, tests of two machines need root and iproute2.
+# Without them these tests are skipped and say so. .ci/run installs what is missing where it can.
 test: .venv/.dev  ## run the test suite
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not mesh"
 	$(BIN)/pytest -m mesh
 
-check: .venv/.dev  ## format, lint, types, doctests, examples
+check: .venv/.dev  ## format, lint, types, complexity, doctests, examples
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python .ci/complexity.py
 	$(BIN)/pytest --quiet --doctest-modules src
 	for example in examples/*.py; do echo "== $$example"; $(BIN)/python $$example || exit 1; done
+
+complexity: .venv/.dev  ## print the mean cyclomatic complexity, and what is above the limit
+	$(BIN)/python .ci/complexity.py
 
 bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 	$(PIP) --editable '.[peers]'
@@ -49,6 +54,9 @@ bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 
 docs: .venv/.docs  ## build the documentation into build/site
 	$(BIN)/mkdocs build --strict
+
+imports: .venv/.base  ## draw again which package imports which
+	$(BIN)/python docs/images/imports.py
 
 ARTEFACTS ?= fmnist-taur fmnist-taur1 fmnist-taua fmnist-size fmnist-architecture
 PROFILE ?= small

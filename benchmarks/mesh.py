@@ -26,7 +26,7 @@ import torch
 from ssdfl.mesh.certificates import Authority
 from ssdfl.mesh.folder import init_mesh
 from ssdfl.mesh.mesh_pb2 import Pull, Request, Response
-from ssdfl.mesh.processes import MeshProcesses, follow
+from ssdfl.mesh.processes import MeshProcesses, watch_statuses
 from ssdfl.mesh.transport import Credentials, GrpcTransport
 from ssdfl.mesh.wire import pack, unpack
 from ssdfl.records import load_experiment
@@ -210,7 +210,7 @@ def whole_mesh(method: str, num_devices: int, cycles: int = 4) -> dict[str, floa
         processes = MeshProcesses(mesh)
         processes.start()
         peaks: dict[str, float] = {}
-        for _ in follow(processes):
+        for _ in watch_statuses(processes):
             for folder in processes.running():
                 status = Path(f"/proc/{processes.process(folder).pid}/status")
                 try:

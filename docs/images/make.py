@@ -1,4 +1,4 @@
-"""The pictures of docs/concepts.md, drawn from the library's own schedules, clock and clusters."""
+"""Draw the pictures of docs/concepts.md from the library's own schedules, clock and clusters."""
 
 from __future__ import annotations
 
@@ -113,9 +113,9 @@ def draw_drift() -> Figure:
     for cycle in range(5):
         axes.axvspan((cycle + 1) * CYCLE - 1, (cycle + 1) * CYCLE, color="#eeeeee", linewidth=0)
     for colour, (name, title) in zip(COLOURS, SHOWN.items(), strict=False):
-        axes.plot(
-            steps, list(_distances(ssdfl.METHODS[name].schedule(SETTING), pull, len(steps))), color=colour, label=title
-        )
+        schedule = ssdfl.METHODS[name].schedule(SETTING)
+        distances = list(_distances(schedule, pull, len(steps)))
+        axes.plot(steps, distances, color=colour, label=title)
     axes.set_xlabel("step (grey: the whole network mixes, nobody trains)")
     axes.set_ylabel("distance from the mean,\nin training steps")
     axes.set_xlim(0, steps[-1])

@@ -114,7 +114,7 @@ def test_a_mesh_shows_every_method_when_it_is_done(run, monkeypatch):
     left = iter(rows.values())
     for name, fake in {
         "MeshProcesses": lambda *_: SimpleNamespace(start=lambda: None, stop=lambda: None),
-        "follow": lambda _: ([{"step": step}] for step in range(100)),
+        "watch_statuses": lambda _: ([{"step": step}] for step in range(100)),
         "collected_rows": lambda _: next(left),
     }.items():
         monkeypatch.setattr(f"ssdfl.mesh.processes.{name}", fake)

@@ -1,6 +1,5 @@
 """``ssdfl mesh`` and ``ssdfl device`` as a deployer uses them."""
 
-import fcntl
 import importlib
 import json
 import stat
@@ -11,10 +10,12 @@ import pytest
 from commands import quick_command
 from mesh_help import SMALL, command
 from ssdfl.errors import InputError
+from ssdfl.locks import locked
 from ssdfl.mesh import folder as mesh_folder
 from ssdfl.mesh.certificates import Authority
 from ssdfl.mesh.device import RunningDevice, run_device
-from ssdfl.mesh.folder import device_names, init_mesh, move_to_free_ports, read_device, read_hosts
+from ssdfl.mesh.folder import device_names, init_mesh, move_to_free_ports, read_device
+from ssdfl.mesh.hosts import read_hosts
 from ssdfl.records import RunFolder, load_experiment
 
 SETTINGS = [part for setting in (*SMALL, "network.spec=path:n=3", "cycles=2") for part in ("--set", setting)]
@@ -151,10 +152,8 @@ def test_files_of_another_device_are_named(spoil, reason, tmp_path):
 
 def test_a_folder_has_one_process(tmp_path):
     folder, _ = two_devices(tmp_path)
-    with (folder / "device.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(InputError, match="one that does not run yet"):
-            run_device(folder)
+    with locked(folder / "device.lock"), pytest.raises(InputError, match="one that does not run yet"):
+        run_device(folder)
 
 
 def test_what_was_written_of_a_mesh_is_removed_when_the_rest_cannot_be(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from machines import two_machines, why_not
 from mesh_help import ENVIRONMENT, check_as_good, local_parameters, made, small
 from ranks_help import TINY, children, environment, finish_in_ranks, parameters
 from ssdfl.engine.row_exchange import FORBIDDEN
-from ssdfl.mesh.folder import Host
+from ssdfl.mesh.hosts import Host
 from ssdfl.records.folder import RunFolder
 
 pytestmark = pytest.mark.mesh

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from datetime import timedelta
 from pathlib import Path
 
 import grpc
@@ -33,7 +34,8 @@ from ssdfl.learning import load_dataset
 from ssdfl.mesh import device, mesh_pb2
 from ssdfl.mesh.certificates import Authority
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
-from ssdfl.mesh.folder import Host, device_names, loopback_hosts
+from ssdfl.mesh.folder import device_names
+from ssdfl.mesh.hosts import Host, loopback_hosts
 from ssdfl.mesh.mesh_pb2 import (
     Absent,
     Gossip,
@@ -127,6 +129,20 @@ def test_a_device_that_is_not_who_it_should_be_is_not_asked(server):
         bob.ask("carol", Request(ping=Ping()), 5)
     bob.stop()
     assert asked == []
+
+
+def test_an_expired_certificate_is_refused(server, monkeypatch):
+    authority, transport, asked = server
+    with monkeypatch.context() as past:
+        past.setattr("ssdfl.mesh.certificates.VALID_FOR", timedelta(hours=-1))
+        expired = caller(credentials(authority, "bob"), transport.port)
+    with pytest.raises(UnreachableError):
+        expired.ask("alice", Request(ping=Ping()), 5)
+    expired.stop()
+    good = caller(credentials(authority, "bob"), transport.port)
+    assert good.ask("alice", Request(ping=Ping()), 5).status.step == 7
+    good.stop()
+    assert asked == ["bob"]
 
 
 def test_messages_beyond_the_limit_are_not_taken(server):
@@ -331,7 +347,7 @@ def test_central_is_refused_before_anything_starts(tmp_path):
 def test_the_wire_format_is_the_documented_one(tmp_path):
     """The Python code of the messages is what the compiler makes of mesh.proto."""
     protoc = pytest.importorskip("grpc_tools.protoc")
-    source = Path(mesh_pb2.__file__).parents[3]
+    source = Path(mesh_pb2.__file__).parents[2]
     name = "ssdfl/mesh/mesh.proto"
     assert protoc.main(["", f"-I{source}", f"--python_out={tmp_path}", str(source / name)]) == 0
     made_now = (tmp_path / "ssdfl/mesh/mesh_pb2.py").read_text()

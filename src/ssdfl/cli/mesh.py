@@ -52,7 +52,8 @@ def init(
     with you.
     """
     from ssdfl.graph import load_network
-    from ssdfl.mesh.folder import device_names, init_mesh, read_hosts
+    from ssdfl.mesh.folder import device_names, init_mesh
+    from ssdfl.mesh.hosts import read_hosts
     from ssdfl.records import load_experiment
 
     experiment = load_experiment(file, settings or [])
@@ -74,7 +75,7 @@ def init(
 @app.command("up")
 def up(mesh: Annotated[Path, typer.Argument(help="The mesh's folder.")], data: Data = None) -> None:
     """Run all devices of this host, with a live table. Ctrl-C stops them; the same command goes on."""
-    from ssdfl.mesh.processes import MeshProcesses, follow
+    from ssdfl.mesh.processes import MeshProcesses, watch_statuses
 
     console = Console(stderr=True)
     processes = MeshProcesses(mesh, data)
@@ -82,7 +83,7 @@ def up(mesh: Annotated[Path, typer.Argument(help="The mesh's folder.")], data: D
         processes.start()
         with Live(console=console, refresh_per_second=2) as live:
             before: list[dict[str, Any]] = []
-            for statuses in follow(processes):
+            for statuses in watch_statuses(processes):
                 live.update(_table(statuses, before))
                 before = statuses
     except KeyboardInterrupt:

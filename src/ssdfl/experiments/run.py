@@ -218,7 +218,7 @@ def _run_mesh(
     Its records come together, before it is told that the last cycle is done.
     """
     from ssdfl.mesh.folder import device_folders, init_mesh, move_to_free_ports
-    from ssdfl.mesh.processes import MeshProcesses, collected_rows, follow
+    from ssdfl.mesh.processes import MeshProcesses, collected_rows, watch_statuses
 
     rows = folder.read_rows(job.seed, method)
     mesh = folder.method_folder(job.seed, method) / "mesh"
@@ -231,7 +231,7 @@ def _run_mesh(
         processes = MeshProcesses(mesh, data)
         processes.start()
         try:
-            for statuses in follow(processes):
+            for statuses in watch_statuses(processes):
                 cycle = min(status.get("step", 0) for status in statuses) // job.steps_per_cycle
                 while done < min(cycle, job.cycles - 1):
                     done += 1

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
 
-LIFE = datetime.timedelta(days=825)
-LEEWAY = datetime.timedelta(days=1)
+VALID_FOR = datetime.timedelta(days=825)
+CLOCK_TOLERANCE = datetime.timedelta(days=1)
 
 
 class Authority:
@@ -49,42 +49,52 @@ class Authority:
 
 
 def check_certificate(device: str, key: bytes, certificate: bytes, authority: bytes) -> None:
-    """Refuse PEM files that do not belong together, before neighbours do it with less to say.
+    """Refuse PEM files that do not belong together; neighbours would only refuse the connection.
 
     Raises:
-        InputError: a file that is none, another device's, of another key or authority, or out of date.
+        InputError: a file that is no PEM, of another device, key or authority, or out of date.
     """
     from cryptography import x509
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
-
-    def refuse(name: str, got: str, expected: str) -> InputError:
-        return InputError(
-            name, got, expected, f"Put {device}'s own key.pem, certificate.pem and authority.pem."
-        )
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
         shown = x509.load_pem_x509_certificate(certificate)
         signer = x509.load_pem_x509_certificate(authority)
-        of_key = load_pem_private_key(key, password=None).public_key()
+        public_key = load_pem_private_key(key, password=None).public_key()
     except (ValueError, TypeError) as error:
-        raise refuse(
-            "credentials", str(error).split("\n", 1)[0][:80], "PEM files, the key unencrypted"
-        ) from None
+        reason = str(error).split("\n", 1)[0][:80]
+        raise _unfit(device, "credentials", reason, "PEM files, the key unencrypted") from None
     names = [str(part.value) for part in shown.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
     if names != [device]:
-        raise refuse("certificate.pem", ", ".join(names), f"one of {device}")
-    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    if of_key.public_bytes(*form) != shown.public_key().public_bytes(*form):
-        raise refuse("key.pem", "another key", "the key of certificate.pem")
+        raise _unfit(device, "certificate.pem", ", ".join(names), f"one of {device}")
+    if public_key != shown.public_key():
+        raise _unfit(device, "key.pem", "another key", "the key of certificate.pem")
+    if not _is_signed_by(shown, signer):
+        raise _unfit(device, "certificate.pem", "of another authority", "one that authority.pem signed")
+    _check_dates(device, "certificate.pem", shown)
+    _check_dates(device, "authority.pem", signer)
+
+
+def _unfit(device: str, name: str, got: str, expected: str) -> InputError:
+    return InputError(name, got, expected, f"Put {device}'s own key.pem, certificate.pem and authority.pem.")
+
+
+def _is_signed_by(shown: x509.Certificate, signer: x509.Certificate) -> bool:
+    from cryptography.exceptions import InvalidSignature
+
     try:
         shown.verify_directly_issued_by(signer)
     except (InvalidSignature, ValueError, TypeError):
-        raise refuse("certificate.pem", "of another authority", "one that authority.pem signed") from None
+        return False
+    return True
+
+
+def _check_dates(device: str, name: str, certificate: x509.Certificate) -> None:
     now = datetime.datetime.now(datetime.UTC)
-    if not shown.not_valid_before_utc <= now <= shown.not_valid_after_utc:
-        until = f"{shown.not_valid_before_utc:%Y-%m-%d} to {shown.not_valid_after_utc:%Y-%m-%d}"
-        raise refuse("certificate.pem", f"valid {until}", f"one valid today, {now:%Y-%m-%d}")
+    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if not first <= now <= last:
+        validity = f"valid {first:%Y-%m-%d} to {last:%Y-%m-%d}"
+        raise _unfit(device, name, validity, f"one valid today, {now:%Y-%m-%d}")
 
 
 def write_secret(path: Path, secret: bytes) -> None:
@@ -124,8 +134,8 @@ def _certificate(
         .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, signer_name)]))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - LEEWAY)
-        .not_valid_after(now + LIFE)
+        .not_valid_before(now - CLOCK_TOLERANCE)
+        .not_valid_after(now + VALID_FOR)
         .add_extension(
             x509.BasicConstraints(ca=authority, path_length=0 if authority else None), critical=True
         )

@@ -1,7 +1,8 @@
-"""Initialisation with no coordinator: what devices tell about themselves floods the network.
+"""Initialisation with no coordinator: facts about devices and links flood the network.
 
-Each device pulls from its neighbours the facts that it lacks until it has everyone's. Samples cross only the
-link between two neighbours, which turn them into one number; labels, optimizers and such numbers go further.
+Each device asks its neighbours for the facts that it lacks until it has everyone's. Samples cross only the
+link between two neighbours, which turn them into one number, the distance of their data. That number, label
+counts and optimizers travel on to all devices.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Knowledge:
 
     Attributes:
         devices: descriptors of all devices, without samples.
-        data_distance: (L,) of the network's links, in their order.
-        measured: by index, of the devices that measured.
+        data_distance: (L,) for each link, in the network's order.
+        measured: constants by index, of the devices that measured them.
     """
 
     devices: tuple[Device, ...]
@@ -51,7 +52,7 @@ class Flood:
     Args:
         node: this device, its transport started.
         own: its descriptor, with the few samples that its neighbours may see.
-        measured: what it measured, if it was its turn to.
+        measured: its constants, if it is one of the devices that measure them.
     """
 
     node: Node
@@ -61,134 +62,177 @@ class Flood:
     links: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        network = self.node.network
         names = self.node.names
-        self._links = [(names[a], names[b]) for a, b in network.links.tolist()]
-        name = names[self.node.index]
-        descriptor = Descriptor(
-            device=name, labels=self.own.labels.tolist(), rho=self.own.rho, mu=self.own.mu
-        )
-        if self.measured is not None:
-            descriptor.measured = True
-            descriptor.gradient_bound = self.measured.gradient_bound
-            descriptor.initial_loss = self.measured.initial_loss
-            descriptor.smoothness = self.measured.smoothness
-        self.descriptors[name] = descriptor
-        self.node.answers["gossip"] = self._tell
-        self.node.answers["samples"] = self._show
+        self._name = names[self.node.index]
+        self._links = [(names[a], names[b]) for a, b in self.node.network.links.tolist()]
+        self._compares_with = [b for a, b in self._links if a == self._name]
+        self._num_classes = self.own.labels.shape[0]
+        self.descriptors[self._name] = _describe(self._name, self.own, self.measured)
+        self.node.answers["gossip"] = self._answer_gossip
+        self.node.answers["samples"] = self._answer_samples
 
     def gather(self, timeout_s: float) -> Knowledge:
         """Everyone's facts.
 
         Raises:
             InputError: some have not come in time; it names them.
+            StoppedError: the device was asked to stop.
         """
         deadline = time.monotonic() + timeout_s
-        while not self._complete():
+        while missing := self._missing():
             if self.node.stopped:
                 raise StoppedError
-            for neighbour in self.node.neighbours.alive:
-                self._learn(neighbour)
-            self._compare_data()
             if time.monotonic() > deadline:
-                missing = [name for name in self.node.names if name not in self.descriptors]
-                missing += [f"{a} – {b}" for a, b in self._links if (a, b) not in self.links]
                 expected = f"all within {timeout_s:g} s"
                 remedy = f"Start {', '.join(missing[:5])}, and check addresses and firewalls."
                 raise InputError("facts of devices and links missing", len(missing), expected, remedy)
+            self._ask_neighbours()
             time.sleep(ROUND_S)
         return self._knowledge()
 
-    def _complete(self) -> bool:
-        return len(self.descriptors) == len(self.node.names) and len(self.links) == len(self._links)
+    def _missing(self) -> list[str]:
+        """Devices and links of which nothing is known yet."""
+        devices = [name for name in self.node.names if name not in self.descriptors]
+        links = [f"{a} – {b}" for a, b in self._links if (a, b) not in self.links]
+        return devices + links
+
+    def _ask_neighbours(self) -> None:
+        for neighbour in self.node.neighbours.alive:
+            self._learn(neighbour)
+        self._compare_data()
 
     def _learn(self, neighbour: str) -> None:
-        known = [*self.descriptors, *(f"{a}|{b}" for a, b in list(self.links))]
-        try:
-            answer = self.node.transport.ask(neighbour, Request(gossip=Gossip(known=known)), ASK_S)
-        except UnreachableError:
-            return
-        for fact in (*answer.facts.descriptors, *answer.facts.links):
+        """Keep the facts that a neighbour has and this device lacks."""
+        for fact in self._ask_facts(neighbour):
             try:
                 self._keep(fact)
             except (BadMessageError, InputError) as error:
-                self.node.bad_messages[neighbour] += 1
-                log.warning("%s told %s: dropped", neighbour, error)
+                self._refuse(neighbour, error)
+
+    def _ask_facts(self, neighbour: str) -> list[Descriptor | LinkFact]:
+        known = [*self.descriptors, *(_link_key(a, b) for a, b in list(self.links))]
+        try:
+            answer = self.node.transport.ask(neighbour, Request(gossip=Gossip(known=known)), ASK_S)
+        except UnreachableError:
+            return []
+        return [*answer.facts.descriptors, *answer.facts.links]
 
     def _keep(self, fact: Descriptor | LinkFact) -> None:
-        """Remember a fact, the first that is told of a device or link."""
+        """Remember a fact; the first about a device or link holds, and one that differs is refused."""
         if isinstance(fact, Descriptor):
-            _device(fact, self.own.labels.shape[0], self.node.names)
-            self.descriptors.setdefault(fact.device, fact)
-            return
-        if (fact.a, fact.b) not in self._links or not 0 <= fact.distance < math.inf:
+            self._device(fact)  # checks it
+            agrees = self.descriptors.setdefault(fact.device, fact) == fact
+        else:
+            self._check_link(fact)
+            agrees = self.links.setdefault((fact.a, fact.b), fact.distance) == fact.distance
+        if not agrees:
+            raise BadMessageError(f"another fact than before: {' '.join(str(fact).split())}")
+
+    def _check_link(self, fact: LinkFact) -> None:
+        is_link = (fact.a, fact.b) in self._links
+        is_distance = 0 <= fact.distance < math.inf  # NaN is not
+        if not (is_link and is_distance):
             raise BadMessageError(f"distance {fact.distance:g} of {fact.a} – {fact.b}")
-        self.links.setdefault((fact.a, fact.b), fact.distance)
+
+    def _refuse(self, neighbour: str, error: Exception) -> None:
+        self.node.bad_messages[neighbour] += 1
+        log.warning("%s sent %s: dropped", neighbour, error)
 
     def _compare_data(self) -> None:
-        """The numbers of this device's links, each computed by the end that comes first."""
-        name = self.node.names[self.node.index]
-        for a, b in self._links:
-            if a != name or (a, b) in self.links or b not in self.descriptors:
-                continue
-            try:
-                answer = self.node.transport.ask(b, Request(samples=SampleRequest()), ASK_S)
-                assert self.own.samples is not None
-                theirs = unpack_samples(answer.sample_batch, self.own.samples.shape[1])
-            except UnreachableError:
-                continue
-            except BadMessageError as error:
-                self.node.bad_messages[b] += 1
-                log.warning("%s sent %s: dropped", b, error)
-                continue
-            other = _device(self.descriptors[b], self.own.labels.shape[0], self.node.names)
-            energy = energy_distance(self.own.samples, theirs) / theirs.shape[1]
-            self.links[a, b] = label_divergence(self.own, other) + max(energy, 0.0)
+        """Compute the distances of this device's links that are still unknown.
+
+        Of the two ends of a link, the one that comes first in the network computes its distance.
+        """
+        for neighbour in self._compares_with:
+            is_known = (self._name, neighbour) in self.links
+            if not is_known and neighbour in self.descriptors:
+                self._compare_with(neighbour)
+
+    def _compare_with(self, neighbour: str) -> None:
+        try:
+            theirs = self._ask_samples(neighbour)
+        except UnreachableError:
+            return
+        except BadMessageError as error:
+            self._refuse(neighbour, error)
+            return
+        other = self._device(self.descriptors[neighbour])
+        energy = energy_distance(self._samples, theirs) / theirs.shape[1]
+        distance = label_divergence(self.own, other) + max(energy, 0.0)
+        self.links[self._name, neighbour] = distance
+
+    @property
+    def _samples(self) -> FloatArray:
+        assert self.own.samples is not None
+        return self.own.samples
+
+    def _ask_samples(self, neighbour: str) -> FloatArray:
+        answer = self.node.transport.ask(neighbour, Request(samples=SampleRequest()), ASK_S)
+        return unpack_samples(answer.sample_batch, self._samples.shape[1])
 
     def facts(self) -> Facts:
         """All that is known so far."""
         links = [LinkFact(a=a, b=b, distance=distance) for (a, b), distance in list(self.links.items())]
         return Facts(descriptors=list(self.descriptors.values()), links=links)
 
-    def _tell(self, request: Request) -> Response:
+    def _answer_gossip(self, request: Request) -> Response:
         return lacking(self.facts(), request)
 
-    def _show(self, request: Request) -> Response:
-        assert self.own.samples is not None
-        return Response(sample_batch=pack_samples(self.own.samples))
+    def _answer_samples(self, request: Request) -> Response:
+        return Response(sample_batch=pack_samples(self._samples))
+
+    def _device(self, descriptor: Descriptor) -> Device:
+        return _checked_device(descriptor, self._num_classes, self.node.names)
 
     def _knowledge(self) -> Knowledge:
-        told = [self.descriptors[name] for name in self.node.names]
-        classes = self.own.labels.shape[0]
-        return Knowledge(
-            tuple(_device(descriptor, classes, self.node.names) for descriptor in told),
-            np.array([self.links[link] for link in self._links]),
-            {
-                index: DeviceConstants(d.gradient_bound, d.initial_loss, d.smoothness)
-                for index, d in enumerate(told)
-                if d.measured
-            },
-        )
+        descriptors = [self.descriptors[name] for name in self.node.names]
+        devices = tuple(map(self._device, descriptors))
+        data_distance = np.array([self.links[link] for link in self._links])
+        measured = {index: _constants(one) for index, one in enumerate(descriptors) if one.measured}
+        return Knowledge(devices, data_distance, measured)
 
 
 def lacking(facts: Facts, request: Request) -> Response:
     """The facts that a neighbour does not have yet."""
     known = set(request.gossip.known)
-    return Response(
-        facts=Facts(
-            descriptors=[told for told in facts.descriptors if told.device not in known],
-            links=[told for told in facts.links if f"{told.a}|{told.b}" not in known],
-        )
-    )
+    descriptors = [fact for fact in facts.descriptors if fact.device not in known]
+    links = [fact for fact in facts.links if _link_key(fact.a, fact.b) not in known]
+    return Response(facts=Facts(descriptors=descriptors, links=links))
 
 
-def _device(descriptor: Descriptor, classes: int, names: Sequence[str]) -> Device:
-    """A device from what it told, checked."""
+def _link_key(a: str, b: str) -> str:
+    """How gossip names a link that is known."""
+    return f"{a}|{b}"
+
+
+def _describe(name: str, device: Device, measured: DeviceConstants | None) -> Descriptor:
+    """What a device tells about itself: never its samples."""
+    descriptor = Descriptor(device=name, labels=device.labels.tolist(), rho=device.rho, mu=device.mu)
+    if measured is not None:
+        descriptor.measured = True
+        descriptor.gradient_bound = measured.gradient_bound
+        descriptor.initial_loss = measured.initial_loss
+        descriptor.smoothness = measured.smoothness
+    return descriptor
+
+
+def _constants(descriptor: Descriptor) -> DeviceConstants:
+    return DeviceConstants(descriptor.gradient_bound, descriptor.initial_loss, descriptor.smoothness)
+
+
+def _checked_device(descriptor: Descriptor, num_classes: int, names: Sequence[str]) -> Device:
+    """A device from what it told about itself.
+
+    Raises:
+        BadMessageError: no device of the mesh, another number of classes, or impossible constants.
+        InputError: impossible label counts or optimizer.
+    """
     if descriptor.device not in names:
         raise BadMessageError(f"a fact of no device, {descriptor.device!r}")
-    if len(descriptor.labels) != classes:
-        raise BadMessageError(f"{len(descriptor.labels)} labels of {descriptor.device} instead of {classes}")
-    measured = (descriptor.gradient_bound, descriptor.initial_loss, descriptor.smoothness)
-    if not all(math.isfinite(value) and value >= 0 for value in measured):
-        raise BadMessageError(f"constants {measured} of {descriptor.device}")
+    num_labels = len(descriptor.labels)
+    if num_labels != num_classes:
+        raise BadMessageError(f"{num_labels} labels of {descriptor.device} instead of {num_classes}")
+    constants = (descriptor.gradient_bound, descriptor.initial_loss, descriptor.smoothness)
+    if not all(0 <= value < math.inf for value in constants):  # NaN is not
+        raise BadMessageError(f"constants {constants} of {descriptor.device}")
     return Device(np.array(descriptor.labels), descriptor.rho, descriptor.mu)

@@ -1,10 +1,11 @@
-"""What a device knows of its neighbours: who is there, and how far each has come."""
+"""What a device knows about its neighbours: which ones answer, and how far each has come."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from ssdfl.mesh.transport import Transport, UnreachableError
 
 PING_EVERY_S = 0.5
 PING_DEADLINE_S = 1.5
-MISSES = 2
+MAX_MISSES = 2
 
 log = logging.getLogger(__name__)
 
@@ -40,12 +41,14 @@ class Neighbour:
 
 
 class Neighbours:
-    """Pings every neighbour on a thread of its own; two misses in a row, and it is taken for gone.
+    """Pings every neighbour on a thread of its own; one that misses two in a row is gone.
 
     Args:
+        status: what this device tells of itself in a ping.
         deadline_s: how soon a ping has to be answered.
+        bad_messages: counts impossible statuses by neighbour, beside whatever else it counts.
 
-    Time is counted on the monotonic clock only, so that a clock set forward or back changes nothing.
+    Time is read from the monotonic clock only, so that a clock set forward or back changes nothing.
     """
 
     def __init__(
@@ -54,10 +57,12 @@ class Neighbours:
         transport: Transport,
         status: Callable[[], Status],
         deadline_s: float = PING_DEADLINE_S,
+        bad_messages: Counter[str] | None = None,
     ) -> None:
         self._known = {name: Neighbour() for name in names}
         self._deadline_s = deadline_s
         self._transport, self._status = transport, status
+        self.bad_messages = Counter[str]() if bad_messages is None else bad_messages
         self._stopping = threading.Event()
         self.changed = threading.Condition()
         self.last_step = 1 << 62
@@ -85,60 +90,72 @@ class Neighbours:
         return tuple(name for name, neighbour in self._known.items() if neighbour.alive)
 
     def heard(self, name: str, status: Status, answered: bool = True) -> None:
-        """A neighbour has told where it is: in answer to us, or only in a question, which proves nothing.
+        """Remember the status of a neighbour.
 
-        A step beyond the last one is none: it would make this device leave out all the others.
+        A step beyond the last one is refused and counted: it would make this device skip all the others.
+
+        Args:
+            answered: it came in answer to us. A neighbour's own ping does not prove that we can reach it.
         """
         if max(status.step, status.first_step) > self.last_step:
-            log.warning("%s says it is at step %d of %d: ignored", name, status.step, self.last_step)
+            self.bad_messages[name] += 1
+            told = f"step {status.step} (taking part from {status.first_step})"
+            log.warning("%s says it is at %s of %d: ignored", name, told, self.last_step)
             return
         with self.changed:
             neighbour = self._known[name]
             if answered:
-                if not neighbour.alive:
-                    log.info("%s is there, at step %d", name, status.step)
-                neighbour.alive, neighbour.misses = True, 0
-            if status.plan_digest != neighbour.plan_digest and neighbour.plan_digest:
+                _mark_alive(name, neighbour, status.step)
+            if neighbour.plan_digest and status.plan_digest != neighbour.plan_digest:
                 log.warning("%s has another plan now", name)
-            neighbour.step, neighbour.first_step = status.step, status.first_step
-            neighbour.done, neighbour.plan_digest = status.done, status.plan_digest
+            neighbour.step = status.step
+            neighbour.first_step = status.first_step
+            neighbour.done = status.done
+            neighbour.plan_digest = status.plan_digest
             self.changed.notify_all()
 
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until something known of neighbours makes a condition true; whether it did in time."""
+        """Wait until news of neighbours makes a condition true; whether it did in time."""
         deadline = time.monotonic() + timeout_s
         with self.changed:
             while not condition():
-                left = deadline - time.monotonic()
-                if left <= 0:
+                left_s = deadline - time.monotonic()
+                if left_s <= 0 or self._stopping.is_set():
                     return False
-                if self._stopping.is_set():
-                    return False
-                self.changed.wait(min(left, PING_EVERY_S))
+                self.changed.wait(min(left_s, PING_EVERY_S))
         return True
 
     def _watch(self, name: str) -> None:
         while not self._stopping.is_set():
-            try:
-                answer = self._transport.ask(
-                    name, Request(ping=Ping(status=self._status())), self._deadline_s
-                )
-            except UnreachableError as error:
-                self._missed(name, str(error))
-            else:
-                if answer.WhichOneof("kind") == "status":
-                    self.heard(name, answer.status)
-                else:
-                    self._missed(name, "it answers a ping with something else")
+            self._ping(name)
             self._stopping.wait(PING_EVERY_S)
+
+    def _ping(self, name: str) -> None:
+        request = Request(ping=Ping(status=self._status()))
+        try:
+            answer = self._transport.ask(name, request, self._deadline_s)
+        except UnreachableError as error:
+            self._missed(name, str(error))
+            return
+        if answer.WhichOneof("kind") == "status":
+            self.heard(name, answer.status)
+        else:
+            self._missed(name, "it answers a ping with something else")
 
     def _missed(self, name: str, reason: str) -> None:
         with self.changed:
             neighbour = self._known[name]
             neighbour.misses += 1
-            if not neighbour.alive and neighbour.misses == MISSES:
-                log.info("%s is not there (%s)", name, reason)
-            if neighbour.alive and neighbour.misses >= MISSES:
+            if neighbour.alive and neighbour.misses >= MAX_MISSES:
                 log.warning("%s is gone (%s); its weight returns to this device", name, reason)
                 neighbour.alive = False
                 self.changed.notify_all()
+            elif neighbour.misses == MAX_MISSES:
+                log.info("%s is not there (%s)", name, reason)
+
+
+def _mark_alive(name: str, neighbour: Neighbour, step: int) -> None:
+    if not neighbour.alive:
+        log.info("%s is there, at step %d", name, step)
+    neighbour.alive = True
+    neighbour.misses = 0

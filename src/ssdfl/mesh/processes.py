@@ -1,4 +1,4 @@
-"""A mesh on one host: start its devices, watch them, gather what they wrote."""
+"""A mesh on one host: start its devices, watch them, collect what they wrote."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class MeshProcesses:
         return {folder: code for folder, code in codes.items() if code}
 
     def stop(self) -> None:
-        """Ask all devices to stop, and end those that do not."""
+        """Ask all devices to stop, and kill those that do not."""
         for folder in self.running():
             self._processes[folder].send_signal(signal.SIGTERM)
         deadline = time.monotonic() + STOP_S
@@ -70,38 +70,48 @@ class MeshProcesses:
             self._processes[folder].kill()
 
     def statuses(self) -> list[dict[str, Any]]:
-        """What each device last wrote of itself, and its exit code if it ended with an error."""
-        found, failed = [], self.failed()
-        for folder in self.folders:
-            try:
-                status = json.loads((folder / "status.json").read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                status = {"device": folder.name}
-            found.append(status | ({"failed": failed[folder]} if folder in failed else {}))
-        return found
+        """What each device last wrote about itself, and its exit code if it ended with an error."""
+        failed = {folder: {"failed": code} for folder, code in self.failed().items()}
+        return [_status(folder) | failed.get(folder, {}) for folder in self.folders]
 
 
-def follow(processes: MeshProcesses) -> Iterator[list[dict[str, Any]]]:
+def _status(folder: Path) -> dict[str, Any]:
+    """What a device last wrote about itself; only its name if that cannot be read."""
+    try:
+        status: dict[str, Any] = json.loads((folder / "status.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {"device": folder.name}
+    return status
+
+
+def watch_statuses(processes: MeshProcesses) -> Iterator[list[dict[str, Any]]]:
     """Devices' statuses, again and again until all have ended.
 
     Raises:
         InputError: a device ended with an error; it says what the device said.
     """
-    first: dict[Path, int] = {}
+    failed_first: dict[Path, int] = {}
     while processes.running():
         time.sleep(POLL_S)
-        first = first or processes.failed()
+        failed_first = failed_first or processes.failed()
         yield processes.statuses()
-    for folder, code in (first or processes.failed()).items():
-        said = (folder / "output.txt").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        raise InputError(folder.name, f"exit code {code}", "a finished device", said[-1] if said else "")
+    for folder, code in (failed_first or processes.failed()).items():
+        last_line = _last_output(folder)
+        raise InputError(folder.name, f"exit code {code}", "a finished device", last_line)
+
+
+def _last_output(folder: Path) -> str:
+    """The last line that a device printed."""
+    output = (folder / "output.txt").read_text(encoding="utf-8", errors="replace")
+    lines = output.strip().splitlines()
+    return lines[-1] if lines else ""
 
 
 def collect(mesh: Path, out: Path) -> RunFolder:
-    """Gather what the devices of a mesh wrote into a run's folder, so that reports work.
+    """Collect what the devices of a mesh wrote into a run's folder, so that reports work.
 
-    A record averages the devices that wrote one for its cycle. What no device can know alone is not there:
-    the mean model's accuracy, and consensus distances but the last, which the checkpoints tell.
+    A record averages the devices that wrote one for its cycle. It lacks what no device knows alone: the mean
+    model's accuracy, and consensus distances except the last, which comes from the checkpoints.
 
     Raises:
         InputError: no device has finished a cycle.

@@ -1,35 +1,36 @@
-"""How a device asks its neighbours and is asked: an interface, and gRPC with mutual TLS behind it.
+"""How devices ask each other: an interface, and gRPC with mutual TLS behind it.
 
-Any neighbour can be asked, whichever of the two can be dialled: a device that cannot be keeps a call open to
-each neighbour, and answers the questions that come back on it. Pings have connections of their own, so that
-a neighbour whose slow link is busy with parameters does not look dead.
+A device can ask any neighbour if one of the two can be dialled. A device that cannot be dialled keeps a call
+open to each neighbour and answers the questions that come back on it (`ssdfl.mesh.reverse_call`). Pings have
+connections of their own, so that a neighbour whose slow link is busy with parameters does not look dead.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as LateError
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import count, product
+from functools import partial
+from itertools import product
 from typing import Any, Protocol
 
 from ssdfl.errors import InputError, require
 from ssdfl.mesh.mesh_pb2 import Refusal, Request, Response
+from ssdfl.mesh.reverse_call import CHECK_EVERY_S, ReverseCall
 
-MOST_BYTES = 64 << 20
+MAX_MESSAGE_BYTES = 64 << 20
 _SERVICE = "ssdfl.mesh.v1.Device"
-_LOOK_S = 0.2
 _PURPOSES = ("talk", "ping")
 _PURPOSE_KEY = "ssdfl-purpose"
-_MOST_AT_ONCE = 8  # requests of one neighbour, so that one cannot take all threads from the others
+_MAX_REQUESTS = 8  # of one neighbour at a time, so that it cannot take all threads from the others
+_REVERSE_THREADS = 6
+_REDIAL_S = 0.2
 _OPTIONS = (
-    ("grpc.max_send_message_length", MOST_BYTES),
-    ("grpc.max_receive_message_length", MOST_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.keepalive_time_ms", 2000),
     ("grpc.keepalive_timeout_ms", 2000),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -51,12 +52,12 @@ Wanted = Callable[[], bool]
 
 
 def always() -> bool:
-    """It is."""
+    """The answer is wanted, however long it takes."""
     return True
 
 
 Answer = Response | bytes
-"""A response, or one made into bytes before, for several neighbours."""
+"""A response; as bytes if it was serialized once for several neighbours."""
 
 Handler = Callable[[str, Request], Answer]
 """Answers a neighbour, by name."""
@@ -102,16 +103,14 @@ class GrpcTransport:
 
     def __init__(self, listen: str, neighbours: Mapping[str, str], credentials: Credentials) -> None:
         self._grpc: Any = require("grpc", "mesh")
-        self._listen, self._neighbours, self._credentials = listen, dict(neighbours), credentials
-        self._lines: dict[Connection, _Line] = {
-            (name, purpose): _Line()
-            for name, address in neighbours.items()
-            for purpose in _PURPOSES
-            if not address
-        }
+        self._listen = listen
+        self._neighbours = dict(neighbours)
+        self._credentials = credentials
+        undialled = [name for name, address in neighbours.items() if not address]
+        self._reverse_calls = {connection: ReverseCall() for connection in product(undialled, _PURPOSES)}
         self._channels: dict[Connection, Any] = {}
         self._asks: dict[Connection, Any] = {}
-        self._answering: Counter[str] = Counter()
+        self._under_way: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._server: Any = None
         self._stopping = threading.Event()
@@ -120,59 +119,70 @@ class GrpcTransport:
 
     def start(self, handler: Handler) -> None:
         """Begin to answer neighbours; raises InputError if the address cannot be listened at."""
-        grpc, credentials = self._grpc, self._credentials
-        client = grpc.ssl_channel_credentials(credentials.authority, credentials.key, credentials.certificate)
-        dialled = {name: address for name, address in self._neighbours.items() if address}
-        for name, purpose in product(dialled, _PURPOSES):
-            options = (*_OPTIONS, ("grpc.ssl_target_name_override", name))
-            channel = grpc.secure_channel(dialled[name], client, options=options)
+        for name, address in self._neighbours.items():
+            if address:
+                self._dial(name, address)
+        if self._listen:
+            self._serve(handler)
+            return
+        for connection in self._channels:
+            threading.Thread(target=self._attach, args=(connection, handler), daemon=True).start()
+
+    def ask(self, neighbour: str, request: Request, timeout_s: float, wanted: Wanted = always) -> Response:
+        """A neighbour's answer, by a call of ours or on a call that it keeps open."""
+        connection = (neighbour, "ping" if request.HasField("ping") else "talk")
+        reverse_call = self._reverse_calls.get(connection)
+        try:
+            if reverse_call is not None:
+                return reverse_call.ask(request, timeout_s, wanted)
+            call = self._asks[connection].future(request, timeout=timeout_s)
+            return self._result(call, wanted)
+        except self._grpc.RpcError as error:
+            raise UnreachableError(f"{neighbour}: {_first_line(error)}") from None
+        except (ConnectionError, ValueError, self._grpc.FutureCancelledError) as error:
+            # The last two say that the channel was closed meanwhile.
+            raise UnreachableError(f"{neighbour}: {error}") from None
+
+    def stop(self) -> None:
+        """Stop answering and asking."""
+        self._stopping.set()
+        for reverse_call in self._reverse_calls.values():
+            reverse_call.close()
+        if self._server is not None:
+            self._server.stop(grace=0.2).wait()
+        for channel in self._channels.values():
+            channel.close()
+
+    def _dial(self, name: str, address: str) -> None:
+        """Make a channel to a neighbour for each purpose; gRPC connects it when it is used."""
+        credentials = self._grpc.ssl_channel_credentials(
+            self._credentials.authority, self._credentials.key, self._credentials.certificate
+        )
+        options = (*_OPTIONS, ("grpc.ssl_target_name_override", name))
+        for purpose in _PURPOSES:
+            channel = self._grpc.secure_channel(address, credentials, options=options)
             self._channels[name, purpose] = channel
             self._asks[name, purpose] = channel.unary_unary(
                 f"/{_SERVICE}/Ask",
                 request_serializer=Request.SerializeToString,
                 response_deserializer=Response.FromString,
             )
-        if self._listen:
-            self._serve(handler)
-        else:
-            for connection in self._channels:
-                threading.Thread(target=self._attach, args=(connection, handler), daemon=True).start()
 
-    def ask(self, neighbour: str, request: Request, timeout_s: float, wanted: Wanted = always) -> Response:
-        """A neighbour's answer, by a call of ours or on a call that it keeps open."""
-        connection = (neighbour, "ping" if request.HasField("ping") else "talk")
-        if connection in self._lines:
-            return self._lines[connection].ask(request, timeout_s, wanted)
-        try:
-            call = self._asks[connection].future(request, timeout=timeout_s)
-            while wanted():
-                try:
-                    answer: Response = call.result(timeout=_LOOK_S)
-                    return answer
-                except self._grpc.FutureTimeoutError:
-                    continue
-            call.cancel()
-            raise UnreachableError(f"{neighbour}: no longer wanted")
-        except self._grpc.RpcError as error:
-            details = (error.details() or "").splitlines()
-            raise UnreachableError(f"{neighbour}: {error.code().name} {' '.join(details[:1])}") from None
-        except (ValueError, self._grpc.FutureCancelledError) as error:  # the channel was closed meanwhile
-            raise UnreachableError(f"{neighbour}: {error}") from None
-
-    def stop(self) -> None:
-        """Stop answering and asking."""
-        self._stopping.set()
-        for line in self._lines.values():
-            line.close()
-        if self._server is not None:
-            self._server.stop(grace=0.2).wait()
-        for channel in self._channels.values():
-            channel.close()
+    def _result(self, call: Any, wanted: Wanted) -> Response:
+        """What a call returns, as long as it is wanted."""
+        while wanted():
+            try:
+                answer: Response = call.result(timeout=CHECK_EVERY_S)
+                return answer
+            except self._grpc.FutureTimeoutError:
+                continue
+        call.cancel()
+        raise ConnectionError("no longer wanted")
 
     def _serve(self, handler: Handler) -> None:
         grpc, credentials = self._grpc, self._credentials
-        number = 4 + (_MOST_AT_ONCE + len(_PURPOSES)) * len(self._neighbours)
-        threads = ThreadPoolExecutor(number, thread_name_prefix="mesh")
+        threads_each = _MAX_REQUESTS + len(_PURPOSES)
+        threads = ThreadPoolExecutor(4 + threads_each * len(self._neighbours), thread_name_prefix="mesh")
         self._server = grpc.server(threads, options=_OPTIONS)
         calls = grpc.method_handlers_generic_handler(_SERVICE, self._calls(handler))
         self._server.add_generic_rpc_handlers((calls,))
@@ -184,9 +194,8 @@ class GrpcTransport:
         except RuntimeError:
             self.port = 0
         if not self.port:
-            raise InputError(
-                "listen", self._listen, "an address that is free on this host", "Choose another."
-            )
+            expected = "an address that is free on this host"
+            raise InputError("listen", self._listen, expected, "Choose another.")
         self._server.start()
 
     def _calls(self, handler: Handler) -> dict[str, Any]:
@@ -194,35 +203,42 @@ class GrpcTransport:
         grpc = self._grpc
 
         def ask(request: Request, context: Any) -> Answer:
-            name = self._caller(context)
-            with self._lock:
-                busy = self._answering[name] >= _MOST_AT_ONCE
-                self._answering[name] += not busy
-            if busy:
-                context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{_MOST_AT_ONCE} requests are under way")
-            try:
-                return handler(name, request)
-            finally:
-                with self._lock:
-                    self._answering[name] -= 1
-
-        def attach(answers: Iterator[Response], context: Any) -> Iterator[Request]:
-            name = self._caller(context)
-            purpose = str(dict(context.invocation_metadata()).get(_PURPOSE_KEY, "talk"))
-            if (name, purpose) not in self._lines:
-                context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{name} can be dialled")
-            yield from self._lines[name, purpose].attached(answers)
+            return self._answer(handler, request, context)
 
         return {
             "Ask": grpc.unary_unary_rpc_method_handler(
                 ask, request_deserializer=Request.FromString, response_serializer=_bytes_of
             ),
             "Attach": grpc.stream_stream_rpc_method_handler(
-                attach,
+                self._open_reverse_call,
                 request_deserializer=Response.FromString,
                 response_serializer=Request.SerializeToString,
             ),
         }
+
+    def _answer(self, handler: Handler, request: Request, context: Any) -> Answer:
+        """Answer a caller, unless it has too many requests under way."""
+        name = self._caller(context)
+        with self._lock:
+            busy = self._under_way[name] >= _MAX_REQUESTS
+            if not busy:
+                self._under_way[name] += 1
+        if busy:
+            reason = f"{_MAX_REQUESTS} requests are under way"
+            context.abort(self._grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
+        try:
+            return handler(name, request)
+        finally:
+            with self._lock:
+                self._under_way[name] -= 1
+
+    def _open_reverse_call(self, answers: Iterator[Response], context: Any) -> Iterator[Request]:
+        """A neighbour that cannot be dialled has opened a call: send our requests on it."""
+        name = self._caller(context)
+        purpose = str(dict(context.invocation_metadata()).get(_PURPOSE_KEY, "talk"))
+        if (name, purpose) not in self._reverse_calls:
+            context.abort(self._grpc.StatusCode.FAILED_PRECONDITION, f"{name} can be dialled")
+        yield from self._reverse_calls[name, purpose].opened(answers)
 
     def _caller(self, context: Any) -> str:
         """The neighbour whose certificate the caller has shown; others are turned away."""
@@ -242,83 +258,39 @@ class GrpcTransport:
             response_deserializer=Request.FromString,
         )
         while not self._stopping.is_set():
-            answers: queue.SimpleQueue[Response | None] = queue.SimpleQueue()
-            with ThreadPoolExecutor(6, thread_name_prefix="mesh") as threads:
+            self._answer_on(partial(call, metadata=((_PURPOSE_KEY, purpose),)), partial(handler, name))
+            self._stopping.wait(_REDIAL_S)
 
-                def answer(request: Request, answers: queue.SimpleQueue[Response | None] = answers) -> None:
-                    given = handler(name, request)
-                    response = Response.FromString(given) if isinstance(given, bytes) else given
-                    response.id = request.id
-                    answers.put(response)
+    def _answer_on(
+        self,
+        call: Callable[[Iterator[Response]], Iterator[Request]],
+        handler: Callable[[Request], Answer],
+    ) -> None:
+        """Open a call and answer the requests that come on it, several at a time, until it ends."""
+        answers: queue.SimpleQueue[Response | None] = queue.SimpleQueue()
 
-                try:
-                    for request in call(iter(answers.get, None), metadata=((_PURPOSE_KEY, purpose),)):
-                        threads.submit(answer, request)
-                except (self._grpc.RpcError, ValueError):
-                    pass
-                answers.put(None)
-            self._stopping.wait(0.2)
+        def answer(request: Request) -> None:
+            response = _response_of(handler(request))
+            response.id = request.id
+            answers.put(response)
+
+        with ThreadPoolExecutor(_REVERSE_THREADS, thread_name_prefix="mesh") as threads:
+            try:
+                for request in call(iter(answers.get, None)):
+                    threads.submit(answer, request)
+            except (self._grpc.RpcError, ValueError):
+                pass
+            answers.put(None)
 
 
-class _Line:
-    """Questions to a neighbour that cannot be dialled, on the call that it keeps open."""
+def _first_line(error: Any) -> str:
+    """A gRPC error's code and the first line of its details."""
+    details = (error.details() or "").splitlines()
+    return f"{error.code().name} {' '.join(details[:1])}"
 
-    def __init__(self) -> None:
-        self._questions: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
-        self._waiting: dict[int, Future[Response]] = {}
-        self._ids = count(1)
-        self._attached = False
-        self._lock = threading.Lock()
 
-    def ask(self, request: Request, timeout_s: float, wanted: Wanted) -> Response:
-        """The answer on the open call, if there is one."""
-        number, answer = next(self._ids), Future[Response]()
-        request.id = number
-        with self._lock:
-            if not self._attached:
-                raise UnreachableError("not attached")
-            self._waiting[number] = answer
-            self._questions.put(request)
-        deadline = time.monotonic() + timeout_s
-        try:
-            while wanted() and time.monotonic() < deadline:
-                try:
-                    return answer.result(min(_LOOK_S, timeout_s))
-                except LateError:
-                    continue
-            raise UnreachableError("no answer")
-        finally:
-            self._waiting.pop(number, None)
-
-    def attached(self, answers: Iterator[Response]) -> Iterator[Request]:
-        """Requests for an open call; its answers are read meanwhile."""
-        with self._lock:
-            self._questions.put(None)  # a call that was open before ends
-            self._questions = questions = queue.SimpleQueue[Request | None]()
-            self._attached = True
-        threading.Thread(target=self._read, args=(answers, questions), daemon=True).start()
-        yield from iter(questions.get, None)
-
-    def close(self) -> None:
-        """End the open call."""
-        self._questions.put(None)
-
-    def _read(self, answers: Iterator[Response], questions: queue.SimpleQueue[Request | None]) -> None:
-        try:
-            for answer in answers:
-                waiting = self._waiting.get(answer.id)
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(answer)
-        except Exception:  # gRPC raises its own kinds when a call breaks
-            pass
-        finally:
-            with self._lock:
-                if self._questions is questions:
-                    self._attached = False
-                    for waiting in list(self._waiting.values()):
-                        if not waiting.done():
-                            waiting.set_exception(UnreachableError("the call broke"))
-            questions.put(None)
+def _response_of(answer: Answer) -> Response:
+    return Response.FromString(answer) if isinstance(answer, bytes) else answer
 
 
 def _bytes_of(answer: Answer) -> bytes:

@@ -1,4 +1,4 @@
-"""Parameters as bytes and back; what does not fit is refused with a reason."""
+"""Parameters and samples as bytes and back; a message that does not fit is refused with a reason."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch import Tensor
 from ssdfl.arrays import FloatArray
 from ssdfl.mesh.mesh_pb2 import Parameters, Samples
 
-assert sys.byteorder == "little", "numbers cross the wire little-endian, as this machine has to be"
+assert sys.byteorder == "little", "messages are little-endian, so this machine has to be"
 _DTYPES = {torch.float32: ("float32", "<f4"), torch.float64: ("float64", "<f8")}
-MOST_SAMPLES = 1 << 20
-LARGEST = 1e12
+MAX_SAMPLE_NUMBERS = 1 << 20
+MAX_ABSOLUTE = 1e12
 
 
 class BadMessageError(Exception):
@@ -44,12 +44,11 @@ def unpack(message: Parameters, like: Tensor, step: int) -> Tensor:
         raise BadMessageError(f"step {message.step} instead of {step}")
     if message.dtype != name:
         raise BadMessageError(f"dtype {message.dtype!r} instead of {name}")
-    data = message.data  # once: every look at it copies
-    if message.count != like.numel() or len(data) != like.numel() * like.element_size():
+    data = message.data  # read once: protobuf copies it every time
+    fits = message.count == like.numel() and len(data) == like.numel() * like.element_size()
+    if not fits:
         raise BadMessageError(f"{message.count} numbers in {len(data)} bytes instead of {like.numel()}")
-    numbers = np.frombuffer(data, dtype=code)
-    if not max(-numbers.min(), numbers.max()) <= LARGEST:  # NaN is not
-        raise BadMessageError(f"numbers that are not finite, or beyond {LARGEST:g}")
+    _check_magnitude(np.frombuffer(data, dtype=code))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given buffer is not writable")  # it is only read
         return torch.frombuffer(data, dtype=like.dtype).to(like.device)
@@ -67,10 +66,17 @@ def unpack_samples(message: Samples, columns: int) -> FloatArray:
     Raises:
         BadMessageError: other features, too many, or numbers that are not finite.
     """
+    data = message.data
     count = message.rows * message.columns
-    if message.columns != columns or not 0 < count <= MOST_SAMPLES or len(message.data) != 8 * count:
+    fits = message.columns == columns and len(data) == 8 * count
+    if not fits or not 0 < count <= MAX_SAMPLE_NUMBERS:
         raise BadMessageError(f"{message.rows} samples of {message.columns} features instead of {columns}")
-    samples: FloatArray = np.frombuffer(message.data, dtype="<f8").reshape(message.rows, message.columns)
-    if not np.abs(samples).max() <= LARGEST:
-        raise BadMessageError(f"samples that are not finite, or beyond {LARGEST:g}")
+    samples: FloatArray = np.frombuffer(data, dtype="<f8").reshape(message.rows, message.columns)
+    _check_magnitude(samples)
     return samples
+
+
+def _check_magnitude(numbers: FloatArray) -> None:
+    largest = max(-numbers.min(), numbers.max())
+    if not largest <= MAX_ABSOLUTE:  # NaN is not
+        raise BadMessageError(f"numbers that are not finite, or beyond {MAX_ABSOLUTE:g}")

@@ -1,0 +1,68 @@
+"""What a device believes of its neighbours' statuses."""
+
+from collections import Counter
+
+import pytest
+
+from ssdfl.mesh.mesh_pb2 import Absent, Response, Status
+from ssdfl.mesh.neighbours import MAX_MISSES, Neighbours
+from ssdfl.mesh.transport import UnreachableError
+
+
+class Answers:
+    """A transport on which a neighbour answers what the test says, or does not."""
+
+    def __init__(self, answer=None):
+        self.answer = answer
+
+    def ask(self, name, request, timeout_s, wanted=None):
+        if self.answer is None:
+            raise UnreachableError(name)
+        return self.answer
+
+
+def neighbours(answer=None, **options):
+    known = Neighbours(["b"], Answers(answer), Status, **options)
+    known.last_step = 30
+    return known
+
+
+@pytest.mark.parametrize(
+    "impossible", [{"step": 31}, {"first_step": 31}, {"step": 2**63, "first_step": 2**63}]
+)
+def test_a_step_beyond_the_last_is_refused_and_counted(impossible):
+    counted = Counter(b=1)
+    known = neighbours(bad_messages=counted)
+    known.heard("b", Status(step=4, first_step=2))
+    known.heard("b", Status(**impossible, done=True, plan_digest="other"))
+    one = known["b"]
+    assert (one.step, one.first_step, one.done, one.plan_digest) == (4, 2, False, "")
+    assert counted == {"b": 2}
+
+
+def test_the_last_step_itself_is_possible():
+    known = neighbours()
+    known.heard("b", Status(step=30, first_step=30, done=True))
+    assert known["b"].done
+    assert not known.bad_messages
+
+
+def test_an_impossible_answer_does_not_prove_that_a_neighbour_is_there():
+    known = neighbours(Response(status=Status(step=31)))
+    known._ping("b")
+    assert known.alive == ()
+    assert known.bad_messages == {"b": 1}
+
+
+@pytest.mark.parametrize("answer", [None, Response(absent=Absent())], ids=["silent", "something else"])
+def test_a_neighbour_that_misses_pings_in_a_row_is_gone(answer):
+    known = neighbours(answer)
+    known.heard("b", Status())
+    for _ in range(MAX_MISSES - 1):
+        known._ping("b")
+        assert known.alive == ("b",)
+    known._ping("b")
+    assert known.alive == ()
+    known.heard("b", Status())
+    known._ping("b")
+    assert known.alive == ("b",)
