@@ -27,9 +27,9 @@ import numpy as np
 
 from ssdfl.clusters import labels_of, spectral_bisection
 from ssdfl.engine import Job, run
-from ssdfl.engine.row_exchange import FORBIDDEN
 from ssdfl.engine.rank_mixing import shard_job
 from ssdfl.engine.ranks import agreed, joined
+from ssdfl.engine.row_exchange import FORBIDDEN
 from ssdfl.graph import load_network
 from ssdfl.learning import build_model, draw_optimizers, iid, make_dataset, make_task
 from ssdfl.methods import METHODS, ScheduleInputs

@@ -16,7 +16,7 @@ from torch import Tensor
 import ssdfl
 from ssdfl.engine import Job, run
 from ssdfl.graph import load_network
-from ssdfl.learning import Dataset, paper_optimizer, Task, make_task
+from ssdfl.learning import Dataset, Task, make_task, paper_optimizer
 from ssdfl.methods import METHODS, ScheduleInputs
 
 NOTE = "gradients at parameters not yet mixed, as in D-PSGD; writes a record a round"

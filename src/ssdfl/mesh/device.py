@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
 import logging
 import math
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+import ssdfl
 from ssdfl.clusters import Plan, form_clusters, read_plan, write_plan
 from ssdfl.engine import Job, State, load_state, save_state
 from ssdfl.engine.threads import one_thread_each
@@ -25,8 +24,10 @@ from ssdfl.errors import InputError
 from ssdfl.files import atomic_path, write_text
 from ssdfl.graph import Network
 from ssdfl.learning import describe_devices, fork_generators, load_dataset
+from ssdfl.locks import locked
 from ssdfl.mesh.certificates import check_certificate
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
+from ssdfl.mesh.digest import plan_digest
 from ssdfl.mesh.flood import Flood, lacking
 from ssdfl.mesh.folder import DeviceConfig, check_reach, read_device
 from ssdfl.mesh.mesh_pb2 import Facts
@@ -150,27 +151,33 @@ class RunningDevice:
     def _agree(self, job: Job, state: State) -> None:
         """Wait for neighbours to have a plan, all of them at the start, and refuse one that differs.
 
-        A device that comes back waits for those that may be coming back, too, unless others have gone on
+        A device that comes back also waits for those that may be coming back, unless others have gone on
         without it.
         """
-        neighbours, names = self.node.neighbours, self.node.neighbours.names
+        begins = state.step == 0
+        limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
 
-        def training() -> bool:
-            steps = {name: neighbours[name].step for name in neighbours.alive}
-            return any(self.node.left_behind(job, name, state.step, step) for name, step in steps.items())
+        def need_not_wait() -> bool:
+            return not self._without_plan() or self.node.furthest_ahead(job, state.step) > 0
 
-        def ready() -> bool:
-            return all(neighbours[name].alive and neighbours[name].plan_digest for name in names)
-
-        limit_s = GATHER_S if state.step == 0 else min(MEET_S, self.config.patience_s)
-        met = neighbours.wait(lambda: ready() or training(), limit_s)
-        if state.step == 0 and not met and not self.node.stopped:
-            missing = next(n for n in names if not (neighbours[n].alive and neighbours[n].plan_digest))
-            raise InputError("neighbour", missing, f"a plan within {GATHER_S:g} s", "Start it.")
+        met = self.node.neighbours.wait(need_not_wait, limit_s)
         if self.node.stopped:
             raise StoppedError
-        for name in neighbours.alive:
-            theirs, ours = neighbours[name].plan_digest, self.node.plan_digest
+        if begins and not met:
+            missing = self._without_plan()[0]
+            raise InputError("neighbour", missing, f"a plan within {GATHER_S:g} s", "Start it.")
+        self._check_plans()
+
+    def _without_plan(self) -> list[str]:
+        """The neighbours that are not there, or have no plan yet."""
+        known = {name: self.node.neighbours[name] for name in self.node.neighbours.names}
+        return [name for name, one in known.items() if not (one.alive and one.plan_digest)]
+
+    def _check_plans(self) -> None:
+        """Refuse to train beside a neighbour with another plan."""
+        ours = self.node.plan_digest
+        for name in self.node.neighbours.alive:
+            theirs = self.node.neighbours[name].plan_digest
             if theirs and theirs != ours:
                 expected = f"{ours[:12]}, as {self.config.name} has"
                 remedy = "Give all devices the same experiment, network and version of ssdfl."
@@ -272,11 +279,12 @@ def run_device(folder: Path, data: Path | None = None) -> bool:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Refuse a folder that another process runs; the lock ends with its process, however that ends."""
-    with (folder / "device.lock").open("w") as lock:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError("device", str(folder), "one that does not run yet", "End its process.") from None
+            stack.enter_context(locked(folder / "device.lock"))
+        except BlockingIOError:
+            expected = "one that does not run yet"
+            raise InputError("device", str(folder), expected, "End its process.") from None
         yield
 
 
@@ -300,6 +308,7 @@ def _credentials(folder: Path, name: str) -> Credentials:
 
 def _digest(folder: Path, plan: Plan) -> str:
     """Of everything that must be the same on all devices."""
-    parts = [json.dumps([list(cluster) for cluster in plan.clusters])]
-    parts += [(folder / name).read_text(encoding="utf-8") for name in ("experiment.toml", "network.json")]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    experiment, network = (
+        (folder / name).read_text(encoding="utf-8") for name in ("experiment.toml", "network.json")
+    )
+    return plan_digest(experiment, network, plan.clusters, ssdfl.__version__)

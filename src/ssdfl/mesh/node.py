@@ -57,7 +57,7 @@ class Node:
         self._stopping = threading.Event()
         self._places = {name: place for place, name in enumerate(names)}
         linked = [names[j] for j in network.neighbours(index)]
-        self.neighbours = Neighbours(linked, transport, self.status, ping_deadline_s)
+        self.neighbours = Neighbours(linked, transport, self.status, ping_deadline_s, self.bad_messages)
         self._pulls = ThreadPoolExecutor(max(1, len(linked)), thread_name_prefix="pull")
         self.answers: dict[str, Callable[[Request], Response]] = {}
 

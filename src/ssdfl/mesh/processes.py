@@ -22,6 +22,9 @@ from ssdfl.records import Record
 from ssdfl.records.config import load_experiment
 from ssdfl.records.folder import Row, RunFolder
 
+DeviceRow = dict[str, float]
+"""What one device wrote of one cycle."""
+
 POLL_S = 0.2
 STOP_S = 20.0
 
@@ -137,37 +140,43 @@ def collected_rows(folders: list[Path]) -> list[Row]:
     of_devices = [_metrics(folder) for folder in folders]
     last = max((cycle for rows in of_devices for cycle in rows), default=0)
     bytes_each = _message_bytes(folders)
-    consensus = _consensus_distance(folders)
     records = []
     for cycle in range(1, last + 1):
-        rows = [rows[cycle] for rows in of_devices if cycle in rows]
-        if not rows:
-            continue
-        accuracies = [rows[cycle]["accuracy"] if cycle in rows else math.nan for rows in of_devices]
-        known = [accuracy for accuracy in accuracies if not math.isnan(accuracy)]
-        sent = sum(int(row["sent"]) for row in rows)
-        record = Record(
-            cycle=cycle,
-            accuracy=float(np.mean(known)) if known else math.nan,
-            accuracy_std=float(np.std(known)) if known else math.nan,
-            accuracy_worst=min(known, default=math.nan),
-            average_model_accuracy=math.nan,
-            loss=float(np.mean([row["loss"] for row in rows])),
-            consensus_distance=consensus if cycle == last else math.nan,
-            effective_gradient=math.sqrt(np.mean([row["effective_gradient"] ** 2 for row in rows])),
-            transmissions=sent,
-            sent_bytes=sent * bytes_each,
-            time_s=max(row["time_s"] for row in rows),
-            real_s=max(row["real_s"] for row in rows),
-            device_accuracy=tuple(accuracies) if known else (),
-        )
-        records.append(asdict(record))
+        rows = [rows.get(cycle) for rows in of_devices]
+        if any(rows):
+            distance = _consensus_distance(folders) if cycle == last else math.nan
+            records.append(asdict(_record(cycle, rows, bytes_each, distance)))
     return records
 
 
-def _metrics(folder: Path) -> dict[int, dict[str, float]]:
+def _record(
+    cycle: int, of_devices: list[DeviceRow | None], bytes_each: int, consensus_distance: float
+) -> Record:
+    """The record of a cycle, of the devices that wrote one; None for those that did not."""
+    rows = [row for row in of_devices if row is not None]
+    accuracies = [math.nan if row is None else row["accuracy"] for row in of_devices]
+    tested = [accuracy for accuracy in accuracies if not math.isnan(accuracy)]
+    sent = sum(int(row["sent"]) for row in rows)
+    return Record(
+        cycle=cycle,
+        accuracy=float(np.mean(tested)) if tested else math.nan,
+        accuracy_std=float(np.std(tested)) if tested else math.nan,
+        accuracy_worst=min(tested, default=math.nan),
+        average_model_accuracy=math.nan,
+        loss=float(np.mean([row["loss"] for row in rows])),
+        consensus_distance=consensus_distance,
+        effective_gradient=math.sqrt(np.mean([row["effective_gradient"] ** 2 for row in rows])),
+        transmissions=sent,
+        sent_bytes=sent * bytes_each,
+        time_s=max(row["time_s"] for row in rows),
+        real_s=max(row["real_s"] for row in rows),
+        device_accuracy=tuple(accuracies) if tested else (),
+    )
+
+
+def _metrics(folder: Path) -> dict[int, DeviceRow]:
     """A device's records by cycle; of a cycle that it did twice, the later."""
-    found: dict[int, dict[str, float]] = {}
+    found: dict[int, DeviceRow] = {}
     try:
         lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -122,9 +122,7 @@ def _draw_bars(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Ent
     axes.set_ylim(0, 100)
 
 
-def _draw_papers(
-    axes: Axes, x: Sequence[float], entries: Sequence[Entry], colour: str, size: float
-) -> None:
+def _draw_papers(axes: Axes, x: Sequence[float], entries: Sequence[Entry], colour: str, size: float) -> None:
     """A cross for each number that the paper quotes."""
     for at, entry in zip(x, entries, strict=True):
         if entry.paper:
