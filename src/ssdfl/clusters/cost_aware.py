@@ -13,12 +13,11 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
-from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
 from ssdfl.clusters.partition import Clusters, bisections, clusters_of, labels_of
 from ssdfl.clusters.scores import Score, ScoreInputs, evaluate
-from ssdfl.graph import Weights, scaled
+from ssdfl.graph import Weights, component_labels, num_components, scaled
 
 _SAME_TIME = 1.1
 
@@ -40,7 +39,7 @@ def partitions(situation: ScoreInputs, sizes: Iterable[int]) -> Iterator[list[tu
         yield [(after_merges(merges, n, n), "agglomeration")]
 
 
-def link_speeds(situation: ScoreInputs) -> csr_array:
+def link_speeds(situation: ScoreInputs) -> SparseMatrix:
     """(N, N) 1 on links that never keep a device waiting, falling with the square of a slower link's time."""
     network = situation.network
     i, j = network.links.T
@@ -112,7 +111,7 @@ def after_merges(merges: IntArray, num_devices: int, num_clusters: int) -> Clust
     """
     i, j = merges[: num_devices - num_clusters].T
     joined = csr_array((np.ones(len(i)), (i, j)), shape=(num_devices, num_devices))
-    return clusters_of(connected_components(joined, directed=False)[1])
+    return clusters_of(component_labels(joined))
 
 
 def improve(situation: ScoreInputs, clusters: Clusters, score: Score, sweeps: int = 2) -> Clusters:
@@ -145,4 +144,4 @@ def _can_leave(situation: ScoreInputs, labels: IntArray, device: int) -> bool:
     """Whether a device's cluster would still be there, and connected, without it."""
     rest = np.flatnonzero((labels == labels[device]) & (np.arange(len(labels)) != device))
     links = situation.network.adjacency[rest][:, rest]
-    return len(rest) > 0 and connected_components(links, directed=False)[0] == 1
+    return len(rest) > 0 and num_components(links) == 1

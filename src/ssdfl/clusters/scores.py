@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from ssdfl.arrays import FloatArray
+from ssdfl.arrays import FloatArray, SparseMatrix
 from ssdfl.clusters.heterogeneity import Device, amplification, data_distances, label_differences
 from ssdfl.clusters.partition import Cluster, Clusters, labels_of
 from ssdfl.clusters.spectral import Budget, ClusterCache
@@ -111,7 +110,7 @@ class ScoreInputs:
         return slowdown(self.disagreement(clusters), self.network.num_devices)
 
     @cached_property
-    def _data_distance(self) -> csr_array:
+    def _data_distance(self) -> SparseMatrix:
         distances = self.data_distance
         if distances is None:
             distances = data_distances(self.devices, self.network.links)

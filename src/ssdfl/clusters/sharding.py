@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from ssdfl.clusters.partition import Clusters, labels_of
 from ssdfl.errors import check_range
 from ssdfl.graph import slowest_mode
@@ -20,7 +20,7 @@ _MOST_CHANGES = 1000
 _MANY, _MOST_ROUNDS, _QUICK = 2000, 30, 0.98
 
 
-def shard_devices(links: csr_array, num_shards: int, clusters: Clusters = ()) -> Clusters:
+def shard_devices(links: SparseMatrix, num_shards: int, clusters: Clusters = ()) -> Clusters:
     """As many sets of devices as there are processes, alike in size, with little weight between them.
 
     Clusters stay whole unless there are too few of them, or one process would get more than 1.5 times its
@@ -54,7 +54,7 @@ def _in_order(labels: IntArray) -> Clusters:
     return tuple(tuple(np.flatnonzero(labels == part).tolist()) for part in range(labels.max() + 1))
 
 
-def _contracted(links: csr_array, labels: IntArray) -> tuple[csr_array, FloatArray]:
+def _contracted(links: SparseMatrix, labels: IntArray) -> tuple[SparseMatrix, FloatArray]:
     """Links between groups of devices, and the groups' sizes."""
     entries = links.tocoo()
     a, b, weight = labels[entries.row], labels[entries.col], entries.data.astype(float)
@@ -64,7 +64,7 @@ def _contracted(links: csr_array, labels: IntArray) -> tuple[csr_array, FloatArr
     return between, np.bincount(labels).astype(float)
 
 
-def _parts(links: csr_array, sizes: FloatArray, number: int) -> IntArray:
+def _parts(links: SparseMatrix, sizes: FloatArray, number: int) -> IntArray:
     """(n,) the part that each is in, by halving recursively."""
     labels = np.zeros(len(sizes), dtype=np.int64)
     for first_part, members in _halving(links, sizes, np.arange(len(sizes)), 0, number):
@@ -73,7 +73,7 @@ def _parts(links: csr_array, sizes: FloatArray, number: int) -> IntArray:
 
 
 def _halving(
-    links: csr_array, sizes: FloatArray, members: IntArray, part: int, number: int
+    links: SparseMatrix, sizes: FloatArray, members: IntArray, part: int, number: int
 ) -> Iterator[tuple[int, IntArray]]:
     if number == 1:
         yield part, members
@@ -87,7 +87,7 @@ def _halving(
 class _Halves:
     """A cut in two that gets better by moving and swapping members, as Kernighan and Lin's."""
 
-    def __init__(self, links: csr_array, sizes: FloatArray, few: int, number: int) -> None:
+    def __init__(self, links: SparseMatrix, sizes: FloatArray, few: int, number: int) -> None:
         self.links, self.sizes = links, sizes
         self.target, self.slack = float(sizes.sum()) * few / number, _SLACK * float(sizes.sum())
         self.fewest = few, number - few
@@ -139,7 +139,7 @@ class _Halves:
         return few
 
 
-def _order(links: csr_array) -> IntArray:
+def _order(links: SparseMatrix) -> IntArray:
     """All in the order of a Fiedler vector; of many that mix quickly, in that of a rough one."""
     degrees = np.maximum(np.asarray(links.sum(axis=1)).ravel(), 1e-12)
     fiedler = _rough_mode(links, degrees) if len(degrees) > _MANY else None
@@ -149,10 +149,10 @@ def _order(links: csr_array) -> IntArray:
     return np.argsort(np.round(fiedler, 9), kind="stable")
 
 
-def _rough_mode(links: csr_array, degrees: FloatArray) -> FloatArray | None:
+def _rough_mode(links: SparseMatrix, degrees: FloatArray) -> FloatArray | None:
     """By a few rounds of Lanczos on (I + D^{-½} A D^{-½}) / 2; None where that does not converge."""
     scale = diags_array(1 / np.sqrt(degrees))
-    M = csr_array((scale @ links @ scale + diags_array(np.ones(len(degrees)))) / 2)
+    M: SparseMatrix = csr_array(0.5 * (scale @ links @ scale + diags_array(np.ones(len(degrees)))))
     try:
         values, vectors = eigsh(
             M, k=2, which="LA", v0=np.cos(np.arange(len(degrees))), maxiter=_MOST_ROUNDS, tol=1e-3

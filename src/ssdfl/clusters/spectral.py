@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
-from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
 from ssdfl.clusters.partition import Cluster, Clusters, bisect
 from ssdfl.graph import (
     STATE_LIMIT,
@@ -20,6 +18,7 @@ from ssdfl.graph import (
     Weights,
     conductance,
     metropolis,
+    num_components,
     prefix_conductance,
     slowest_mode,
     smallest_eigenvalue,
@@ -77,7 +76,7 @@ class ClusterCache:
         """How many halves were weighed by the best cut found, and not by their conductance."""
         return len(self._inexact_halves)
 
-    def links(self, devices: IntArray | Cluster) -> csr_array:
+    def links(self, devices: IntArray | Cluster) -> SparseMatrix:
         """The links inside a set of devices, by position in it."""
         chosen = np.asarray(devices)
         return self.network.adjacency[chosen][:, chosen]
@@ -179,7 +178,7 @@ class ClusterCache:
 
     def _weakest_device(self, half: Cluster) -> float:
         W = self.mixing(half)
-        if connected_components(W, directed=False)[0] > 1:
+        if num_components(W) > 1:
             return 0.0
         return float((1.0 - W.diagonal()).min())
 

@@ -1,5 +1,6 @@
 """Networks, mixing matrices, their spectra and their costs."""
 
+from ssdfl.graph.components import component_labels, num_components
 from ssdfl.graph.conductance import (
     STATE_LIMIT,
     Conductance,
@@ -44,6 +45,7 @@ __all__ = [
     "Weights",
     "averaging",
     "check_mixing",
+    "component_labels",
     "conductance",
     "cut_conductance",
     "describe",
@@ -56,6 +58,7 @@ __all__ = [
     "load_network",
     "make_network",
     "metropolis",
+    "num_components",
     "prefix_conductance",
     "read_network",
     "scaled",

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.graph.components import component_labels
 from ssdfl.graph.least_set import EASY, FEW, enumerate_sets, search_sets
 from ssdfl.graph.mixing import MixingMatrix
 from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_mode
@@ -55,7 +55,7 @@ def conductance(
     n = W.shape[0]
     if n == 1:
         return Conductance(0.0, 0.0, ())
-    parts: IntArray = connected_components(W, directed=False)[1]
+    parts = component_labels(W)
     if parts.max() > 0:
         smallest = int(np.bincount(parts).argmin())
         return Conductance(0.0, 0.0, _positions(parts == smallest))

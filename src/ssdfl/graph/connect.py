@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import networkx as nx
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ssdfl.arrays import FloatArray
-from ssdfl.graph.network import Link
+from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.graph.network import Graph, Link
 from ssdfl.rng import generator
 
 
-def missing_links(graph: nx.Graph, seed: int) -> list[Link]:
+def missing_links(graph: Graph, seed: int) -> list[Link]:
     """The fewest links that make a graph on 0 … N − 1 connected.
 
     Where devices have places (attribute ``pos``) a component is joined by its closest pair, elsewhere by
@@ -44,6 +46,7 @@ def missing_links(graph: nx.Graph, seed: int) -> list[Link]:
 
 
 def _closest_pair(left: list[int], right: list[int], coordinates: FloatArray) -> Link:
-    gaps, nearest = cKDTree(coordinates[right]).query(coordinates[left])
+    found = cKDTree(coordinates[right]).query(coordinates[left])
+    gaps, nearest = cast(tuple[FloatArray, IntArray], found)  # scalars only for a single point
     i = int(gaps.argmin())
     return left[i], right[int(nearest[i])]

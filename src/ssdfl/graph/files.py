@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, load_npz
 
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path, write_text
-from ssdfl.graph.network import Network, from_networkx
+from ssdfl.graph.network import Graph, Network, from_networkx
 
 LINK_COSTS = ("latency_s", "bandwidth_Bps")
 
@@ -78,20 +78,20 @@ def write_network(network: Network, path: Path | str) -> None:
     writer(network, path)
 
 
-def _read_graphml(path: Path) -> nx.Graph:
+def _read_graphml(path: Path) -> Graph:
     return _simple(nx.read_graphml(path))
 
 
-def _simple(graph: nx.Graph) -> nx.Graph:
+def _simple(graph: Graph) -> Graph:
     """One undirected edge per link; parallel and opposite edges have to agree on its costs."""
-    simple = nx.Graph()
+    simple: Graph = nx.Graph()
     simple.add_nodes_from(graph.nodes(data=True))
     for source, target, attributes in graph.edges(data=True):
         _add_link(simple, source, target, {k: v for k, v in attributes.items() if k != "id"})
     return simple
 
 
-def _add_link(graph: nx.Graph, source: Any, target: Any, attributes: dict[str, Any]) -> None:
+def _add_link(graph: Graph, source: Any, target: Any, attributes: dict[str, Any]) -> None:
     if graph.has_edge(source, target) and dict(graph.edges[source, target]) != attributes:
         raise InputError("link", f"{source}-{target}", "one set of costs for it", "Keep one of its entries.")
     graph.add_edge(source, target, **attributes)
@@ -102,11 +102,11 @@ def _write_graphml(network: Network, path: Path) -> None:
         nx.write_graphml(network.to_networkx(), temporary)
 
 
-def _read_json(path: Path) -> nx.Graph:
+def _read_json(path: Path) -> Graph:
     return _parse_json(path.read_text(encoding="utf-8"))
 
 
-def _parse_json(text: str) -> nx.Graph:
+def _parse_json(text: str) -> Graph:
     data = json.loads(text)
     if not isinstance(data, dict):
         raise ValueError("not a JSON object")
@@ -127,7 +127,7 @@ def from_json(text: str, title: str) -> Network:
     return from_networkx(_parse_json(text), title=title)
 
 
-def _read_csv(path: Path) -> nx.Graph:
+def _read_csv(path: Path) -> Graph:
     with path.open(newline="", encoding="utf-8-sig") as lines:
         reader = csv.DictReader(lines)
         reader.fieldnames = header = [name.strip() for name in reader.fieldnames or []]
@@ -149,8 +149,9 @@ def _read_csv(path: Path) -> nx.Graph:
             )
     names = {row[end] for row in rows for end in ("source", "target")}
     whole = all(name.isdecimal() for name in names)
-    graph = nx.Graph()
-    graph.add_nodes_from(sorted(names, key=lambda name: (int(name) if whole else 0, name)))
+    ordered = sorted(names, key=lambda name: (int(name) if whole else 0, name))
+    graph: Graph = nx.Graph()
+    graph.add_nodes_from(ordered)
     for row in rows:
         costs = {key: row[key] for key in LINK_COSTS if row.get(key)}
         _add_link(graph, row["source"], row["target"], costs)
@@ -165,11 +166,11 @@ def _write_csv(network: Network, path: Path) -> None:
             writer.writerow([network.names[i], network.names[j], *map(float, costs)])
 
 
-def _read_npy(path: Path) -> nx.Graph:
+def _read_npy(path: Path) -> Graph:
     return _from_arrays({"adjacency": np.load(path, allow_pickle=False)})
 
 
-def _read_npz(path: Path) -> nx.Graph:
+def _read_npz(path: Path) -> Graph:
     """Named arrays ``adjacency`` and perhaps costs, or a matrix that `scipy.sparse.save_npz` wrote."""
     with np.load(path, allow_pickle=False) as arrays:
         if "adjacency" in arrays:
@@ -177,7 +178,7 @@ def _read_npz(path: Path) -> nx.Graph:
     return _from_arrays({"adjacency": load_npz(path)})
 
 
-def _from_arrays(arrays: dict[str, Any]) -> nx.Graph:
+def _from_arrays(arrays: dict[str, Any]) -> Graph:
     """(N, N) ``adjacency`` (non-zero is a link), ``latency_s``, ``bandwidth_Bps``; (N,) ``compute_s``."""
     A = csr_array(arrays["adjacency"])
     A.eliminate_zeros()
@@ -191,7 +192,7 @@ def _from_arrays(arrays: dict[str, Any]) -> nx.Graph:
                 key, "asymmetric", "a symmetric matrix of numbers", "Links go both ways: mend it."
             )
     links = A.tocoo()
-    graph = nx.empty_graph(n)
+    graph: Graph = nx.empty_graph(n)
     for i, j in zip(links.row.tolist(), links.col.tolist(), strict=True):
         if i < j:
             graph.add_edge(i, j, **{key: float(arrays[key][i, j]) for key in LINK_COSTS if key in arrays})
@@ -216,7 +217,7 @@ def _write_npz(network: Network, path: Path) -> None:
         )
 
 
-Reader = Callable[[Path], nx.Graph]
+Reader = Callable[[Path], Graph]
 Writer = Callable[[Network, Path], None]
 
 FORMATS: dict[str, tuple[Reader, Writer]] = {

@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
-from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
 from ssdfl.errors import InputError
+from ssdfl.graph.components import component_labels
 
 DEFAULT_LATENCY_S = 0.005
 DEFAULT_BANDWIDTH_BPS = 12.5e6
 DEFAULT_COMPUTE_S = 0.01
 
 Link = tuple[int, int]
+
+if TYPE_CHECKING:
+    Graph: TypeAlias = nx.Graph[Any]
+else:  # NetworkX has no subscripts at run time
+    Graph = nx.Graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +68,11 @@ class Network:
         return len(self.links)
 
     @cached_property
-    def adjacency(self) -> csr_array:
+    def adjacency(self) -> SparseMatrix:
         """The symmetric (N, N) 0/1 matrix of links."""
         return self.link_matrix(np.ones(self.num_links))
 
-    def link_matrix(self, values: FloatArray) -> csr_array:
+    def link_matrix(self, values: FloatArray) -> SparseMatrix:
         """The symmetric (N, N) matrix with ``values[k]`` at both places of link ``k``."""
         i, j = self.links.T
         rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
@@ -86,12 +91,11 @@ class Network:
 
     def components(self) -> IntArray:
         """(N,) the number of the connected component that each device is in."""
-        labels: IntArray = connected_components(self.adjacency, directed=False)[1].astype(np.int64)
-        return labels
+        return component_labels(self.adjacency)
 
-    def to_networkx(self) -> nx.Graph:
+    def to_networkx(self) -> Graph:
         """The same network with its costs as node and edge attributes, device ids as nodes."""
-        graph = nx.Graph(title=self.title)
+        graph: Graph = nx.Graph(title=self.title)
         for device in range(self.num_devices):
             graph.add_node(device, name=self.names[device], compute_s=float(self.compute_s[device]))
             if self.positions is not None:
@@ -156,7 +160,7 @@ def make_network(
     )
 
 
-def from_networkx(graph: nx.Graph, title: str = "network") -> Network:
+def from_networkx(graph: Graph, title: str = "network") -> Network:
     """A network from a NetworkX graph; nodes become devices 0, 1, … in their order in the graph.
 
     Reads the edge attributes ``latency_s``, ``bandwidth_Bps`` and ``added`` and the node attributes

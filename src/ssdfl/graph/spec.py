@@ -13,12 +13,12 @@ import numpy as np
 
 from ssdfl.errors import InputError, check_range
 from ssdfl.graph.files import FORMATS, check_connected, read_network
-from ssdfl.graph.network import Network, from_networkx
+from ssdfl.graph.network import Graph, Network, from_networkx
 from ssdfl.graph.topologies import TOPOLOGIES
 
 COSTS = ("latency_s", "bandwidth_Bps", "compute_s")
 
-NetworkLike: TypeAlias = str | Path | nx.Graph | Network
+NetworkLike: TypeAlias = str | Path | Graph | Network
 """What names or is a network: a spec, a file, a NetworkX graph, or the network itself."""
 
 

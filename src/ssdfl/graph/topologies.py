@@ -14,7 +14,7 @@ import numpy as np
 
 from ssdfl.errors import check_range
 from ssdfl.graph.connect import missing_links
-from ssdfl.graph.network import DEFAULT_BANDWIDTH_BPS, DEFAULT_LATENCY_S, Network, from_networkx
+from ssdfl.graph.network import DEFAULT_BANDWIDTH_BPS, DEFAULT_LATENCY_S, Graph, Network, from_networkx
 from ssdfl.rng import generator
 
 
@@ -175,7 +175,7 @@ def _places_of_sites(sites: int, size: int) -> list[tuple[float, float]]:
     return places
 
 
-def _joined(graph: nx.Graph, seed: int) -> Network:
+def _joined(graph: Graph, seed: int) -> Network:
     added = missing_links(graph, seed)
     graph.add_edges_from(added, added=True)
     return from_networkx(graph)
