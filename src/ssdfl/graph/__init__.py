@@ -9,6 +9,7 @@ from ssdfl.graph.conductance import (
     prefix_conductance,
     sweep_cut,
 )
+from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.costs import Clock, CycleCost
 from ssdfl.graph.facts import describe
 from ssdfl.graph.files import from_json, read_network, to_json, write_network
@@ -26,7 +27,7 @@ from ssdfl.graph.mixing import (
     scaled,
     without_links,
 )
-from ssdfl.graph.network import Network, from_networkx, make_network
+from ssdfl.graph.network import Network, make_network
 from ssdfl.graph.spec import NetworkLike, load_network
 from ssdfl.graph.spectrum import Spectrum, slowest_mode, smallest_eigenvalue, spectrum
 from ssdfl.graph.topologies import TOPOLOGIES

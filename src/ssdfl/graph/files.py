@@ -14,7 +14,8 @@ from scipy.sparse import csr_array, load_npz
 
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path, write_text
-from ssdfl.graph.network import Graph, Network, from_networkx
+from ssdfl.graph.conversion import from_networkx
+from ssdfl.graph.network import Graph, Network
 
 LINK_COSTS = ("latency_s", "bandwidth_Bps")
 

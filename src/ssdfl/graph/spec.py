@@ -12,8 +12,9 @@ import networkx as nx
 import numpy as np
 
 from ssdfl.errors import InputError, check_range
+from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.files import FORMATS, check_connected, read_network
-from ssdfl.graph.network import Graph, Network, from_networkx
+from ssdfl.graph.network import Graph, Network
 from ssdfl.graph.topologies import TOPOLOGIES
 
 COSTS = ("latency_s", "bandwidth_Bps", "compute_s")

@@ -14,7 +14,8 @@ import numpy as np
 
 from ssdfl.errors import check_range
 from ssdfl.graph.connect import missing_links
-from ssdfl.graph.network import DEFAULT_BANDWIDTH_BPS, DEFAULT_LATENCY_S, Graph, Network, from_networkx
+from ssdfl.graph.conversion import from_networkx
+from ssdfl.graph.network import DEFAULT_BANDWIDTH_BPS, DEFAULT_LATENCY_S, Graph, Network
 from ssdfl.rng import generator
 
 
