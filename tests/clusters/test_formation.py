@@ -177,7 +177,7 @@ def test_slow_links_stay_between_clusters():
 
 
 def test_a_score_of_ones_own():
-    def most_equal_sizes(situation, clusters):
+    def most_equal_sizes(inputs, clusters):
         return max(len(c) for c in clusters) - min(len(c) for c in clusters) + abs(len(clusters) - 4)
 
     network = load_network("torus:rows=4,cols=4")

@@ -33,7 +33,7 @@ def bounds_by_clusters(
     """
     result: dict[str, dict[int, FloatArray]] = {}
     for name, (labels, hybrid) in CASES.items():
-        devices = draw_devices(network.num_devices, labels, hybrid)
+        devices = random_devices(network.num_devices, labels, hybrid)
         result[name] = {}
         for length in lengths:
             settings = FormationSettings(
@@ -44,7 +44,7 @@ def bounds_by_clusters(
     return result
 
 
-def draw_devices(num_devices: int, labels: int, hybrid: bool) -> list[Device]:
+def random_devices(num_devices: int, labels: int, hybrid: bool) -> list[Device]:
     """Devices with so many labels of ten each, and the paper's mixed optimizers or plain SGD."""
     rng = generator(0, "devices")
     devices = []

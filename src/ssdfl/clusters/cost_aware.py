@@ -22,29 +22,29 @@ from ssdfl.graph import Weights, component_labels, num_components, scaled
 _SAME_TIME = 1.1
 
 
-def partitions(situation: ScoreInputs, sizes: Iterable[int]) -> Iterator[list[tuple[Clusters, str]]]:
+def partitions_by_cost(inputs: ScoreInputs, sizes: Iterable[int]) -> Iterator[list[tuple[Clusters, str]]]:
     """For each number of clusters, in ascending order, the partitions of both families and their rules."""
     wanted = set(sizes)
-    merges = agglomerate(situation)
-    n = situation.network.num_devices
+    merges = agglomerate(inputs)
+    n = inputs.network.num_devices
     last = max(wanted - {n}, default=1)
-    for size, clusters in enumerate(bisections(link_speeds(situation), _slowed(situation.weights)), start=1):
+    for size, clusters in enumerate(bisections(link_speeds(inputs), _slowed(inputs.weights)), start=1):
         if size in wanted:
-            merged = after_merges(merges, n, size)
+            merged = clusters_after_merges(merges, n, size)
             found = [(clusters, "bisection"), (merged, "agglomeration")]
             yield found if merged != clusters else found[:1]
         if size == last:
             break
     if n > last and n in wanted:
-        yield [(after_merges(merges, n, n), "agglomeration")]
+        yield [(clusters_after_merges(merges, n, n), "agglomeration")]
 
 
-def link_speeds(situation: ScoreInputs) -> SparseMatrix:
+def link_speeds(inputs: ScoreInputs) -> SparseMatrix:
     """(N, N) 1 on links that never keep a device waiting, falling with the square of a slower link's time."""
-    network = situation.network
+    network = inputs.network
     i, j = network.links.T
-    time_s = network.message_time_s(situation.message_bytes)
-    compute_s = network.compute_s * situation.constants.local_steps
+    time_s = network.message_time_s(inputs.message_bytes)
+    compute_s = network.compute_s * inputs.constants.local_steps
     free_s = np.maximum(np.maximum(compute_s[i], compute_s[j]), time_s.min(initial=np.inf))
     return network.link_matrix(np.minimum(1.0, free_s / np.maximum(time_s, 1e-300)) ** 2)
 
@@ -54,16 +54,16 @@ def _slowed(weights: Weights) -> Weights:
     return lambda links: scaled(weights(links), links)
 
 
-def agglomerate(situation: ScoreInputs) -> IntArray:
+def agglomerate(inputs: ScoreInputs) -> IntArray:
     """(N − 1, 2) pairs of devices whose clusters merge, in order.
 
     The next to merge are those two linked clusters whose slowest link between them is fastest; among
     nearly equally fast ones, those that are linked most closely for their sizes.
     """
-    network, A = situation.network, situation.A
+    network, A = inputs.network, inputs.A
     i, j = network.links.T
-    compute_s = situation.constants.local_steps * float(network.compute_s.max())
-    level = _time_levels(network.message_time_s(situation.message_bytes), compute_s)
+    compute_s = inputs.constants.local_steps * float(network.compute_s.max())
+    level = _time_levels(network.message_time_s(inputs.message_bytes), compute_s)
     weight = np.asarray(A[i, j]).ravel()
     size = dict.fromkeys(range(network.num_devices), 1)
     between: dict[int, dict[int, tuple[int, float]]] = {device: {} for device in size}
@@ -102,11 +102,11 @@ def _time_levels(time_s: FloatArray, compute_s: float) -> IntArray:
     return levels
 
 
-def after_merges(merges: IntArray, num_devices: int, num_clusters: int) -> Clusters:
+def clusters_after_merges(merges: IntArray, num_devices: int, num_clusters: int) -> Clusters:
     """The clusters that are left when enough merges are done.
 
     Examples:
-        >>> after_merges(np.array([[0, 1], [0, 2]]), num_devices=3, num_clusters=2)
+        >>> clusters_after_merges(np.array([[0, 1], [0, 2]]), num_devices=3, num_clusters=2)
         ((0, 1), (2,))
     """
     i, j = merges[: num_devices - num_clusters].T
@@ -114,24 +114,24 @@ def after_merges(merges: IntArray, num_devices: int, num_clusters: int) -> Clust
     return clusters_of(component_labels(joined))
 
 
-def improve(situation: ScoreInputs, clusters: Clusters, score: Score, sweeps: int = 2) -> Clusters:
+def move_devices(inputs: ScoreInputs, clusters: Clusters, score: Score, sweeps: int = 2) -> Clusters:
     """Move single devices to a linked cluster where that makes the score better; clusters stay connected.
 
     The number of clusters stays as it is, too.
     """
-    labels = labels_of(clusters, situation.network.num_devices)
-    best = evaluate(score, situation, clusters)
+    labels = labels_of(clusters, inputs.network.num_devices)
+    best = evaluate(score, inputs, clusters)
     for _ in range(sweeps):
         before = best
         for device in range(len(labels)):
             home = int(labels[device])
-            near = situation.network.neighbours(device)
+            near = inputs.network.neighbours(device)
             rivals = sorted(set(labels[near].tolist()) - {home})
-            if not rivals or not _can_leave(situation, labels, device):
+            if not rivals or not _can_leave(inputs, labels, device):
                 continue
             for rival in rivals:
                 labels[device] = rival
-                value = evaluate(score, situation, clusters_of(labels))
+                value = evaluate(score, inputs, clusters_of(labels))
                 if value < best - 1e-9 * abs(best):
                     best, home = value, rival
             labels[device] = home
@@ -140,8 +140,8 @@ def improve(situation: ScoreInputs, clusters: Clusters, score: Score, sweeps: in
     return clusters_of(labels)
 
 
-def _can_leave(situation: ScoreInputs, labels: IntArray, device: int) -> bool:
+def _can_leave(inputs: ScoreInputs, labels: IntArray, device: int) -> bool:
     """Whether a device's cluster would still be there, and connected, without it."""
     rest = np.flatnonzero((labels == labels[device]) & (np.arange(len(labels)) != device))
-    links = situation.network.adjacency[rest][:, rest]
+    links = inputs.network.adjacency[rest][:, rest]
     return len(rest) > 0 and num_components(links) == 1

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import cost_aware, spectral
 from ssdfl.clusters.candidates import Candidate, choose, round_score
-from ssdfl.clusters.cost_aware import improve
+from ssdfl.clusters.cost_aware import move_devices
 from ssdfl.clusters.diagnostics import Diagnostic, diagnose
 from ssdfl.clusters.heterogeneity import Device
 from ssdfl.clusters.partition import Cluster, Clusters
@@ -72,12 +72,12 @@ class FormationSettings:
         """The score as a text."""
         return self.score if isinstance(self.score, str) else getattr(self.score, "__name__", "own")
 
-    def price_for(self, situation: ScoreInputs) -> float:
+    def price_for(self, inputs: ScoreInputs) -> float:
         """The price, or infinity where the score cannot tell what keeping to Φ_min costs.
 
         It can if it predicts a cost and devices are known to differ.
         """
-        return self.price if self.predicts and situation.devices_differ else math.inf
+        return self.price if self.predicts and inputs.devices_differ else math.inf
 
     @property
     def predicts(self) -> bool:
@@ -135,7 +135,7 @@ def form(network: Network, devices: Sequence[Device], settings: FormationSetting
 def _form(network: Network, devices: Sequence[Device], settings: FormationSettings) -> Formation:
     mode = settings.mode_for(network.num_devices)
     budget = _FAST if mode == "fast" else Budget()
-    situation = ScoreInputs(
+    inputs = ScoreInputs(
         network,
         devices,
         settings.constants,
@@ -147,18 +147,18 @@ def _form(network: Network, devices: Sequence[Device], settings: FormationSettin
     n = network.num_devices
     sizes = _sizes(n) if mode == "fast" else list(range(1, n + 1))
     make = _by_the_paper if settings.partition == "paper" else _by_cost
-    candidates = tuple(make(situation, settings, sizes))
+    candidates = tuple(make(inputs, settings, sizes))
     indifference = INDIFFERENCE if settings.predicts else 1.0
-    chosen, choice = choose(candidates, settings.price_for(situation), indifference)
+    chosen, choice = choose(candidates, settings.price_for(inputs), indifference)
     inexact = sum(not candidate.min_conductance.exact for candidate in candidates)
     skipped = Skipped(
         sizes=n - len(sizes),
-        prefixes=situation.cache.skipped_prefixes,
-        halves=situation.cache.inexact_halves,
+        prefixes=inputs.cache.skipped_prefixes,
+        halves=inputs.cache.inexact_halves,
         moves=settings.partition == "cost" and not _moves_devices(settings, n),
         inexact=inexact,
     )
-    diagnostics = diagnose(situation, chosen.clusters)
+    diagnostics = diagnose(inputs, chosen.clusters)
     return Formation(candidates, chosen, choice, mode, skipped, diagnostics)
 
 
@@ -177,13 +177,13 @@ def _sizes(num_devices: int) -> list[int]:
     return sorted(sizes)
 
 
-def _by_the_paper(situation: ScoreInputs, settings: FormationSettings, sizes: list[int]) -> list[Candidate]:
+def _by_the_paper(inputs: ScoreInputs, settings: FormationSettings, sizes: list[int]) -> list[Candidate]:
     """Every partition that Algorithm 1 passes through."""
     score = find_score(settings.score)
-    splits = spectral.partitions(situation.cache, lambda size: _threshold(situation, settings, size))
+    splits = spectral.repeated_splits(inputs.cache, lambda size: _threshold(inputs, settings, size))
     return [
-        _candidate(situation, settings, clusters, score, split, rule)
-        for clusters, split, rule in _of_sizes(splits, sizes, situation.network.num_devices)
+        _candidate(inputs, settings, clusters, score, split, rule)
+        for clusters, split, rule in _of_sizes(splits, sizes, inputs.network.num_devices)
     ]
 
 
@@ -200,21 +200,21 @@ def _of_sizes(
             return
 
 
-def _by_cost(situation: ScoreInputs, settings: FormationSettings, sizes: list[int]) -> list[Candidate]:
+def _by_cost(inputs: ScoreInputs, settings: FormationSettings, sizes: list[int]) -> list[Candidate]:
     """The better cost-aware partition of each size, the most promising improved by moving devices."""
-    score, price = find_score(settings.score), settings.price_for(situation)
+    score, price = find_score(settings.score), settings.price_for(inputs)
 
     def candidate(clusters: Clusters, rule: str) -> Candidate:
-        return _candidate(situation, settings, clusters, score, (), rule)
+        return _candidate(inputs, settings, clusters, score, (), rule)
 
     found = [
-        choose([candidate(*partition) for partition in partitions], price)[0]
-        for partitions in cost_aware.partitions(situation, sizes)
+        choose([candidate(*partition) for partition in options], price)[0]
+        for options in cost_aware.partitions_by_cost(inputs, sizes)
     ]
-    if not _moves_devices(settings, situation.network.num_devices):
+    if not _moves_devices(settings, inputs.network.num_devices):
         return found
     for k in sorted(range(len(found)), key=lambda k: (round_score(found[k].score), k))[:_IMPROVED]:
-        better = improve(situation, found[k].clusters, score)
+        better = move_devices(inputs, found[k].clusters, score)
         moved = found[k] if better == found[k].clusters else candidate(better, "moves")
         found[k] = moved if moved.feasible >= found[k].feasible else found[k]
     return found
@@ -225,18 +225,18 @@ def _moves_devices(settings: FormationSettings, num_devices: int) -> bool:
 
 
 def _candidate(
-    situation: ScoreInputs,
+    inputs: ScoreInputs,
     settings: FormationSettings,
     clusters: Clusters,
     score: Score,
     split: Cluster,
     rule: str,
 ) -> Candidate:
-    threshold = _threshold(situation, settings, len(clusters))
-    value = evaluate(score, situation, clusters)
-    return Candidate(clusters, value, threshold, situation.cache.weakest(clusters), split, rule)
+    threshold = _threshold(inputs, settings, len(clusters))
+    value = evaluate(score, inputs, clusters)
+    return Candidate(clusters, value, threshold, inputs.cache.weakest(clusters), split, rule)
 
 
-def _threshold(situation: ScoreInputs, settings: FormationSettings, num_clusters: int) -> float:
-    n = situation.network.num_devices
+def _threshold(inputs: ScoreInputs, settings: FormationSettings, num_clusters: int) -> float:
+    n = inputs.network.num_devices
     return conductance_threshold(settings.constants, n, num_clusters, settings.with_tau_a)

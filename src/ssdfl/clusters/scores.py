@@ -1,6 +1,6 @@
 """Scores of a partition: what formation makes as small as it can.
 
-A score is a function ``score(situation, clusters) -> float``, lower is better. A user's own is named as
+A score is a function ``score(inputs, clusters) -> float``, lower is better. A user's own is named as
 ``package.module:function`` or passed as a function.
 """
 
@@ -133,36 +133,36 @@ class ScoreInputs:
 Score = Callable[[ScoreInputs, Clusters], float]
 
 
-def stationarity(situation: ScoreInputs, clusters: Clusters) -> float:
+def stationarity(inputs: ScoreInputs, clusters: Clusters) -> float:
     """The paper's H(S): the mean over clusters of Theorem 1's bound. It falls with every split."""
-    constants = situation.constants
-    terms = [situation.terms(cluster) for cluster in clusters]
+    constants = inputs.constants
+    terms = [inputs.terms(cluster) for cluster in clusters]
     bounds = (
         published.intra_convergence(constants, term, term.size * constants.initial_loss) for term in terms
     )
     return math.fsum(bounds) / len(clusters)
 
 
-def integrated(situation: ScoreInputs, clusters: Clusters) -> float:
+def integrated(inputs: ScoreInputs, clusters: Clusters) -> float:
     """Theorem 2 with Lemma 1's finite recursion and the drift between clusters: mixing against drift."""
-    whole = situation.terms(tuple(range(situation.network.num_devices)))
-    terms = [situation.terms(cluster) for cluster in clusters]
-    return integrated_bound(situation.constants, whole, terms)
+    whole = inputs.terms(tuple(range(inputs.network.num_devices)))
+    terms = [inputs.terms(cluster) for cluster in clusters]
+    return integrated_bound(inputs.constants, whole, terms)
 
 
-def drift(situation: ScoreInputs, clusters: Clusters) -> float:
+def drift(inputs: ScoreInputs, clusters: Clusters) -> float:
     """The predicted disagreement ``D = (η E)² ‖R G‖² / N``, whatever it costs to keep it small."""
-    return situation.constants.step_length**2 * situation.disagreement(clusters).trained
+    return inputs.constants.step_length**2 * inputs.disagreement(clusters).trained
 
 
-def time(situation: ScoreInputs, clusters: Clusters) -> float:
+def time(inputs: ScoreInputs, clusters: Clusters) -> float:
     """Predicted seconds to an accuracy, in units of the cycles that agreeing devices need."""
-    return situation.cycle_cost(clusters).time_s * situation.slowdown(clusters)
+    return inputs.cycle_cost(clusters).time_s * inputs.slowdown(clusters)
 
 
-def sent_bytes(situation: ScoreInputs, clusters: Clusters) -> float:
+def sent_bytes(inputs: ScoreInputs, clusters: Clusters) -> float:
     """Predicted bytes to an accuracy, in units of the cycles that agreeing devices need."""
-    return situation.cycle_cost(clusters).sent_bytes * situation.slowdown(clusters)
+    return inputs.cycle_cost(clusters).sent_bytes * inputs.slowdown(clusters)
 
 
 SCORES: dict[str, Score] = {
@@ -184,14 +184,14 @@ def find_score(score: str | Score) -> Score:
     return score if callable(score) else find_function(SCORES, score, "score")
 
 
-def evaluate(score: Score, situation: ScoreInputs, clusters: Clusters) -> float:
+def evaluate(score: Score, inputs: ScoreInputs, clusters: Clusters) -> float:
     """The score of clusters, checked: a user's own may raise anything and return anything.
 
     Raises:
         InputError: it raised, or returned no number.
     """
     try:
-        value = float(score(situation, clusters))
+        value = float(score(inputs, clusters))
     except InputError:
         raise
     except Exception as error:

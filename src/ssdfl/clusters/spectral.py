@@ -204,7 +204,7 @@ def _halves(devices: IntArray, n: int) -> tuple[Cluster, Cluster]:
     return tuple(np.sort(devices[:n]).tolist()), tuple(np.sort(devices[n:]).tolist())
 
 
-def partitions(
+def repeated_splits(
     cache: ClusterCache, threshold: Callable[[int], float]
 ) -> Iterator[tuple[Clusters, Cluster, str]]:
     """Algorithm 2, repeated: partitions into 1, 2, … N clusters.

@@ -12,8 +12,8 @@ import numpy as np
 
 from ssdfl.arrays import BoolArray, FloatArray, IntArray
 from ssdfl.graph.components import component_labels
-from ssdfl.graph.least_set import EASY, FEW, enumerate_sets, search_sets
 from ssdfl.graph.mixing import MixingMatrix
+from ssdfl.graph.sparsest_cut import EASY_STATES, ENUMERATION_LIMIT, enumerate_cuts, search_cuts
 from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_mode
 
 STATE_LIMIT = 1 << 17
@@ -44,7 +44,7 @@ def conductance(
     """Φ of a mixing matrix; ``mode`` is its `slowest_mode`, if that is known already.
 
     A good cut is found first. Then a search over all sets, device by device, shows that there is no better
-    one, or finds it: see `search_sets`. Where that needs more than ``state_limit`` states at a time, Φ is an
+    one, or finds it: see `search_cuts`. Where that needs more than ``state_limit`` states at a time, Φ is an
     interval: Cheeger's inequality gives its lower end ``(1 − λ₂) / 2``, the best cut found its upper one.
 
     Examples:
@@ -62,15 +62,15 @@ def conductance(
     if (uniform := _uniform_weight(W)) is not None:
         half = n // 2
         return _exact(uniform * (n - half), tuple(range(half)))
-    if n <= FEW and state_limit > 1:
-        best = enumerate_sets(W.toarray())
+    if n <= ENUMERATION_LIMIT and state_limit > 1:
+        best = enumerate_cuts(W.toarray())
         return _exact(cut_conductance(W, best), _positions(best))
     lambda_2, fiedler = mode or slowest_mode(W)
     cuts = _good_cuts(W, fiedler)
-    found = search_sets(W, fiedler, cut_conductance(W, cuts[0]), min(state_limit, EASY))
-    if found is None and state_limit > EASY:
+    found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), min(state_limit, EASY_STATES))
+    if found is None and state_limit > EASY_STATES:
         cuts = sorted((_refine(W, cut) for cut in cuts), key=lambda cut: cut_conductance(W, cut))
-        found = search_sets(W, fiedler, cut_conductance(W, cuts[0]), state_limit)
+        found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), state_limit)
     upper = cut_conductance(W, cuts[0])
     if found is None:
         return Conductance(min((1 - lambda_2) / 2, upper), upper, _positions(cuts[0]))

@@ -1,4 +1,4 @@
-"""Joining the components of a random draw, since the paper's sparse networks are rarely connected."""
+"""Joining the components of a random graph, since the paper's sparse networks are rarely connected."""
 
 from __future__ import annotations
 

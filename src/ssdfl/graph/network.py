@@ -41,7 +41,7 @@ class Network:
         compute_s: (N,) seconds of one local mini-batch step.
         names: what the user calls the devices.
         positions: (N, 2) places to draw the devices at, if the network has a geometry.
-        added_links: links that were put in to make a random draw connected.
+        added_links: links that were put in to make a random network connected.
         title: the spec or file name that it came from.
     """
 

@@ -23,7 +23,7 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> Network:
     """G(n, p): every link exists with probability p. The paper's RNG."""
     _check_size("n", n)
     check_range("p", p, 0, 1, "Choose a link probability such as p=0.1.")
-    negligible = p < 1e-12  # too small for the logarithm that the quick draw takes
+    negligible = p < 1e-12  # too small for the logarithm that NetworkX takes
     return _joined(nx.fast_gnp_random_graph(n, 0 if negligible else p, seed=seed), seed)
 
 
@@ -141,9 +141,9 @@ def two_tier_sites(
     check_range("slowdown", slowdown, 1, remedy="It says how many times slower a link between sites is.")
     graph = nx.empty_graph(sites * size)
     for site in range(sites):
-        draw = int(generator(seed, "site", site).integers(2**31))
-        inside = nx.gnp_random_graph(size, density, seed=draw)
-        inside.add_edges_from(missing_links(inside, draw), added=True)
+        site_seed = int(generator(seed, "site", site).integers(2**31))
+        inside = nx.gnp_random_graph(size, density, seed=site_seed)
+        inside.add_edges_from(missing_links(inside, site_seed), added=True)
         graph.add_edges_from((site * size + i, site * size + j, d) for i, j, d in inside.edges(data=True))
     rng = generator(seed, "sites")
     neighbours = [*pairwise(range(sites)), *([(0, sites - 1)] if sites > 2 else [])]

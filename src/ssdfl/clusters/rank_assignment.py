@@ -1,4 +1,4 @@
-"""Devices shared out to processes: whole clusters where that is fair, and little to cut between them."""
+"""Which rank runs which devices: whole clusters where that is fair, and few links cut between ranks."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ _MOST_CHANGES = 1000
 _MANY, _MOST_ROUNDS, _QUICK = 2000, 30, 0.98
 
 
-def shard_devices(links: SparseMatrix, num_shards: int, clusters: Clusters = ()) -> Clusters:
-    """As many sets of devices as there are processes, alike in size, with little weight between them.
+def assign_to_ranks(links: SparseMatrix, num_ranks: int, clusters: Clusters = ()) -> Clusters:
+    """Share devices out to ranks, alike in number, with little weight of links between ranks.
 
     Clusters stay whole unless there are too few of them, or one process would get more than 1.5 times its
-    share of devices. Neighbouring shards have most in common: halves are halved.
+    share of devices. Ranks of neighbouring numbers have most in common: halves are halved.
 
     Args:
         links: (N, N) symmetric; what it costs to cut each link.
 
     Examples:
         >>> from ssdfl.graph import load_network
-        >>> shard_devices(load_network("cliques:cliques=3,size=2").adjacency, 2)
+        >>> assign_to_ranks(load_network("cliques:cliques=3,size=2").adjacency, 2)
         ((0, 1, 2), (3, 4, 5))
-        >>> shard_devices(load_network("ring:n=6").adjacency, 2, ((0, 5), (1, 2), (3, 4)))
+        >>> assign_to_ranks(load_network("ring:n=6").adjacency, 2, ((0, 5), (1, 2), (3, 4)))
         ((0, 1, 2, 5), (3, 4))
     """
     N = links.shape[0]
-    check_range("ranks", num_shards, 1, N, "There are at most as many ranks as devices.")
-    if num_shards == 1:
+    check_range("ranks", num_ranks, 1, N, "There are at most as many ranks as devices.")
+    if num_ranks == 1:
         return (tuple(range(N)),)
     labels = np.arange(N)
-    if len(clusters) >= num_shards:
+    if len(clusters) >= num_ranks:
         of_cluster = labels_of(clusters, N)
-        whole = _parts(*_contracted(links, of_cluster), num_shards)[of_cluster]
-        if np.bincount(whole).max() <= UNFAIR * N / num_shards:
+        whole = _parts(*_contracted(links, of_cluster), num_ranks)[of_cluster]
+        if np.bincount(whole).max() <= UNFAIR * N / num_ranks:
             return _in_order(whole)
-    return _in_order(_parts(*_contracted(links, labels), num_shards))
+    return _in_order(_parts(*_contracted(links, labels), num_ranks))
 
 
 def _in_order(labels: IntArray) -> Clusters:

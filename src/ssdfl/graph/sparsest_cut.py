@@ -10,13 +10,13 @@ from ssdfl.arrays import BoolArray, FloatArray, IntArray
 from ssdfl.graph.mixing import MixingMatrix
 from ssdfl.graph.spectrum import DENSE_LIMIT
 
-EASY = 1 << 14  # states of a search that is tried before cuts are refined and orders compared
-FEW = 12  # devices of which all sets are tried
+EASY_STATES = 1 << 14  # states of a search that is tried before cuts are refined and orders compared
+ENUMERATION_LIMIT = 12  # devices of which all sets are tried
 _PATIENCE = 16  # a search may hold state_limit states at a time, and so many times that in all
 _ROUNDING = 1e-12
 
 
-def enumerate_sets(W: FloatArray) -> BoolArray:
+def enumerate_cuts(W: FloatArray) -> BoolArray:
     """The set that conducts least, by trying all."""
     inside, sizes = _all_sets(len(W))
     cuts = ((inside @ W) * (1 - inside)).sum(axis=1)
@@ -24,7 +24,7 @@ def enumerate_sets(W: FloatArray) -> BoolArray:
     return best if best.sum() * 2 <= len(W) else ~best
 
 
-@lru_cache(maxsize=FEW + 1)
+@lru_cache(maxsize=ENUMERATION_LIMIT + 1)
 def _all_sets(n: int) -> tuple[FloatArray, IntArray]:
     """(2^(n−1) − 1, n) every proper set with the first device in it, and how many are on the smaller side."""
     rest = np.arange(2 ** (n - 1) - 1)[:, None] >> np.arange(n - 1) & 1
@@ -33,7 +33,7 @@ def _all_sets(n: int) -> tuple[FloatArray, IntArray]:
     return inside, np.minimum(sizes, n - sizes)
 
 
-def search_sets(W: MixingMatrix, fiedler: FloatArray, upper: float, state_limit: int) -> BoolArray | None:
+def search_cuts(W: MixingMatrix, fiedler: FloatArray, upper: float, state_limit: int) -> BoolArray | None:
     """The set that conducts least, if it conducts less than ``upper``; an empty one if none does.
 
     Devices are passed one by one, each on both sides of the cut. Two partial sets are told apart only by
@@ -47,7 +47,7 @@ def search_sets(W: MixingMatrix, fiedler: FloatArray, upper: float, state_limit:
     n = W.shape[0]
     half = n // 2
     size_bits = half.bit_length()
-    order = _frontier_order(W, fiedler, thorough=state_limit >= EASY)
+    order = _frontier_order(W, fiedler, thorough=state_limit >= EASY_STATES)
     if n > DENSE_LIMIT or _frontier_widths(W, order).max() >= 62 - size_bits:
         return None
     ends = zip(W.indptr, W.indptr[1:], strict=False)
@@ -132,7 +132,7 @@ def _frontier_order(W: MixingMatrix, fiedler: FloatArray, thorough: bool) -> lis
     The Fiedler vector's order is good on elongated networks; a greedy one helps elsewhere.
     """
     along: list[int] = np.argsort(np.round(fiedler, 9), kind="stable").tolist()
-    if not thorough or W.shape[0] > DENSE_LIMIT or _num_states(W, along) <= EASY:
+    if not thorough or W.shape[0] > DENSE_LIMIT or _num_states(W, along) <= EASY_STATES:
         return along
     greedy = _greedy_order(_neighbour_masks(W), along[0])
     return min((along, greedy), key=lambda order: _num_states(W, order))
