@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import cast
 
 import networkx as nx
@@ -26,23 +27,26 @@ def missing_links(graph: Graph, seed: int) -> list[Link]:
         3
     """
     components = sorted(sorted(component) for component in nx.connected_components(graph))
-    if not components:
-        return []
-    places = nx.get_node_attributes(graph, "pos")
-    coordinates = np.array([places[i] for i in sorted(graph)]) if places else None
+    joined, *rest = components or [[]]
+    coordinates = _coordinates(graph)
     rng = generator(seed, "join")
-    joined, rest = components[0], components[1:]
     links: list[Link] = []
     while rest:
         if coordinates is None:
             link = (int(rng.choice(joined)), int(rng.choice(rest[0])))
         else:
-            link = _closest_pair(joined, [i for component in rest for i in component], coordinates)
+            link = _closest_pair(joined, list(chain.from_iterable(rest)), coordinates)
         links.append(link)
         newcomer = next(component for component in rest if link[1] in component)
         rest.remove(newcomer)
         joined = joined + newcomer
     return links
+
+
+def _coordinates(graph: Graph) -> FloatArray | None:
+    """(N, 2) the places of devices, if they have any."""
+    places = nx.get_node_attributes(graph, "pos")
+    return np.array([places[i] for i in sorted(graph)]) if places else None
 
 
 def _closest_pair(left: list[int], right: list[int], coordinates: FloatArray) -> Link:

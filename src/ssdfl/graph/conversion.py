@@ -47,21 +47,32 @@ def from_networkx(graph: Graph, title: str = "network") -> Network:
     device = {node: i for i, node in enumerate(graph)}
     links = [(device[u], device[v]) for u, v in graph.edges()]
     of_links = [data for _, _, data in graph.edges(data=True)]
-    of_devices = [data for _, data in graph.nodes(data=True)]
-    names = [str(data.get("name", node)) for node, data in graph.nodes(data=True)]
+    added = [link for link, data in zip(links, of_links, strict=True) if data.get("added")]
     link_names = [f"link {i}-{j}" for i, j in links]
-    device_names = [f"device {name}" for name in names]
+    latency_s, bandwidth_Bps = (
+        _numbers(key, default, of_links, link_names) for key, default in _LINK_DEFAULTS.items()
+    )
+    names, compute_s, positions = _devices(graph)
     return make_network(
         len(device),
         links,
-        latency_s=_numbers("latency_s", DEFAULT_LATENCY_S, of_links, link_names),
-        bandwidth_Bps=_numbers("bandwidth_Bps", DEFAULT_BANDWIDTH_BPS, of_links, link_names),
-        compute_s=_numbers("compute_s", DEFAULT_COMPUTE_S, of_devices, device_names),
+        latency_s=latency_s,
+        bandwidth_Bps=bandwidth_Bps,
+        compute_s=compute_s,
         names=names,
-        positions=_positions(of_devices),
-        added_links=[link for link, data in zip(links, of_links, strict=True) if data.get("added")],
+        positions=positions,
+        added_links=added,
         title=title,
     )
+
+
+def _devices(graph: Graph) -> tuple[list[str], list[float], FloatArray | None]:
+    """What the nodes are called, what a local step costs them, and where they are."""
+    names = [str(data.get("name", node)) for node, data in graph.nodes(data=True)]
+    attributes = [data for _, data in graph.nodes(data=True)]
+    device_names = [f"device {name}" for name in names]
+    compute_s = _numbers("compute_s", DEFAULT_COMPUTE_S, attributes, device_names)
+    return names, compute_s, _positions(attributes)
 
 
 def _undirected(graph: Graph) -> Graph:

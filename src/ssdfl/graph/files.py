@@ -27,9 +27,7 @@ def read_network(path: Path | str) -> Network:
         InputError: no such file, an unknown ending, unreadable content, or a network that is not connected.
     """
     path = Path(path)
-    reader = FORMATS.get(path.suffix.lower(), (None, None))[0]
-    if reader is None:
-        raise InputError("network file", str(path), f"an ending of {', '.join(FORMATS)}", "Convert the file.")
+    reader, _ = _format_of(path, "Convert the file.")
     try:
         graph = reader(path)
         if len(graph) == 0:
@@ -73,10 +71,16 @@ def write_network(network: Network, path: Path | str) -> None:
     CSV has no place for device costs, and CSV and adjacency files none for positions.
     """
     path = Path(path)
-    writer = FORMATS.get(path.suffix.lower(), (None, None))[1]
-    if writer is None:
-        raise InputError("network file", str(path), f"an ending of {', '.join(FORMATS)}", "Choose one.")
+    _, writer = _format_of(path, "Choose one.")
     writer(network, path)
+
+
+def _format_of(path: Path, remedy: str) -> tuple[Reader, Writer]:
+    """What reads and writes files of a path's ending."""
+    ending = path.suffix.lower()
+    if ending not in FORMATS:
+        raise InputError("network file", str(path), f"an ending of {', '.join(FORMATS)}", remedy)
+    return FORMATS[ending]
 
 
 def _read_graphml(path: Path) -> Graph:
@@ -129,34 +133,52 @@ def from_json(text: str, title: str) -> Network:
 
 
 def _read_csv(path: Path) -> Graph:
-    with path.open(newline="", encoding="utf-8-sig") as lines:
-        reader = csv.DictReader(lines)
-        reader.fieldnames = header = [name.strip() for name in reader.fieldnames or []]
-        rows = list(reader)
-    if not {"source", "target"} <= set(header):
-        raise InputError(
-            f"header of {path}",
-            ",".join(header),
-            "source,target[,latency_s,bandwidth_Bps]",
-            "Name the columns so.",
-        )
-    for column in header:
-        if column not in LINK_COSTS and column.startswith(("latency", "bandwidth")):
-            raise InputError(f"column of {path}", column, f"one of {', '.join(LINK_COSTS)}", "Mend its name.")
-    for line, row in enumerate(rows, start=2):
-        if not row["source"] or not row["target"]:
-            raise InputError(
-                f"{path} line {line}", ",".join(filter(None, row.values())), "two devices", "Name both."
-            )
-    names = {row[end] for row in rows for end in ("source", "target")}
-    whole = all(name.isdecimal() for name in names)
-    ordered = sorted(names, key=lambda name: (int(name) if whole else 0, name))
+    header, rows = _csv_rows(path)
+    _check_columns(path, header)
     graph: Graph = nx.Graph()
-    graph.add_nodes_from(ordered)
+    graph.add_nodes_from(_in_order(_ends(path, rows)))
     for row in rows:
         costs = {key: row[key] for key in LINK_COSTS if row.get(key)}
         _add_link(graph, row["source"], row["target"], costs)
     return graph
+
+
+def _csv_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+    with path.open(newline="", encoding="utf-8-sig") as lines:
+        reader = csv.DictReader(lines)
+        header = [name.strip() for name in reader.fieldnames or []]
+        reader.fieldnames = header
+        return header, list(reader)
+
+
+def _check_columns(path: Path, header: list[str]) -> None:
+    if not {"source", "target"} <= set(header):
+        expected = "source,target[,latency_s,bandwidth_Bps]"
+        raise InputError(f"header of {path}", ",".join(header), expected, "Name the columns so.")
+    others = [column for column in header if column not in LINK_COSTS]
+    misspelt = next((column for column in others if column.startswith(("latency", "bandwidth"))), None)
+    if misspelt is not None:
+        expected = f"one of {', '.join(LINK_COSTS)}"
+        raise InputError(f"column of {path}", misspelt, expected, "Correct its name.")
+
+
+def _ends(path: Path, rows: list[dict[str, str]]) -> set[str]:
+    """The names of all devices that links end at."""
+    names: set[str] = set()
+    for line, row in enumerate(rows, start=2):
+        ends = {row["source"], row["target"]}
+        if not all(ends):
+            got = ",".join(filter(None, row.values()))
+            raise InputError(f"{path} line {line}", got, "two devices", "Name both.")
+        names |= ends
+    return names
+
+
+def _in_order(names: set[str]) -> list[str]:
+    """Numbers by value, if all names are numbers; otherwise by the alphabet."""
+    if all(name.isdecimal() for name in names):
+        return sorted(names, key=lambda name: (int(name), name))
+    return sorted(names)
 
 
 def _write_csv(network: Network, path: Path) -> None:
@@ -183,23 +205,32 @@ def _from_arrays(arrays: dict[str, Any]) -> Graph:
     """(N, N) ``adjacency`` (non-zero is a link), ``latency_s``, ``bandwidth_Bps``; (N,) ``compute_s``."""
     A = csr_array(arrays["adjacency"])
     A.eliminate_zeros()
-    n = A.shape[0]
-    for key, shape in (("adjacency", (n, n)), *((key, (n, n)) for key in LINK_COSTS), ("compute_s", (n,))):
-        if key in arrays and arrays[key].shape != shape:
-            raise InputError(key, arrays[key].shape, f"the shape {shape}", "Store one row per device.")
-    for key in ("adjacency", *LINK_COSTS):
-        if key in arrays and abs(csr_array(arrays[key]) - csr_array(arrays[key]).T).nnz:
-            raise InputError(
-                key, "asymmetric", "a symmetric matrix of numbers", "Links go both ways: mend it."
-            )
+    _check_arrays(arrays, A.shape[0])
+    costs = {key: arrays[key] for key in LINK_COSTS if key in arrays}
+    graph: Graph = nx.empty_graph(A.shape[0])
     links = A.tocoo()
-    graph: Graph = nx.empty_graph(n)
     for i, j in zip(links.row.tolist(), links.col.tolist(), strict=True):
         if i < j:
-            graph.add_edge(i, j, **{key: float(arrays[key][i, j]) for key in LINK_COSTS if key in arrays})
+            graph.add_edge(i, j, **{key: float(values[i, j]) for key, values in costs.items()})
     if "compute_s" in arrays:
         nx.set_node_attributes(graph, dict(enumerate(arrays["compute_s"].tolist())), "compute_s")
     return graph
+
+
+def _check_arrays(arrays: dict[str, Any], num_devices: int) -> None:
+    """Refuse arrays that are not one row per device, or matrices that are not symmetric."""
+    matrices = [key for key in ("adjacency", *LINK_COSTS) if key in arrays]
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(matrices, (num_devices, num_devices))
+    if "compute_s" in arrays:
+        shapes["compute_s"] = (num_devices,)
+    for key, shape in shapes.items():
+        if arrays[key].shape != shape:
+            raise InputError(key, arrays[key].shape, f"the shape {shape}", "Store one row per device.")
+    for key in matrices:
+        matrix = csr_array(arrays[key])
+        if abs(matrix - matrix.T).nnz:
+            remedy = "Links go both ways: make it symmetric."
+            raise InputError(key, "asymmetric", "a symmetric matrix of numbers", remedy)
 
 
 def _write_npy(network: Network, path: Path) -> None:

@@ -164,24 +164,29 @@ def check_mixing(W: MixingMatrix, adjacency: SparseMatrix | None = None, toleran
     Examples:
         >>> check_mixing(metropolis(csr_array([[0, 1], [1, 0]])))
     """
-    remedy = "Use metropolis, lazy or fastest, or mend your own weights."
+    remedy = "Use metropolis, lazy or fastest, or correct your own weights."
     if W.shape[0] != W.shape[1]:
         raise InputError("mixing matrix", W.shape, "a square matrix", remedy)
-    asymmetry = abs(W - W.T)
-    if asymmetry.nnz and asymmetry.max() > tolerance:
-        raise InputError("mixing matrix: largest |W − Wᵀ|", float(asymmetry.max()), "0", remedy)
-    if W.nnz and W.data.min() < -tolerance:
-        raise InputError("mixing matrix: smallest weight", float(W.data.min()), "at least 0", remedy)
+    asymmetry = float(np.abs((W - W.T).data).max(initial=0.0))
+    if asymmetry > tolerance:
+        raise InputError("mixing matrix: largest |W − Wᵀ|", asymmetry, "0", remedy)
+    smallest = float(W.data.min(initial=0.0))
+    if smallest < -tolerance:
+        raise InputError("mixing matrix: smallest weight", smallest, "at least 0", remedy)
     sums: FloatArray = W.sum(axis=1)
     worst = int(np.abs(sums - 1).argmax())
     if abs(sums[worst] - 1) > tolerance:
         raise InputError(f"mixing matrix: sum of row {worst}", float(sums[worst]), "1", remedy)
-    if adjacency is not None:
-        i, j, weight = links_of(W - W.multiply(adjacency.astype(bool)))
-        stray = np.flatnonzero(np.abs(weight) > tolerance)
-        if len(stray):
-            pair = (int(i[stray[0]]), int(j[stray[0]]))
-            raise InputError("mixing matrix: weight between", pair, "weights on links only", remedy)
+    stray = None if adjacency is None else _stray_weight(W, adjacency, tolerance)
+    if stray is not None:
+        raise InputError("mixing matrix: weight between", stray, "weights on links only", remedy)
+
+
+def _stray_weight(W: MixingMatrix, adjacency: SparseMatrix, tolerance: float) -> tuple[int, int] | None:
+    """The first pair of devices that have a weight but no link."""
+    i, j, weight = links_of(W - W.multiply(adjacency.astype(bool)))
+    pairs = np.flatnonzero(np.abs(weight) > tolerance)
+    return (int(i[pairs[0]]), int(j[pairs[0]])) if len(pairs) else None
 
 
 MIXINGS: dict[str, Weights] = {"metropolis": metropolis, "lazy": lazy, "fastest": fastest}

@@ -96,18 +96,16 @@ class Network:
     def to_networkx(self) -> Graph:
         """The same network with its costs as node and edge attributes, device ids as nodes."""
         graph: Graph = nx.Graph(title=self.title)
-        for device in range(self.num_devices):
-            graph.add_node(device, name=self.names[device], compute_s=float(self.compute_s[device]))
-            if self.positions is not None:
-                x, y = self.positions[device]
-                graph.nodes[device].update(x=float(x), y=float(y))
-        added = set(self.added_links)
-        for (i, j), latency, bandwidth in zip(
-            self.links.tolist(), self.latency_s, self.bandwidth_Bps, strict=True
-        ):
-            graph.add_edge(i, j, latency_s=float(latency), bandwidth_Bps=float(bandwidth))
-            if (i, j) in added:
-                graph.edges[i, j]["added"] = True
+        for device, (name, compute_s) in enumerate(zip(self.names, self.compute_s.tolist(), strict=True)):
+            graph.add_node(device, name=name, compute_s=compute_s)
+        if self.positions is not None:
+            for device, (x, y) in enumerate(self.positions.tolist()):
+                graph.nodes[device].update(x=x, y=y)
+        costs = zip(self.latency_s.tolist(), self.bandwidth_Bps.tolist(), strict=True)
+        for (i, j), (latency_s, bandwidth_Bps) in zip(self.links.tolist(), costs, strict=True):
+            graph.add_edge(i, j, latency_s=latency_s, bandwidth_Bps=bandwidth_Bps)
+        for i, j in self.added_links:
+            graph.edges[i, j]["added"] = True
         return graph
 
 
@@ -115,7 +113,14 @@ def _check_costs(what: str, values: FloatArray, expected: str, allow_zero: bool)
     bad = ~np.isfinite(values) | (values < 0) | ((values == 0) & (not allow_zero))
     if bad.any():
         place = int(np.argmax(bad))
-        raise InputError(f"{what}[{place}]", float(values[place]), expected, "Mend it or leave it out.")
+        raise InputError(f"{what}[{place}]", float(values[place]), expected, "Correct it or leave it out.")
+
+
+def _check_ends(links: IntArray, num_devices: int) -> None:
+    unknown = ((links < 0) | (links >= num_devices)).any(axis=1)
+    if unknown.any():
+        link = tuple(links[unknown][0].tolist())
+        raise InputError("link", link, f"device ids from 0 to {num_devices - 1}", "Correct its ids.")
 
 
 def make_network(
@@ -141,9 +146,7 @@ def make_network(
     pairs = np.sort(np.asarray(links, dtype=np.int64).reshape(-1, 2), axis=1)
     latency = np.broadcast_to(np.asarray(latency_s, dtype=float), len(pairs))
     bandwidth = np.broadcast_to(np.asarray(bandwidth_Bps, dtype=float), len(pairs))
-    if len(pairs) and not (pairs.min() >= 0 and pairs.max() < num_devices):
-        bad = pairs[((pairs < 0) | (pairs >= num_devices)).any(axis=1)][0]
-        raise InputError("link", tuple(bad.tolist()), f"device ids from 0 to {num_devices - 1}", "Mend it.")
+    _check_ends(pairs, num_devices)
     proper = np.flatnonzero(pairs[:, 0] != pairs[:, 1])
     _, first = np.unique(pairs[proper], axis=0, return_index=True)
     keep = proper[first]

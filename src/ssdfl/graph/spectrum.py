@@ -114,12 +114,16 @@ def _canonical(eigenspace: FloatArray) -> FloatArray:
     A multiple eigenvalue has no distinguished eigenvector, so project fixed vectors onto its space and
     take the first that leaves something; then make the largest entry positive.
     """
-    n, multiplicity = eigenspace.shape
-    vector = eigenspace[:, 0]
-    if multiplicity > 1:
-        probes = (np.cos(np.pi * k * (np.arange(n) + 0.5) / n) for k in range(1, n))
-        shadows = (eigenspace @ (eigenspace.T @ probe) for probe in probes)
-        vector = next((s for s in shadows if np.linalg.norm(s) > 1e-6), vector)
+    multiple = eigenspace.shape[1] > 1
+    vector = _first_projection(eigenspace) if multiple else eigenspace[:, 0]
     unit: FloatArray = vector / np.linalg.norm(vector)
     leader = int(np.argmax(np.abs(unit) > np.abs(unit).max() - 1e-9))
     return unit if unit[leader] > 0 else -unit
+
+
+def _first_projection(eigenspace: FloatArray) -> FloatArray:
+    """The first of some fixed waves that is not orthogonal to a space, projected onto it."""
+    n = len(eigenspace)
+    waves = (np.cos(np.pi * k * (np.arange(n) + 0.5) / n) for k in range(1, n))
+    projections = (eigenspace @ (eigenspace.T @ wave) for wave in waves)
+    return next((p for p in projections if np.linalg.norm(p) > 1e-6), eigenspace[:, 0])

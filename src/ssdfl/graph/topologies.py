@@ -141,23 +141,29 @@ def two_tier_sites(
     check_range("slowdown", slowdown, 1, remedy="It says how many times slower a link between sites is.")
     graph = nx.empty_graph(sites * size)
     for site in range(sites):
-        site_seed = int(generator(seed, "site", site).integers(2**31))
-        inside = nx.gnp_random_graph(size, density, seed=site_seed)
-        inside.add_edges_from(missing_links(inside, site_seed), added=True)
+        inside = _site(size, density, int(generator(seed, "site", site).integers(2**31)))
         graph.add_edges_from((site * size + i, site * size + j, d) for i, j, d in inside.edges(data=True))
+    slow = {"latency_s": DEFAULT_LATENCY_S * slowdown, "bandwidth_Bps": DEFAULT_BANDWIDTH_BPS / slowdown}
     rng = generator(seed, "sites")
-    neighbours = [*pairwise(range(sites)), *([(0, sites - 1)] if sites > 2 else [])]
-    for a, b in neighbours:
+    for a, b in _pairs_in_a_ring(sites):
         for pair in rng.choice(size * size, size=links, replace=False):
             i, j = divmod(int(pair), size)
-            graph.add_edge(
-                a * size + i,
-                b * size + j,
-                latency_s=DEFAULT_LATENCY_S * slowdown,
-                bandwidth_Bps=DEFAULT_BANDWIDTH_BPS / slowdown,
-            )
+            graph.add_edge(a * size + i, b * size + j, **slow)
     nx.set_node_attributes(graph, dict(enumerate(_places_of_sites(sites, size))), "pos")
     return from_networkx(graph)
+
+
+def _site(size: int, density: float, seed: int) -> Graph:
+    """The devices 0 … size − 1 of a site, connected."""
+    graph: Graph = nx.gnp_random_graph(size, density, seed=seed)
+    graph.add_edges_from(missing_links(graph, seed), added=True)
+    return graph
+
+
+def _pairs_in_a_ring(number: int) -> list[tuple[int, int]]:
+    """Neighbours on a ring of 0 … number − 1."""
+    pairs = list(pairwise(range(number)))
+    return [*pairs, (0, number - 1)] if number > 2 else pairs
 
 
 def _places_of_sites(sites: int, size: int) -> list[tuple[float, float]]:
