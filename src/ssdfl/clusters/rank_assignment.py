@@ -19,6 +19,9 @@ _CONSIDERED = 64
 _MOST_CHANGES = 1000
 _MANY, _MOST_ROUNDS, _QUICK = 2000, 30, 0.98
 
+Change = tuple[float, float, tuple[int, ...], tuple[int, ...]]
+"""Unfairness after it, weight that the cut grows by, who leaves the first half and who enters."""
+
 
 def assign_to_ranks(links: SparseMatrix, num_ranks: int, clusters: Clusters = ()) -> Clusters:
     """Share devices out to ranks, alike in number, with little weight of links between ranks.
@@ -112,25 +115,26 @@ class _Halves:
         missed = abs(float(self.sizes[self.first].sum()) + moved - self.target)
         return round(max(0.0, missed - self.slack), 9)
 
-    def _changes(self) -> Iterator[tuple[float, float, tuple[int, ...], tuple[int, ...]]]:
-        """What may be done: unfairness after it, weight that the cut grows by, who leaves and who enters."""
+    def _changes(self) -> Iterator[Change]:
+        """Moves out of the first half and into it, and the best swap."""
         side = np.where(self.first, 1.0, -1.0)
         growth = side * (self.links @ side)
         leaving, entering = (self._promising(growth, who) for who in (self.first, ~self.first))
         if self.first.sum() > self.fewest[0]:
-            for a in leaving:
-                yield self._unfairness(-self.sizes[a]), growth[a], (a,), ()
+            yield from ((self._unfairness(-self.sizes[a]), growth[a], (a,), ()) for a in leaving)
         if (~self.first).sum() > self.fewest[1]:
-            for b in entering:
-                yield self._unfairness(self.sizes[b]), growth[b], (), (b,)
+            yield from ((self._unfairness(self.sizes[b]), growth[b], (), (b,)) for b in entering)
         if leaving and entering:
-            between = self.links[leaving][:, entering].toarray()
-            grown = growth[leaving][:, None] + growth[entering] + 2 * between
-            moved = self.sizes[entering] - self.sizes[leaving][:, None]
-            now = self.sizes[self.first].sum() - self.target
-            unfair = np.round(np.maximum(0.0, np.abs(now + moved) - self.slack), 9)
-            a, b = np.unravel_index(np.lexsort((grown.ravel(), unfair.ravel()))[0], grown.shape)
-            yield float(unfair[a, b]), float(grown[a, b]), (leaving[a],), (entering[b],)
+            yield self._best_swap(growth, leaving, entering)
+
+    def _best_swap(self, growth: FloatArray, leaving: list[int], entering: list[int]) -> Change:
+        between = self.links[leaving][:, entering].toarray()
+        grown = growth[leaving][:, None] + growth[entering] + 2 * between
+        moved = self.sizes[entering] - self.sizes[leaving][:, None]
+        now = self.sizes[self.first].sum() - self.target
+        unfair = np.round(np.maximum(0.0, np.abs(now + moved) - self.slack), 9)
+        a, b = np.unravel_index(np.lexsort((grown.ravel(), unfair.ravel()))[0], grown.shape)
+        return float(unfair[a, b]), float(grown[a, b]), (leaving[a],), (entering[b],)
 
     def _promising(self, growth: FloatArray, who: BoolArray) -> list[int]:
         """Those of a half whose leaving cuts least."""

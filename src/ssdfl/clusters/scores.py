@@ -119,15 +119,22 @@ class ScoreInputs:
     def terms(self, cluster: Cluster) -> ClusterTerms:
         """What the paper's bounds ask of a cluster."""
         if cluster not in self._terms:
-            chosen = np.array(cluster)
-            inside = self._data_distance[chosen][:, chosen]
-            distance = float(inside.sum()) / inside.nnz if inside.nnz else 0.0
-            members = [self.devices[device] for device in cluster]
-            (lambda_2, _), lambda_min = self.cache.mode(cluster), self.cache.lambda_min(cluster)
-            α = amplification(members, distance)
-            rho, mu = max(member.rho for member in members), max(member.mu for member in members)
-            self._terms[cluster] = ClusterTerms(len(cluster), lambda_2, lambda_min, α, rho, mu)
+            self._terms[cluster] = self._terms_of(cluster)
         return self._terms[cluster]
+
+    def _terms_of(self, cluster: Cluster) -> ClusterTerms:
+        chosen = np.array(cluster)
+        inside = self._data_distance[chosen][:, chosen]
+        distance = float(inside.sum()) / inside.nnz if inside.nnz else 0.0
+        members = [self.devices[device] for device in cluster]
+        return ClusterTerms(
+            size=len(cluster),
+            lambda_2=self.cache.mode(cluster)[0],
+            lambda_min=self.cache.lambda_min(cluster),
+            amplification=amplification(members, distance),
+            rho=max(member.rho for member in members),
+            mu=max(member.mu for member in members),
+        )
 
 
 Score = Callable[[ScoreInputs, Clusters], float]
@@ -190,15 +197,14 @@ def evaluate(score: Score, inputs: ScoreInputs, clusters: Clusters) -> float:
     Raises:
         InputError: it raised, or returned no number.
     """
+    what = f"score {getattr(score, '__name__', 'own')} of {len(clusters)} clusters"
     try:
         value = float(score(inputs, clusters))
     except InputError:
         raise
     except Exception as error:
-        name, size = getattr(score, "__name__", "own"), len(clusters)
         says = f"It says: {type(error).__name__}: {error}."
-        raise InputError(f"score {name} of {size} clusters", "an error", "a number", says) from error
+        raise InputError(what, "an error", "a number", says) from error
     if math.isnan(value):
-        name = getattr(score, "__name__", "own")
-        raise InputError(f"score {name} of {len(clusters)} clusters", value, "a number", "Mend the score.")
+        raise InputError(what, value, "a number", "Fix the score function.")
     return value
