@@ -3,7 +3,15 @@ import math
 import numpy as np
 import pytest
 
-from ssdfl.clusters import SCORES, Device, FormationSettings, ScoreInputs, form_clusters, unknown_devices
+from ssdfl.clusters import (
+    SCORES,
+    Device,
+    FormationSettings,
+    ScoreInputs,
+    form_clusters,
+    optimizer_distance,
+    unknown_devices,
+)
 from ssdfl.clusters.scores import find_score
 from ssdfl.errors import InputError
 from ssdfl.graph import Clock, load_network, metropolis
@@ -122,3 +130,23 @@ def test_a_negative_score_does_not_overrule_the_threshold():
     plan = form_clusters(network, unknown_devices(network), settings)
     assert plan.choice == "feasible"
     assert plan.num_clusters == max(c.num_clusters for c in plan.candidates if c.feasible)
+
+
+def test_terms_of_a_cluster_with_mixed_optimizers():
+    network = load_network("path:n=4")
+    labels = np.array([1.0, 1.0])
+    devices = [
+        Device(labels, rho=0.8),
+        Device(labels, mu=0.1),
+        Device(labels, rho=0.5),
+        Device(labels, mu=0.3),
+    ]
+    inputs = ScoreInputs(network, devices)
+    terms = inputs.terms((0, 1, 2))
+    assert (terms.size, terms.rho, terms.mu) == (3, 0.8, 0.1)
+    assert (inputs.terms((1,)).rho, inputs.terms((1,)).mu) == (0.0, 0.1)
+    pairs = [optimizer_distance(a, b) for a in devices[:3] for b in devices[:3]]
+    assert terms.amplification == pytest.approx(0.2 * np.mean(pairs) / 3)
+    eigenvalues = np.linalg.eigvalsh(metropolis(load_network("path:n=3").adjacency).toarray())
+    assert terms.lambda_2 == pytest.approx(eigenvalues[-2])
+    assert terms.lambda_min == pytest.approx(eigenvalues[0])
