@@ -193,7 +193,9 @@ def test_the_search_finds_the_best_cut_of_irregular_networks(n):
 def test_the_search_alone_finds_the_best_cut_from_a_bad_one(seed):
     W = irregular(14, seed)
     fiedler = slowest_mode(W)[1]
-    best = search_cuts(W, fiedler, upper=1.0, state_limit=1 << 14)
-    assert cut_conductance(W, best) == pytest.approx(every_set(W), abs=1e-12)
-    assert not search_cuts(W, fiedler, upper=every_set(W), state_limit=1 << 14).any()
+    least = every_set(W)
+    for upper in (1.0, least + 1e-6):
+        best = search_cuts(W, fiedler, upper, state_limit=1 << 14)
+        assert cut_conductance(W, best) == pytest.approx(least, abs=1e-12)
+    assert not search_cuts(W, fiedler, upper=least, state_limit=1 << 14).any()
     assert search_cuts(W, fiedler, upper=1.0, state_limit=1) is None
