@@ -1,7 +1,7 @@
 """Device descriptors in a CSV file or a data frame.
 
 ``device,label_0,label_1,…[,rho][,mu]``: the device's name in the network, how many samples of each label it
-holds, and its momentum or proximal factor if it uses one.
+holds, and its momentum and proximal factor if it uses them.
 """
 
 from __future__ import annotations

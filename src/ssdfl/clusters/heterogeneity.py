@@ -20,6 +20,12 @@ from ssdfl.graph import Network
 
 AMPLIFICATION_MAX = 0.2
 MOST_SAMPLES = 1e15
+_KINDS = {
+    (False, False): "sgd",
+    (True, False): "momentum",
+    (False, True): "proximal",
+    (True, True): "effective",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +51,11 @@ class Device:
             raise InputError("label counts", self.labels.tolist(), expected, "Correct them.")
         _check_factor("rho", self.rho)
         _check_factor("mu", self.mu)
-        if self.rho and self.mu:
-            raise InputError("optimizer", f"rho={self.rho:g}, mu={self.mu:g}", "one of the two", "Drop one.")
 
     @property
     def kind(self) -> str:
-        """``sgd``, ``momentum`` or ``proximal``."""
-        if self.rho:
-            return "momentum"
-        return "proximal" if self.mu else "sgd"
+        """``sgd``, ``momentum``, ``proximal``, or ``effective`` with both (`eq:eff_sgd_ovr`)."""
+        return _KINDS[self.rho > 0, self.mu > 0]
 
 
 def _check_factor(name: str, value: float) -> None:
