@@ -31,7 +31,7 @@ from ssdfl.clusters import (
     labels_of,
     unknown_devices,
 )
-from ssdfl.clusters.cost_aware import partitions
+from ssdfl.clusters.cost_aware import partitions_by_cost
 from ssdfl.graph import Network, conductance, load_network, metropolis
 from ssdfl.rng import generator
 
@@ -138,7 +138,7 @@ def by_ssdfl(rule: str) -> Callable[[Network, int], IntArray]:
     """One family of our cost-aware partition."""
 
     def work(network: Network, num_clusters: int) -> IntArray:
-        found = next(partitions(ScoreInputs(network, unknown_devices(network)), [num_clusters]))
+        found = next(partitions_by_cost(ScoreInputs(network, unknown_devices(network)), [num_clusters]))
         clusters = {name: clusters for clusters, name in found}.get(rule, found[0][0])
         return labels_of(clusters, network.num_devices)
 

@@ -174,6 +174,6 @@ def tiny_job(
     return Job(**(values | changes))
 
 
-def far_from_three_clusters(situation, clusters):
+def far_from_three_clusters(inputs, clusters):
     """A score of one's own."""
     return abs(len(clusters) - 3)

@@ -177,13 +177,13 @@ def test_the_costs_that_concepts_tells_are_those_of_the_network():
     network = load_network("sites:sites=4,size=5,seed=0")
     everyone = range(network.num_devices)
     constants = Constants(tau_a=5, tau_r=1, local_steps=2)
-    situation = ScoreInputs(network, unknown_devices(network), constants, message_bytes=4 * 4810)
+    inputs = ScoreInputs(network, unknown_devices(network), constants, message_bytes=4 * 4810)
     for name, clusters in (
         ("`pdfl`", tuple((device,) for device in everyone)),
         ("`ssdfl`, the sites", form_clusters(network).clusters),
         ("`sdfl`", (tuple(everyone),)),
     ):
-        cost = situation.cycle_cost(clusters)
+        cost = inputs.cycle_cost(clusters)
         told = [str(cost.transmissions), f"{cost.sent_bytes / 1e6:.1f}", f"{1000 * cost.time_s:.0f}"]
         text = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8").split("| a cycle of |")[1]
         row = re.search(rf"^\| {name}[^|]*\| (.*) \|$", text, re.M)

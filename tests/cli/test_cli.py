@@ -148,7 +148,7 @@ def test_the_papers_formation_by_name(tmp_path):
 
 
 def test_a_score_of_ones_own_in_the_working_folder(tmp_path):
-    (tmp_path / "mine.py").write_text("def few(situation, clusters):\n    return abs(len(clusters) - 2)\n")
+    (tmp_path / "mine.py").write_text("def few(inputs, clusters):\n    return abs(len(clusters) - 2)\n")
     done = command("plan", "complete:n=6", "--score", "mine:few", "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["num_clusters"] == 2
 

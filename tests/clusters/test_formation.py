@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from helpers import TOPOLOGY_SPECS
-from ssdfl.clusters import Device, FormationSettings, choose, clusters_of, form_clusters, labels_of
+from ssdfl.clusters import Device, FormationSettings, choose, clusters_of, form_clusters, formation, labels_of
 from ssdfl.clusters.candidates import Candidate
-from ssdfl.clusters.formation import Skipped, form
+from ssdfl.clusters.formation import INDIFFERENCE, Skipped, form
 from ssdfl.clusters.spectral import ClusterCache
 from ssdfl.errors import InputError
 from ssdfl.graph import Conductance, conductance, load_network, metropolis, spectrum
@@ -116,6 +116,22 @@ def test_a_threshold_that_costs_too_much_gives_way():
     assert (choose(nothing, price=1.1)[0].num_clusters, choose(nothing, price=1.1)[1]) == (1, "price")
 
 
+@pytest.mark.parametrize(("apart", "num_clusters"), [(1.02, 2), (1.029, 2), (1.031, 3), (1.04, 3)])
+def test_scores_within_three_percent_count_as_equal_and_fewer_clusters_win(apart, num_clusters):
+    found = [candidate(1, 2.0, 0.6), candidate(2, apart, 0.6), candidate(3, 1.0, 0.6)]
+    assert choose(found, indifference=INDIFFERENCE)[0].num_clusters == num_clusters
+    assert choose(found)[0].num_clusters == 3
+
+
+@pytest.mark.parametrize(("score", "num_clusters"), [("time", 2), ("bytes", 2), ("drift", 3)])
+def test_only_predicted_costs_are_known_so_roughly(monkeypatch, score, num_clusters):
+    by_size = {1: 2.0, 2: 1.02, 3: 1.0}
+    monkeypatch.setattr(formation, "evaluate", lambda _, __, clusters: by_size.get(len(clusters), 9.0))
+    settings = FormationSettings(Constants(learning_rate=1e-6), score=score)
+    plan = form_clusters("cliques:cliques=3,size=3", None, settings)
+    assert (plan.num_clusters, plan.choice) == (num_clusters, "feasible")
+
+
 def test_a_barbells_bells_are_passed_through():
     assert by_the_paper("barbell:size=5")[1][1].clusters == ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
 
@@ -177,7 +193,7 @@ def test_slow_links_stay_between_clusters():
 
 
 def test_a_score_of_ones_own():
-    def most_equal_sizes(situation, clusters):
+    def most_equal_sizes(inputs, clusters):
         return max(len(c) for c in clusters) - min(len(c) for c in clusters) + abs(len(clusters) - 4)
 
     network = load_network("torus:rows=4,cols=4")

@@ -70,9 +70,17 @@ def test_impossible_label_counts(labels):
         device(*labels)
 
 
-def test_a_device_has_one_optimizer():
-    with pytest.raises(InputError, match="one of the two"):
-        device(1, rho=0.5, mu=0.1)
+def test_a_device_may_have_momentum_and_a_proximal_factor():
+    both = device(1, rho=0.5, mu=0.1)
+    assert both.kind == "effective"
+    assert (device(1).kind, device(1, rho=0.5).kind, device(1, mu=0.1).kind) == (
+        "sgd",
+        "momentum",
+        "proximal",
+    )
+    assert optimizer_distance(both, both) == 0
+    assert optimizer_distance(both, device(1, rho=0.5)) == pytest.approx(1.1)
+    assert optimizer_distance(both, device(1)) == pytest.approx(1.6)
 
 
 @pytest.mark.parametrize("change", [{"rho": 1.0}, {"mu": -0.1}, {"rho": math.nan}])

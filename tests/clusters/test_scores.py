@@ -3,7 +3,15 @@ import math
 import numpy as np
 import pytest
 
-from ssdfl.clusters import SCORES, Device, FormationSettings, ScoreInputs, form_clusters, unknown_devices
+from ssdfl.clusters import (
+    SCORES,
+    Device,
+    FormationSettings,
+    ScoreInputs,
+    form_clusters,
+    optimizer_distance,
+    unknown_devices,
+)
 from ssdfl.clusters.scores import find_score
 from ssdfl.errors import InputError
 from ssdfl.graph import Clock, load_network, metropolis
@@ -12,7 +20,7 @@ from ssdfl.theory import ClusterTerms, Constants, published, slowdown
 ONE_LABEL_EACH = [Device(np.eye(4)[k % 4]) for k in range(12)]
 
 
-def situation(spec="sites:sites=3,size=4,seed=1", **changes):
+def score_inputs(spec="sites:sites=3,size=4,seed=1", **changes):
     network = load_network(spec)
     return ScoreInputs(network, ONE_LABEL_EACH[: network.num_devices], **changes)
 
@@ -22,7 +30,7 @@ def ends(n):
 
 
 def test_time_is_the_clocks_cycle_times_the_predicted_slowdown():
-    here = situation(constants=Constants(tau_a=2, tau_r=1, local_steps=3), message_bytes=1000)
+    here = score_inputs(constants=Constants(tau_a=2, tau_r=1, local_steps=3), message_bytes=1000)
     sites = tuple(tuple(range(4 * k, 4 * k + 4)) for k in range(3))
     clock = Clock(here.network, 1000)
     ready = np.zeros(12)
@@ -47,14 +55,14 @@ def test_unknown_devices_do_not_drift():
 
 
 def test_drift_scales_with_the_square_of_the_step():
-    one, two = (situation(constants=Constants(learning_rate=η)) for η in (0.01, 0.02))
+    one, two = (score_inputs(constants=Constants(learning_rate=η)) for η in (0.01, 0.02))
     alone = ends(12)[1]
     assert SCORES["drift"](two, alone) == pytest.approx(4 * SCORES["drift"](one, alone))
     assert SCORES["drift"](one, ends(12)[0]) < SCORES["drift"](one, alone)
 
 
 def test_stationarity_is_the_mean_of_theorem_1():
-    here = situation("barbell:size=3")
+    here = score_inputs("barbell:size=3")
     alone = ends(6)[1]
     expected = published.intra_convergence(Constants(), ClusterTerms(1), Constants().initial_loss)
     assert SCORES["stationarity"](here, alone) == pytest.approx(expected)
@@ -74,10 +82,10 @@ def test_every_score_forms_a_plan_that_names_it(name):
     network = load_network("er:n=12,p=0.3,seed=2")
     plan = form_clusters(network, ONE_LABEL_EACH, FormationSettings(score=name))
     assert plan.score_name == name
-    assert all(c.score == SCORES[name](situation_of(network), c.clusters) for c in plan.candidates)
+    assert all(c.score == SCORES[name](inputs_of(network), c.clusters) for c in plan.candidates)
 
 
-def situation_of(network):
+def inputs_of(network):
     return ScoreInputs(network, ONE_LABEL_EACH)
 
 
@@ -91,7 +99,7 @@ def test_a_score_of_ones_own_by_name():
 
 def test_the_price_only_holds_for_predictions_of_known_devices():
     known, unknown = (
-        situation(),
+        score_inputs(),
         ScoreInputs(load_network("ring:n=5"), unknown_devices(load_network("ring:n=5"))),
     )
     assert FormationSettings(price=1.2).price_for(known) == 1.2
@@ -105,7 +113,7 @@ def test_descriptors_must_match_the_network():
 
 
 def test_mixing_matrices_are_the_networks_own():
-    here = situation("ring:n=6")
+    here = score_inputs("ring:n=6")
     assert (metropolis(here.network.adjacency) != here.A).nnz == 0
 
 
@@ -122,3 +130,23 @@ def test_a_negative_score_does_not_overrule_the_threshold():
     plan = form_clusters(network, unknown_devices(network), settings)
     assert plan.choice == "feasible"
     assert plan.num_clusters == max(c.num_clusters for c in plan.candidates if c.feasible)
+
+
+def test_terms_of_a_cluster_with_mixed_optimizers():
+    network = load_network("path:n=4")
+    labels = np.array([1.0, 1.0])
+    devices = [
+        Device(labels, rho=0.8),
+        Device(labels, mu=0.1),
+        Device(labels, rho=0.5),
+        Device(labels, mu=0.3),
+    ]
+    inputs = ScoreInputs(network, devices)
+    terms = inputs.terms((0, 1, 2))
+    assert (terms.size, terms.rho, terms.mu) == (3, 0.8, 0.1)
+    assert (inputs.terms((1,)).rho, inputs.terms((1,)).mu) == (0.0, 0.1)
+    pairs = [optimizer_distance(a, b) for a in devices[:3] for b in devices[:3]]
+    assert terms.amplification == pytest.approx(0.2 * np.mean(pairs) / 3)
+    eigenvalues = np.linalg.eigvalsh(metropolis(load_network("path:n=3").adjacency).toarray())
+    assert terms.lambda_2 == pytest.approx(eigenvalues[-2])
+    assert terms.lambda_min == pytest.approx(eigenvalues[0])

@@ -10,7 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import TOPOLOGY_SPECS
-from ssdfl.graph import conductance, cut_conductance, from_networkx, lazy, load_network, metropolis, spectrum
+from ssdfl.graph import (
+    conductance,
+    cut_conductance,
+    from_networkx,
+    lazy,
+    load_network,
+    metropolis,
+    scaled,
+    slowest_mode,
+    spectrum,
+    sweep_cut,
+)
+from ssdfl.graph.sparsest_cut import search_cuts
 
 NO_TABLE = 0
 
@@ -143,3 +155,47 @@ def test_large_dense_networks_say_that_they_are_not():
 def test_large_networks_are_bounded():
     found = conductance(W_of("er:n=1500,p=0.004"))
     assert 0 < found.lower < found.upper < 1
+
+
+def irregular(n, seed):
+    """A sparse random network whose links have unequal weights."""
+    rng = np.random.default_rng(seed)
+    network = load_network(f"er:n={n},p={rng.uniform(0.15, 0.4)},seed={seed}")
+    return scaled(
+        metropolis(network.adjacency), network.link_matrix(rng.uniform(0.2, 1.0, network.num_links))
+    )
+
+
+def every_set(W):
+    """The least cut conductance, with all sets of up to 16 devices at a time."""
+    n = W.shape[0]
+    inside = np.arange(1, 2 ** (n - 1))[:, None] >> np.arange(n) & 1
+    cuts = ((inside @ W.toarray()) * (1 - inside)).sum(axis=1)
+    sizes = inside.sum(axis=1)
+    return float((cuts / np.minimum(sizes, n - sizes)).min())
+
+
+@pytest.mark.parametrize("n", [13, 14, 15, 16])
+def test_the_search_finds_the_best_cut_of_irregular_networks(n):
+    improved = 0
+    for seed in range(12):
+        W = irregular(n, seed)
+        found = conductance(W)
+        assert found.exact
+        assert found.upper == pytest.approx(every_set(W), abs=1e-12)
+        assert_certified(found, W)
+        by_sweep = cut_conductance(W, sweep_cut(W, slowest_mode(W)[1]))
+        improved += found.upper < by_sweep - 1e-9
+    assert improved >= 2, "the sweep along the Fiedler vector is best already: the search is not tested"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_search_alone_finds_the_best_cut_from_a_bad_one(seed):
+    W = irregular(14, seed)
+    fiedler = slowest_mode(W)[1]
+    least = every_set(W)
+    for upper in (1.0, least + 1e-6):
+        best = search_cuts(W, fiedler, upper, state_limit=1 << 14)
+        assert cut_conductance(W, best) == pytest.approx(least, abs=1e-12)
+    assert not search_cuts(W, fiedler, upper=least, state_limit=1 << 14).any()
+    assert search_cuts(W, fiedler, upper=1.0, state_limit=1) is None

@@ -51,3 +51,56 @@ def test_load_network_takes_what_users_have(tmp_path):
 def test_a_graph_in_parts_is_refused_with_a_remedy():
     with pytest.raises(InputError, match="connected parts = 2.*Add a link between device 0 and device 2"):
         load_network(nx.Graph([(0, 1), (2, 3)]))
+
+
+def test_a_directed_graph_whose_links_go_both_ways_alike_is_its_undirected_graph():
+    graph = nx.Graph()
+    graph.add_edge("a", "b", latency_s=0.1, added=True)
+    graph.add_edge("b", "c", bandwidth_Bps=1e6)
+    expected = from_networkx(graph)
+    for same in (graph.to_directed(), nx.MultiGraph(graph), nx.MultiDiGraph(graph)):
+        network = from_networkx(same)
+        assert network.names == expected.names
+        assert network.links.tolist() == expected.links.tolist()
+        assert network.latency_s.tolist() == expected.latency_s.tolist()
+        assert network.bandwidth_Bps.tolist() == expected.bandwidth_Bps.tolist()
+        assert network.added_links == expected.added_links == ((0, 1),)
+
+
+def test_a_missing_cost_of_one_direction_is_the_default():
+    graph = nx.DiGraph([("a", "b"), ("b", "a")])
+    graph.edges["a", "b"]["latency_s"] = 0.005
+    assert from_networkx(graph).latency_s.tolist() == [0.005]
+
+
+@pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiDiGraph])
+def test_a_directed_graph_with_a_link_of_one_direction_is_refused(kind):
+    graph = kind([("a", "b"), ("b", "a"), ("b", "c")])
+    with pytest.raises(
+        InputError, match="link = b → c: expected a link in both directions. Add the edge c → b"
+    ):
+        load_network(graph)
+
+
+@pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiDiGraph])
+@pytest.mark.parametrize("key", ["latency_s", "bandwidth_Bps"])
+def test_a_directed_graph_whose_directions_differ_in_cost_is_refused(kind, key):
+    graph = kind()
+    graph.add_edge("a", "b", **{key: 1.0})
+    graph.add_edge("b", "a", **{key: 2.0})
+    with pytest.raises(InputError, match=f"{key} of link a-b = 1 one way and 2 the other"):
+        load_network(graph)
+
+
+@pytest.mark.parametrize("kind", [nx.MultiGraph, nx.MultiDiGraph])
+def test_parallel_links_are_refused(kind):
+    graph = kind(nx.path_graph(["a", "b", "c"]))
+    graph.add_edge("b", "c")
+    with pytest.raises(InputError, match="link = b-c: expected one edge, not several in parallel"):
+        load_network(graph)
+
+
+def test_self_loops_of_any_graph_are_dropped():
+    for kind in (nx.Graph, nx.MultiGraph):
+        assert load_network(kind([(0, 1), (1, 1), (1, 1)])).links.tolist() == [[0, 1]]
+    assert load_network(nx.DiGraph([(0, 1), (1, 0), (1, 1)])).links.tolist() == [[0, 1]]

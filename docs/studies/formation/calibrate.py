@@ -16,7 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from measure import cases, read, situation_of
+from measure import cases, inputs_of, read
 
 from report import clusters_in
 from ssdfl.arrays import FloatArray, IntArray
@@ -54,15 +54,12 @@ def calibration_cases() -> list[tuple[float, FloatArray, dict[float, FloatArray]
             "data": {"labels_per_device": int(labels)},
         }
         instance = prepare(make_experiment(values), 0, load_dataset("digits"))
-        situation = ScoreInputs(instance.network, describe_devices(instance.task, instance.optimizers))
+        inputs = ScoreInputs(instance.network, describe_devices(instance.task, instance.optimizers))
         rows = [row for row in rows if np.isfinite(float(row["cycles"]))]
         inside = [metropolis(links_within(instance.network.adjacency, labels_in(r["labels"]))) for r in rows]
         D = {
             δ: np.array(
-                [
-                    disagreement(situation.A, W, situation.differences, int(tau_a), 1, δ).trained
-                    for W in inside
-                ]
+                [disagreement(inputs.A, W, inputs.differences, int(tau_a), 1, δ).trained for W in inside]
             )
             for δ in PULLS
         }
@@ -96,11 +93,11 @@ def study() -> None:
     regrets: dict[str, dict[float, float]] = {}
     errors = []
     for case in cases():
-        situation = situation_of(case, 0)
-        n = situation.network.num_devices
+        inputs = inputs_of(case, 0)
+        n = inputs.network.num_devices
         clusters = [clusters_in(row) for row in rows[case.name]]
-        D = [situation.disagreement(c) for c in clusters]
-        time_s = np.array([situation.cycle_cost(c).time_s for c in clusters])
+        D = [inputs.disagreement(c) for c in clusters]
+        time_s = np.array([inputs.cycle_cost(c).time_s for c in clusters])
         sizes = np.array([len(c) for c in clusters])
         seconds = np.array([float(row["seconds"]) for row in rows[case.name]])
         cycles = np.array([float(row["cycles"]) for row in rows[case.name]])

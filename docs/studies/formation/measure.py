@@ -144,7 +144,7 @@ def constants_of(case: Case) -> Constants:
     return Constants(learning_rate=LEARNING_RATE, local_steps=LOCAL_STEPS, tau_a=case.tau_a)
 
 
-def situation_of(case: Case, seed: int) -> ScoreInputs:
+def inputs_of(case: Case, seed: int) -> ScoreInputs:
     """What formation is told of a case."""
     network = network_of(case)
     instance = instance_of(case, network, seed)
@@ -153,14 +153,14 @@ def situation_of(case: Case, seed: int) -> ScoreInputs:
     return ScoreInputs(network, devices, constants_of(case), message_bytes=message_bytes)
 
 
-def pool(situation: ScoreInputs) -> dict[Clusters, set[str]]:
+def pool(inputs: ScoreInputs) -> dict[Clusters, set[str]]:
     """Every partition that formation weighs, and by which rules."""
     found: dict[Clusters, set[str]] = defaultdict(set)
     for partition, score in (("paper", "stationarity"), ("cost", "time")):
         settings = FormationSettings(
-            situation.constants, partition, score, mode="literal", message_bytes=situation.message_bytes
+            inputs.constants, partition, score, mode="literal", message_bytes=inputs.message_bytes
         )
-        plan = form_clusters(situation.network, situation.devices, settings)
+        plan = form_clusters(inputs.network, inputs.devices, settings)
         for candidate in plan.candidates:
             found[candidate.clusters].add(partition)
     return found
@@ -186,13 +186,13 @@ def train(case: Case, instance: Prepared, clusters: Clusters, cycles: int) -> It
 
 def measure(case: Case, seed: int, done: set[str]) -> list[dict[str, object]]:
     """Train every partition of a case to the target, but for those done already."""
-    situation = situation_of(case, seed)
-    instance = instance_of(case, situation.network, seed)
+    inputs = inputs_of(case, seed)
+    instance = instance_of(case, inputs.network, seed)
     base = math.ceil(STEPS[case.labels_per_device] / (case.tau_a + 1))
-    one = (tuple(range(situation.network.num_devices)),)
+    one = (tuple(range(inputs.network.num_devices)),)
     target = 0.9 * list(train(case, instance, one, base))[-1][0]
     rows = []
-    for clusters, rules in pool(situation).items():
+    for clusters, rules in pool(inputs).items():
         labels = ".".join(map(str, labels_of(clusters, instance.network.num_devices)))
         if labels in done:
             continue

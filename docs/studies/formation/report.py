@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from measure import Case, Row, cases, pool, read, situation_of
+from measure import Case, Row, cases, inputs_of, pool, read
 from scipy.stats import spearmanr
 
 from ssdfl.clusters import SCORES, Candidate, Clusters, ScoreInputs, choose, clusters_of
@@ -55,33 +55,33 @@ def clusters_in(row: Row) -> Clusters:
 
 
 def candidates_of(
-    situation: ScoreInputs, rows: list[Row], policy: Policy, known: Mapping[Clusters, set[str]]
+    inputs: ScoreInputs, rows: list[Row], policy: Policy, known: Mapping[Clusters, set[str]]
 ) -> list[Candidate]:
     """The measured partitions that a policy chooses from."""
     found = []
-    n = situation.network.num_devices
+    n = inputs.network.num_devices
     for row in rows:
         clusters = clusters_in(row)
         if policy.partition in known[clusters]:
-            threshold = conductance_threshold(situation.constants, n, len(clusters))
-            score = SCORES[policy.score](situation, clusters)
-            weakest = situation.cache.weakest(clusters)
+            threshold = conductance_threshold(inputs.constants, n, len(clusters))
+            score = SCORES[policy.score](inputs, clusters)
+            weakest = inputs.cache.weakest(clusters)
             found.append(Candidate(clusters, score, threshold, weakest, (), row["labels"]))
     return found
 
 
 def judge(case: Case, seed: int, rows: list[Row]) -> list[dict[str, object]]:
     """For each policy its rank correlation with what was measured, its choice, and what that cost."""
-    situation = situation_of(case, seed)
-    known = pool(situation)
+    inputs = inputs_of(case, seed)
+    known = pool(inputs)
     rows = [row for row in rows if clusters_in(row) in known]
-    n = situation.network.num_devices
+    n = inputs.network.num_devices
     result = []
     for name, policy in POLICIES.items():
         measured = {row["labels"]: float(row[policy.measured]) for row in rows}
         best = min(measured, key=lambda labels: measured[labels])
         ends = [measured[".".join(["0"] * n)], measured[".".join(map(str, range(n)))]]
-        found = candidates_of(situation, rows, policy, known)
+        found = candidates_of(inputs, rows, policy, known)
         chosen, choice = choose(found, policy.price, INDIFFERENCE if policy.score in PREDICTIONS else 1.0)
         scores = np.array([c.score for c in found])
         truth = np.array([measured[c.rule] for c in found])

@@ -21,8 +21,8 @@ from ssdfl.clusters.partition import (
     spectral_bisection,
 )
 from ssdfl.clusters.plan import Plan, form_clusters, parse_plan, plan_clusters, read_plan, write_plan
+from ssdfl.clusters.rank_assignment import assign_to_ranks
 from ssdfl.clusters.scores import SCORES, Score, ScoreInputs
-from ssdfl.clusters.sharding import shard_devices
 
 __all__ = [
     "SCORES",
@@ -36,6 +36,7 @@ __all__ = [
     "Score",
     "ScoreInputs",
     "amplification",
+    "assign_to_ranks",
     "choose",
     "clusters_of",
     "energy_distance",
@@ -48,7 +49,6 @@ __all__ = [
     "random_clusters",
     "read_devices",
     "read_plan",
-    "shard_devices",
     "spectral_bisection",
     "unknown_devices",
     "write_plan",

@@ -33,7 +33,7 @@ def bounds_by_clusters(
     """
     result: dict[str, dict[int, FloatArray]] = {}
     for name, (labels, hybrid) in CASES.items():
-        devices = draw_devices(network.num_devices, labels, hybrid)
+        devices = random_devices(network.num_devices, labels, hybrid)
         result[name] = {}
         for length in lengths:
             settings = FormationSettings(
@@ -44,18 +44,16 @@ def bounds_by_clusters(
     return result
 
 
-def draw_devices(num_devices: int, labels: int, hybrid: bool) -> list[Device]:
-    """Devices with so many labels of ten each, and the paper's mixed optimizers or plain SGD."""
+def random_devices(num_devices: int, labels: int, hybrid: bool) -> list[Device]:
+    """Devices with as many of the ten labels each, and the paper's mixed optimizers or plain SGD."""
     rng = generator(0, "devices")
-    devices = []
-    for _ in range(num_devices):
-        counts = np.bincount(rng.choice(CLASSES, labels, replace=False), minlength=CLASSES).astype(float)
-        kind, rho, mu = rng.integers(3), rng.choice((0.8, 0.85)), rng.choice((5e-5, 1e-4))
-        devices.append(
-            Device(
-                counts,
-                rho=float(rho) if hybrid and kind == 1 else 0.0,
-                mu=float(mu) if hybrid and kind == 2 else 0.0,
-            )
-        )
-    return devices
+    devices = (_random_device(labels, rng) for _ in range(num_devices))
+    return [device if hybrid else Device(device.labels) for device in devices]
+
+
+def _random_device(labels: int, rng: np.random.Generator) -> Device:
+    counts = np.bincount(rng.choice(CLASSES, labels, replace=False), minlength=CLASSES).astype(float)
+    kind = int(rng.integers(3))
+    momentum, proximal = float(rng.choice((0.8, 0.85))), float(rng.choice((5e-5, 1e-4)))
+    rho, mu = ((0.0, 0.0), (momentum, 0.0), (0.0, proximal))[kind]
+    return Device(counts, rho, mu)

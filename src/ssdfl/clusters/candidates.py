@@ -54,15 +54,14 @@ def choose(
         The candidate and why: ``feasible``; ``price`` if Φ_min gave way to the least score, because keeping
         to it costs too much or nothing does; or, at an infinite price, ``nearest`` to its threshold.
     """
+    strict = math.isinf(price)
     best = _simplest_of_best(candidates, indifference)
     feasible = [candidate for candidate in candidates if candidate.feasible]
-    if feasible:
-        keeping = _simplest_of_best(feasible, indifference)
-        if math.isinf(price) or keeping.score <= best.score * price:
-            return keeping, "feasible"
-    elif math.isinf(price):
-        return max(candidates, key=lambda c: (_margin(c), -c.num_clusters)), "nearest"
-    return best, "price"
+    if not feasible:
+        return (_nearest(candidates), "nearest") if strict else (best, "price")
+    keeping = _simplest_of_best(feasible, indifference)
+    affordable = strict or keeping.score <= best.score * price
+    return (keeping, "feasible") if affordable else (best, "price")
 
 
 def _simplest_of_best(candidates: Sequence[Candidate], indifference: float) -> Candidate:
@@ -72,8 +71,13 @@ def _simplest_of_best(candidates: Sequence[Candidate], indifference: float) -> C
     return min(equal, key=lambda c: (c.num_clusters, round_score(c.score), -c.min_conductance.lower))
 
 
-def _margin(candidate: Candidate) -> float:
-    return candidate.min_conductance.lower - candidate.threshold
+def _nearest(candidates: Sequence[Candidate]) -> Candidate:
+    """The candidate that misses its threshold least; of equals the one of fewest clusters."""
+
+    def margin(candidate: Candidate) -> float:
+        return candidate.min_conductance.lower - candidate.threshold
+
+    return max(candidates, key=lambda c: (margin(c), -c.num_clusters))
 
 
 def round_score(score: float) -> float:

@@ -10,42 +10,48 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
+from itertools import islice
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
-from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
 from ssdfl.clusters.partition import Clusters, bisections, clusters_of, labels_of
 from ssdfl.clusters.scores import Score, ScoreInputs, evaluate
-from ssdfl.graph import Weights, scaled
+from ssdfl.graph import Weights, component_labels, num_components, scaled
 
 _SAME_TIME = 1.1
 
+Priority = tuple[int, float, int, int]
+"""Level of time, minus closeness, and the two clusters."""
 
-def partitions(situation: ScoreInputs, sizes: Iterable[int]) -> Iterator[list[tuple[Clusters, str]]]:
+
+def partitions_by_cost(inputs: ScoreInputs, sizes: Iterable[int]) -> Iterator[list[tuple[Clusters, str]]]:
     """For each number of clusters, in ascending order, the partitions of both families and their rules."""
     wanted = set(sizes)
-    merges = agglomerate(situation)
-    n = situation.network.num_devices
+    merges = agglomerate(inputs)
+    n = inputs.network.num_devices
     last = max(wanted - {n}, default=1)
-    for size, clusters in enumerate(bisections(link_speeds(situation), _slowed(situation.weights)), start=1):
+    by_bisection = bisections(link_speeds(inputs), _slowed(inputs.weights))
+    for size, bisected in enumerate(islice(by_bisection, last), start=1):
         if size in wanted:
-            merged = after_merges(merges, n, size)
-            found = [(clusters, "bisection"), (merged, "agglomeration")]
-            yield found if merged != clusters else found[:1]
-        if size == last:
-            break
+            yield _families(bisected, clusters_after_merges(merges, n, size))
     if n > last and n in wanted:
-        yield [(after_merges(merges, n, n), "agglomeration")]
+        yield [(clusters_after_merges(merges, n, n), "agglomeration")]
 
 
-def link_speeds(situation: ScoreInputs) -> csr_array:
+def _families(bisected: Clusters, merged: Clusters) -> list[tuple[Clusters, str]]:
+    """Both partitions with their rules, or one of them if they are equal."""
+    found = [(bisected, "bisection"), (merged, "agglomeration")]
+    return found[:1] if bisected == merged else found
+
+
+def link_speeds(inputs: ScoreInputs) -> SparseMatrix:
     """(N, N) 1 on links that never keep a device waiting, falling with the square of a slower link's time."""
-    network = situation.network
+    network = inputs.network
     i, j = network.links.T
-    time_s = network.message_time_s(situation.message_bytes)
-    compute_s = network.compute_s * situation.constants.local_steps
+    time_s = network.message_time_s(inputs.message_bytes)
+    compute_s = network.compute_s * inputs.constants.local_steps
     free_s = np.maximum(np.maximum(compute_s[i], compute_s[j]), time_s.min(initial=np.inf))
     return network.link_matrix(np.minimum(1.0, free_s / np.maximum(time_s, 1e-300)) ** 2)
 
@@ -55,45 +61,73 @@ def _slowed(weights: Weights) -> Weights:
     return lambda links: scaled(weights(links), links)
 
 
-def agglomerate(situation: ScoreInputs) -> IntArray:
+def agglomerate(inputs: ScoreInputs) -> IntArray:
     """(N − 1, 2) pairs of devices whose clusters merge, in order.
 
     The next to merge are those two linked clusters whose slowest link between them is fastest; among
     nearly equally fast ones, those that are linked most closely for their sizes.
     """
-    network, A = situation.network, situation.A
-    i, j = network.links.T
-    compute_s = situation.constants.local_steps * float(network.compute_s.max())
-    level = _time_levels(network.message_time_s(situation.message_bytes), compute_s)
-    weight = np.asarray(A[i, j]).ravel()
-    size = dict.fromkeys(range(network.num_devices), 1)
-    between: dict[int, dict[int, tuple[int, float]]] = {device: {} for device in size}
-    for a, b, t, w in zip(i.tolist(), j.tolist(), level.tolist(), weight.tolist(), strict=True):
-        between[a][b] = between[b][a] = (t, w)
-
-    def priority(a: int, b: int) -> tuple[int, float, int, int]:
-        t, w = between[a][b]
-        return t, -round(w / (size[a] * size[b]), 12), min(a, b), max(a, b)
-
-    queue = [priority(a, b) for a in between for b in between[a] if a < b]
+    clusters = _Agglomeration(inputs)
+    queue = clusters.priorities()
     heapify(queue)
     merges: list[tuple[int, int]] = []
     while queue:
         entry = heappop(queue)
-        a, b = entry[2:]
-        if a not in between or b not in between[a] or priority(a, b) != entry:
+        if not clusters.is_current(entry):
             continue
+        a, b = entry[2:]
         merges.append((a, b))
-        size[a] += size[b]
-        del between[a][b]
-        for c, (t, w) in between.pop(b).items():
-            if c != a:
-                del between[c][b]
-                before = between[a].get(c, (0, 0.0))
-                between[a][c] = between[c][a] = (max(t, before[0]), w + before[1])
-        for c in between[a]:
-            heappush(queue, priority(a, c))
+        clusters.merge(a, b)
+        for c in clusters.between[a]:
+            heappush(queue, clusters.priority(a, c))
     return np.array(merges, dtype=np.int64).reshape(-1, 2)
+
+
+class _Agglomeration:
+    """Clusters that merge, each known by its lowest device.
+
+    Attributes:
+        size: devices of each cluster.
+        between: of each cluster and each that it is linked to, the level of the slowest link and the
+            weight of all links between them.
+    """
+
+    def __init__(self, inputs: ScoreInputs) -> None:
+        network = inputs.network
+        i, j = network.links.T
+        compute_s = inputs.constants.local_steps * float(network.compute_s.max())
+        level = _time_levels(network.message_time_s(inputs.message_bytes), compute_s)
+        weight = np.asarray(inputs.A[i, j]).ravel()
+        self.size = dict.fromkeys(range(network.num_devices), 1)
+        self.between: dict[int, dict[int, tuple[int, float]]] = {device: {} for device in self.size}
+        for a, b, t, w in zip(i.tolist(), j.tolist(), level.tolist(), weight.tolist(), strict=True):
+            self.between[a][b] = self.between[b][a] = (t, w)
+
+    def priority(self, a: int, b: int) -> Priority:
+        """Where a pair of clusters stands in the queue, and the pair."""
+        level, weight = self.between[a][b]
+        closeness = round(weight / (self.size[a] * self.size[b]), 12)
+        return level, -closeness, min(a, b), max(a, b)
+
+    def priorities(self) -> list[Priority]:
+        """Of all linked pairs."""
+        return [self.priority(a, b) for a in self.between for b in self.between[a] if a < b]
+
+    def is_current(self, entry: Priority) -> bool:
+        """Whether both clusters of an entry are still there, and as they were."""
+        a, b = entry[2:]
+        linked = a in self.between and b in self.between[a]
+        return linked and self.priority(a, b) == entry
+
+    def merge(self, a: int, b: int) -> None:
+        """Make cluster b part of cluster a."""
+        self.size[a] += self.size[b]
+        links_of_b = self.between.pop(b)
+        del links_of_b[a], self.between[a][b]
+        for c, (level, weight) in links_of_b.items():
+            del self.between[c][b]
+            before = self.between[a].get(c, (0, 0.0))
+            self.between[a][c] = self.between[c][a] = (max(level, before[0]), weight + before[1])
 
 
 def _time_levels(time_s: FloatArray, compute_s: float) -> IntArray:
@@ -103,46 +137,52 @@ def _time_levels(time_s: FloatArray, compute_s: float) -> IntArray:
     return levels
 
 
-def after_merges(merges: IntArray, num_devices: int, num_clusters: int) -> Clusters:
+def clusters_after_merges(merges: IntArray, num_devices: int, num_clusters: int) -> Clusters:
     """The clusters that are left when enough merges are done.
 
     Examples:
-        >>> after_merges(np.array([[0, 1], [0, 2]]), num_devices=3, num_clusters=2)
+        >>> clusters_after_merges(np.array([[0, 1], [0, 2]]), num_devices=3, num_clusters=2)
         ((0, 1), (2,))
     """
     i, j = merges[: num_devices - num_clusters].T
     joined = csr_array((np.ones(len(i)), (i, j)), shape=(num_devices, num_devices))
-    return clusters_of(connected_components(joined, directed=False)[1])
+    return clusters_of(component_labels(joined))
 
 
-def improve(situation: ScoreInputs, clusters: Clusters, score: Score, sweeps: int = 2) -> Clusters:
+def move_devices(inputs: ScoreInputs, clusters: Clusters, score: Score, sweeps: int = 2) -> Clusters:
     """Move single devices to a linked cluster where that makes the score better; clusters stay connected.
 
     The number of clusters stays as it is, too.
     """
-    labels = labels_of(clusters, situation.network.num_devices)
-    best = evaluate(score, situation, clusters)
+    labels = labels_of(clusters, inputs.network.num_devices)
+    best = evaluate(score, inputs, clusters)
     for _ in range(sweeps):
         before = best
         for device in range(len(labels)):
-            home = int(labels[device])
-            near = situation.network.neighbours(device)
-            rivals = sorted(set(labels[near].tolist()) - {home})
-            if not rivals or not _can_leave(situation, labels, device):
-                continue
-            for rival in rivals:
-                labels[device] = rival
-                value = evaluate(score, situation, clusters_of(labels))
-                if value < best - 1e-9 * abs(best):
-                    best, home = value, rival
-            labels[device] = home
+            best = _move_device(inputs, labels, device, score, best)
         if best == before:
             break
     return clusters_of(labels)
 
 
-def _can_leave(situation: ScoreInputs, labels: IntArray, device: int) -> bool:
+def _move_device(inputs: ScoreInputs, labels: IntArray, device: int, score: Score, best: float) -> float:
+    """Give a device the label of the best cluster next to it; the score then."""
+    home = int(labels[device])
+    near = inputs.network.neighbours(device)
+    rivals = sorted(set(labels[near].tolist()) - {home})
+    if not rivals or not _can_leave(inputs, labels, device):
+        return best
+    for rival in rivals:
+        labels[device] = rival
+        value = evaluate(score, inputs, clusters_of(labels))
+        if value < best - 1e-9 * abs(best):
+            best, home = value, rival
+    labels[device] = home
+    return best
+
+
+def _can_leave(inputs: ScoreInputs, labels: IntArray, device: int) -> bool:
     """Whether a device's cluster would still be there, and connected, without it."""
     rest = np.flatnonzero((labels == labels[device]) & (np.arange(len(labels)) != device))
-    links = situation.network.adjacency[rest][:, rest]
-    return len(rest) > 0 and connected_components(links, directed=False)[0] == 1
+    links = inputs.network.adjacency[rest][:, rest]
+    return len(rest) > 0 and num_components(links) == 1

@@ -1,13 +1,14 @@
 """Device descriptors in a CSV file or a data frame.
 
 ``device,label_0,label_1,…[,rho][,mu]``: the device's name in the network, how many samples of each label it
-holds, and its momentum or proximal factor if it uses one.
+holds, and its momentum and proximal factor if it uses them.
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,34 +31,66 @@ def read_devices(source: Path | str | pandas.DataFrame, names: Sequence[str]) ->
     Raises:
         InputError: a missing, unknown or repeated device, or a value that cannot be used.
     """
-    if isinstance(source, str | Path):
-        path, place, first = str(source), "line", 2
-        header, rows = _read_rows(Path(source))
-    else:
-        path, place, first = "data frame", "row", 0
-        header, rows = _frame_rows(source)
-    columns = [column for column in header if column.startswith("label_")]
-    others = sorted(set(header) - set(columns) - {"device", "rho", "mu"})
-    if "device" not in header or not columns or others or len(set(header)) < len(header):
-        expected = "device,label_0,label_1,…[,rho][,mu], each once"
-        raise InputError(f"header of {path}", ",".join(header), expected, "Name columns so.")
+    table = _read_table(source)
+    columns = _label_columns(table)
     found: dict[str, Device] = {}
-    for number, row in enumerate(rows, start=first):
-        name, where = row["device"], f"{path} {place} {number}"
+    for where, row in table.rows:
+        name = row["device"]
         if name in found:
             raise InputError(f"{where}: device", name, "each device once", "Remove one of its lines.")
         if name not in names:
-            raise InputError(f"{where}: device", name, "a device of the network", "Mend its name.")
-        labels = np.array([_number(row, column, where) for column in columns])
-        try:
-            found[name] = Device(labels, rho=_number(row, "rho", where), mu=_number(row, "mu", where))
-        except InputError as error:
-            what = error.what if error.what.startswith(path) else f"{where}: {error.what}"
-            raise InputError(what, error.got, error.expected, error.remedy) from None
+            raise InputError(f"{where}: device", name, "a device of the network", "Correct its name.")
+        found[name] = _device(row, columns, where)
     missing = next((name for name in names if name not in found), None)
     if missing is not None:
-        raise InputError(f"{path}: device", missing, "a line for each device", "Add its line.")
+        raise InputError(f"{table.source}: device", missing, "a line for each device", "Add its line.")
     return tuple(found[name] for name in names)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table of texts, and what errors call it.
+
+    Attributes:
+        rows: where each row is, and its texts by column.
+    """
+
+    source: str
+    header: list[str]
+    rows: list[tuple[str, dict[str, str]]]
+
+
+def _read_table(source: Path | str | pandas.DataFrame) -> _Table:
+    if isinstance(source, str | Path):
+        header, rows = _read_rows(Path(source))
+        places = [f"{source} line {number}" for number in range(2, len(rows) + 2)]
+        return _Table(str(source), header, list(zip(places, rows, strict=True)))
+    header, rows = _frame_rows(source)
+    places = [f"data frame row {number}" for number in range(len(rows))]
+    return _Table("data frame", header, list(zip(places, rows, strict=True)))
+
+
+def _label_columns(table: _Table) -> list[str]:
+    """The columns that count labels, if the header has all it needs and nothing else."""
+    header = table.header
+    columns = [column for column in header if column.startswith("label_")]
+    unknown = set(header) - set(columns) - {"device", "rho", "mu"}
+    complete = "device" in header and len(columns) > 0
+    repeated = len(set(header)) < len(header)
+    if not complete or unknown or repeated:
+        expected = "device,label_0,label_1,…[,rho][,mu], each once"
+        raise InputError(f"header of {table.source}", ",".join(header), expected, "Name the columns so.")
+    return columns
+
+
+def _device(row: dict[str, str], columns: Sequence[str], where: str) -> Device:
+    labels = np.array([_number(row, column, where) for column in columns])
+    rho, mu = _number(row, "rho", where), _number(row, "mu", where)
+    try:
+        return Device(labels, rho, mu)
+    except InputError as error:
+        what = f"{where}: {error.what}"
+        raise InputError(what, error.got, error.expected, error.remedy) from None
 
 
 def _read_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
@@ -80,4 +113,4 @@ def _number(row: dict[str, str], column: str, where: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(f"{where}: {column}", text, "a number", "Mend it.") from None
+        raise InputError(f"{where}: {column}", text, "a number", "Correct it.") from None

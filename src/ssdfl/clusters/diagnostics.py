@@ -25,15 +25,15 @@ class Diagnostic:
     detail: str
 
 
-def diagnose(situation: ScoreInputs, clusters: Clusters) -> tuple[Diagnostic, ...]:
+def diagnose(inputs: ScoreInputs, clusters: Clusters) -> tuple[Diagnostic, ...]:
     """The conditions of Assumption 3, Lemma 1 and Theorem 1 for each cluster, and predicted costs."""
-    return (*_conditions(situation, clusters), *_predictions(situation, clusters))
+    return (*_conditions(inputs, clusters), *_predictions(inputs, clusters))
 
 
-def _conditions(situation: ScoreInputs, clusters: Clusters) -> Iterable[Diagnostic]:
-    η = situation.constants.learning_rate
-    terms = [situation.terms(cluster) for cluster in clusters]
-    whole = situation.terms(tuple(range(situation.network.num_devices)))
+def _conditions(inputs: ScoreInputs, clusters: Clusters) -> Iterable[Diagnostic]:
+    η = inputs.constants.learning_rate
+    terms = [inputs.terms(cluster) for cluster in clusters]
+    whole = inputs.terms(tuple(range(inputs.network.num_devices)))
     least = min(whole.lambda_min, *(term.lambda_min for term in terms))
     yield Diagnostic(
         "Assumption 3: A and every Ã_s positive definite", least > 1e-9, f"least eigenvalue {least:.4g}"
@@ -44,7 +44,7 @@ def _conditions(situation: ScoreInputs, clusters: Clusters) -> Iterable[Diagnost
         η < 1 - largest,
         f"η = {η:g}, least 1 − λ₂ = {1 - largest:.4g}",
     )
-    most = published.largest_learning_rate(situation.constants, terms)
+    most = published.largest_learning_rate(inputs.constants, terms)
     yield Diagnostic(
         "Theorem 1: η < 2 / (α̂_s Γ_s) in every cluster",
         η < most,
@@ -54,17 +54,17 @@ def _conditions(situation: ScoreInputs, clusters: Clusters) -> Iterable[Diagnost
     yield Diagnostic("No device alone in a cluster", alone == 0, f"{alone} of {len(clusters)} clusters")
 
 
-def _predictions(situation: ScoreInputs, clusters: Clusters) -> Iterable[Diagnostic]:
-    n = situation.network.num_devices
+def _predictions(inputs: ScoreInputs, clusters: Clusters) -> Iterable[Diagnostic]:
+    n = inputs.network.num_devices
     ends = {
         "These clusters": clusters,
         "One cluster (sdfl)": (tuple(range(n)),),
         "No clusters (pdfl)": tuple((device,) for device in range(n)),
     }
     for name, partition in ends.items():
-        cost = situation.cycle_cost(partition)
+        cost = inputs.cycle_cost(partition)
         drift = "drift unknown"
-        if situation.devices_differ:
-            drift = f"{situation.slowdown(partition):.3g} times as many cycles as devices that agree"
+        if inputs.devices_differ:
+            drift = f"{inputs.slowdown(partition):.3g} times as many cycles as devices that agree"
         cycle = f"{cost.time_s:.4g} s and {cost.sent_bytes / 1e6:.4g} MB a cycle"
         yield Diagnostic(f"{name}: predicted", None, f"{cycle}, {drift}")

@@ -11,7 +11,6 @@ from threadpoolctl import threadpool_limits
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import cost_aware, spectral
 from ssdfl.clusters.candidates import Candidate, choose, round_score
-from ssdfl.clusters.cost_aware import improve
 from ssdfl.clusters.diagnostics import Diagnostic, diagnose
 from ssdfl.clusters.heterogeneity import Device
 from ssdfl.clusters.partition import Cluster, Clusters
@@ -72,12 +71,12 @@ class FormationSettings:
         """The score as a text."""
         return self.score if isinstance(self.score, str) else getattr(self.score, "__name__", "own")
 
-    def price_for(self, situation: ScoreInputs) -> float:
+    def price_for(self, inputs: ScoreInputs) -> float:
         """The price, or infinity where the score cannot tell what keeping to Φ_min costs.
 
         It can if it predicts a cost and devices are known to differ.
         """
-        return self.price if self.predicts and situation.devices_differ else math.inf
+        return self.price if self.predicts and inputs.devices_differ else math.inf
 
     @property
     def predicts(self) -> bool:
@@ -133,33 +132,53 @@ def form(network: Network, devices: Sequence[Device], settings: FormationSetting
 
 
 def _form(network: Network, devices: Sequence[Device], settings: FormationSettings) -> Formation:
-    mode = settings.mode_for(network.num_devices)
-    budget = _FAST if mode == "fast" else Budget()
-    situation = ScoreInputs(
+    n = network.num_devices
+    mode = settings.mode_for(n)
+    fast = mode == "fast"
+    inputs = ScoreInputs(
         network,
         devices,
         settings.constants,
         settings.weights,
         settings.message_bytes,
-        budget,
+        _FAST if fast else Budget(),
         settings.data_distance,
     )
-    n = network.num_devices
-    sizes = _sizes(n) if mode == "fast" else list(range(1, n + 1))
+    sizes = _sizes(n) if fast else list(range(1, n + 1))
+    weigher = _Weigher(inputs, settings)
     make = _by_the_paper if settings.partition == "paper" else _by_cost
-    candidates = tuple(make(situation, settings, sizes))
+    candidates = tuple(make(weigher, sizes))
     indifference = INDIFFERENCE if settings.predicts else 1.0
-    chosen, choice = choose(candidates, settings.price_for(situation), indifference)
-    inexact = sum(not candidate.min_conductance.exact for candidate in candidates)
+    chosen, choice = choose(candidates, weigher.price, indifference)
     skipped = Skipped(
         sizes=n - len(sizes),
-        prefixes=situation.cache.skipped_prefixes,
-        halves=situation.cache.inexact_halves,
+        prefixes=inputs.cache.skipped_prefixes,
+        halves=inputs.cache.inexact_halves,
         moves=settings.partition == "cost" and not _moves_devices(settings, n),
-        inexact=inexact,
+        inexact=sum(not candidate.min_conductance.exact for candidate in candidates),
     )
-    diagnostics = diagnose(situation, chosen.clusters)
-    return Formation(candidates, chosen, choice, mode, skipped, diagnostics)
+    return Formation(candidates, chosen, choice, mode, skipped, diagnose(inputs, chosen.clusters))
+
+
+class _Weigher:
+    """Makes candidates of partitions: scores them and compares them with the threshold."""
+
+    def __init__(self, inputs: ScoreInputs, settings: FormationSettings) -> None:
+        self.inputs, self.settings = inputs, settings
+        self.score = find_score(settings.score)
+        self.price = settings.price_for(inputs)
+        self.num_devices = inputs.network.num_devices
+
+    def threshold(self, num_clusters: int) -> float:
+        """Φ_min(S)."""
+        settings = self.settings
+        return conductance_threshold(settings.constants, self.num_devices, num_clusters, settings.with_tau_a)
+
+    def candidate(self, clusters: Clusters, rule: str, split: Cluster = ()) -> Candidate:
+        """A partition with its score, threshold and conductance."""
+        threshold = self.threshold(len(clusters))
+        score = evaluate(self.score, self.inputs, clusters)
+        return Candidate(clusters, score, threshold, self.inputs.cache.weakest(clusters), split, rule)
 
 
 def _sizes(num_devices: int) -> list[int]:
@@ -177,14 +196,11 @@ def _sizes(num_devices: int) -> list[int]:
     return sorted(sizes)
 
 
-def _by_the_paper(situation: ScoreInputs, settings: FormationSettings, sizes: list[int]) -> list[Candidate]:
+def _by_the_paper(weigher: _Weigher, sizes: list[int]) -> list[Candidate]:
     """Every partition that Algorithm 1 passes through."""
-    score = find_score(settings.score)
-    splits = spectral.partitions(situation.cache, lambda size: _threshold(situation, settings, size))
-    return [
-        _candidate(situation, settings, clusters, score, split, rule)
-        for clusters, split, rule in _of_sizes(splits, sizes, situation.network.num_devices)
-    ]
+    splits = spectral.repeated_splits(weigher.inputs.cache, weigher.threshold)
+    chosen = _of_sizes(splits, sizes, weigher.num_devices)
+    return [weigher.candidate(clusters, rule, split) for clusters, split, rule in chosen]
 
 
 def _of_sizes(
@@ -192,51 +208,37 @@ def _of_sizes(
 ) -> Iterator[tuple[Clusters, Cluster, str]]:
     """Those of some sizes. Where sizes were left out before N, the last one is not waited for."""
     wanted = set(sizes)
+    last_before_all = sizes[-2] if len(sizes) > 1 else num_devices
+    left_out = last_before_all < num_devices - 1
     for clusters, split, rule in splits:
         if len(clusters) in wanted:
             yield clusters, split, rule
-        if len(sizes) > 1 and len(clusters) == sizes[-2] < num_devices - 1:
+        if left_out and len(clusters) == last_before_all:
             yield tuple((device,) for device in range(num_devices)), (), "end"
             return
 
 
-def _by_cost(situation: ScoreInputs, settings: FormationSettings, sizes: list[int]) -> list[Candidate]:
+def _by_cost(weigher: _Weigher, sizes: list[int]) -> list[Candidate]:
     """The better cost-aware partition of each size, the most promising improved by moving devices."""
-    score, price = find_score(settings.score), settings.price_for(situation)
-
-    def candidate(clusters: Clusters, rule: str) -> Candidate:
-        return _candidate(situation, settings, clusters, score, (), rule)
-
-    found = [
-        choose([candidate(*partition) for partition in partitions], price)[0]
-        for partitions in cost_aware.partitions(situation, sizes)
-    ]
-    if not _moves_devices(settings, situation.network.num_devices):
-        return found
-    for k in sorted(range(len(found)), key=lambda k: (round_score(found[k].score), k))[:_IMPROVED]:
-        better = improve(situation, found[k].clusters, score)
-        moved = found[k] if better == found[k].clusters else candidate(better, "moves")
-        found[k] = moved if moved.feasible >= found[k].feasible else found[k]
+    found = []
+    for options in cost_aware.partitions_by_cost(weigher.inputs, sizes):
+        candidates = [weigher.candidate(clusters, rule) for clusters, rule in options]
+        found.append(choose(candidates, weigher.price)[0])
+    if _moves_devices(weigher.settings, weigher.num_devices):
+        by_score = sorted(range(len(found)), key=lambda k: (round_score(found[k].score), k))
+        for k in by_score[:_IMPROVED]:
+            found[k] = _with_devices_moved(weigher, found[k])
     return found
+
+
+def _with_devices_moved(weigher: _Weigher, candidate: Candidate) -> Candidate:
+    """The candidate after moves that make its score better, unless they make it infeasible."""
+    better = cost_aware.move_devices(weigher.inputs, candidate.clusters, weigher.score)
+    if better == candidate.clusters:
+        return candidate
+    moved = weigher.candidate(better, "moves")
+    return moved if moved.feasible >= candidate.feasible else candidate
 
 
 def _moves_devices(settings: FormationSettings, num_devices: int) -> bool:
     return settings.mode_for(num_devices) == "literal" or num_devices <= _AUTO_LIMIT
-
-
-def _candidate(
-    situation: ScoreInputs,
-    settings: FormationSettings,
-    clusters: Clusters,
-    score: Score,
-    split: Cluster,
-    rule: str,
-) -> Candidate:
-    threshold = _threshold(situation, settings, len(clusters))
-    value = evaluate(score, situation, clusters)
-    return Candidate(clusters, value, threshold, situation.cache.weakest(clusters), split, rule)
-
-
-def _threshold(situation: ScoreInputs, settings: FormationSettings, num_clusters: int) -> float:
-    n = situation.network.num_devices
-    return conductance_threshold(settings.constants, n, num_clusters, settings.with_tau_a)

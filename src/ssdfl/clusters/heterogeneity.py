@@ -20,6 +20,12 @@ from ssdfl.graph import Network
 
 AMPLIFICATION_MAX = 0.2
 MOST_SAMPLES = 1e15
+_KINDS = {
+    (False, False): "sgd",
+    (True, False): "momentum",
+    (False, True): "proximal",
+    (True, True): "effective",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,20 +45,22 @@ class Device:
     samples: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        usable = (self.labels >= 0) & (self.labels <= MOST_SAMPLES)
-        if not (usable.all() and self.labels.sum() > 0):
+        usable = ((self.labels >= 0) & (self.labels <= MOST_SAMPLES)).all()
+        if not usable or self.labels.sum() == 0:
             expected = f"counts from 0 to {MOST_SAMPLES:g}, not all of them 0"
-            raise InputError("label counts", self.labels.tolist(), expected, "Mend them.")
-        for name, value in (("rho", self.rho), ("mu", self.mu)):
-            if not 0 <= value < 1:
-                raise InputError(name, value, "a number in [0, 1)", "Mend it.")
-        if self.rho and self.mu:
-            raise InputError("optimizer", f"rho={self.rho:g}, mu={self.mu:g}", "one of the two", "Drop one.")
+            raise InputError("label counts", self.labels.tolist(), expected, "Correct them.")
+        _check_factor("rho", self.rho)
+        _check_factor("mu", self.mu)
 
     @property
     def kind(self) -> str:
-        """``sgd``, ``momentum`` or ``proximal``."""
-        return "momentum" if self.rho else "proximal" if self.mu else "sgd"
+        """``sgd``, ``momentum``, ``proximal``, or ``effective`` with both (`eq:eff_sgd_ovr`)."""
+        return _KINDS[self.rho > 0, self.mu > 0]
+
+
+def _check_factor(name: str, value: float) -> None:
+    if not 0 <= value < 1:
+        raise InputError(name, value, "a number in [0, 1)", "Correct it.")
 
 
 def unknown_devices(network: Network) -> tuple[Device, ...]:
@@ -157,7 +165,11 @@ def _mean_optimizer_distance(members: Sequence[Device]) -> float:
     n = len(members)
     kinds = Counter(member.kind for member in members)
     different = 1 - sum((count / n) ** 2 for count in kinds.values())
-    spread = 0.0
-    for values in ([member.mu for member in members], [member.rho for member in members]):
-        spread += 2 * float(np.sort(values) @ (2 * np.arange(n) - n + 1)) / n**2
+    spread = _mean_gap([member.mu for member in members]) + _mean_gap([member.rho for member in members])
     return different + spread
+
+
+def _mean_gap(values: Sequence[float]) -> float:
+    """The mean of |x − y| over all ordered pairs."""
+    n = len(values)
+    return 2 * float(np.sort(values) @ (2 * np.arange(n) - n + 1)) / n**2

@@ -7,12 +7,20 @@ from heapq import heappop, heappush
 from itertools import islice
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
-from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
 from ssdfl.errors import check_range
-from ssdfl.graph import MixingMatrix, Network, Weights, links_within, metropolis, slowest_mode, sweep_cut
+from ssdfl.graph import (
+    MixingMatrix,
+    Network,
+    Weights,
+    component_labels,
+    links_within,
+    metropolis,
+    num_components,
+    slowest_mode,
+    sweep_cut,
+)
 
 Cluster = tuple[int, ...]
 Clusters = tuple[Cluster, ...]
@@ -38,7 +46,7 @@ def spectral_bisection(network: Network, num_clusters: int, weights: Weights = m
     return next(islice(bisections(network.adjacency, weights), num_clusters - 1, None))
 
 
-def bisections(links: csr_array, weights: Weights) -> Iterator[Clusters]:
+def bisections(links: SparseMatrix, weights: Weights) -> Iterator[Clusters]:
     """The partitions into 1, 2, … N clusters that repeated bisection of the worst-mixing one goes through.
 
     Args:
@@ -77,10 +85,10 @@ def bisect(cluster: Cluster, W: MixingMatrix, fiedler: FloatArray) -> tuple[Clus
     """
     devices = np.array(cluster)
     first = sweep_cut(W, fiedler)
-    in_one_piece = connected_components(links_within(W, first), directed=False)[0] == 2
+    in_one_piece = num_components(links_within(W, first)) == 2
     for side in () if in_one_piece else (True, False):
         inside = np.flatnonzero(first == side)
-        parts: IntArray = connected_components(W[inside][:, inside], directed=False)[1]
+        parts = component_labels(W[inside][:, inside])
         stray = parts != np.bincount(parts).argmax()
         first[inside[stray]] = not side
     return tuple(devices[first].tolist()), tuple(devices[~first].tolist())

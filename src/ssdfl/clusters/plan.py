@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -93,17 +94,22 @@ class Plan:
             f"Raise the tolerance (now {self.settings['tolerance']:g}) "
             f"or lower the learning rate (now {self.settings['learning_rate']:g})."
         )
+        return f"{self._overruled(chosen, numbers)} {remedy}"
+
+    def _overruled(self, chosen: Candidate, numbers: str) -> str:
+        """Why the chosen candidate does not keep to the threshold."""
         feasible = [candidate.score for candidate in self.candidates if candidate.feasible]
         if feasible:
             saved = f"{1 - chosen.score / min(feasible):.0%} less {self.score_name}"
             return (
                 f"note: the conductance threshold is overruled ({numbers}), since this plan is predicted "
-                f"to take {saved} than the best that keeps to it. Be strict to keep to it. {remedy}"
+                f"to take {saved} than the best that keeps to it. Be strict to keep to it."
             )
-        best = f"is predicted to take the least {self.score_name}"
+        least = f"is predicted to take the least {self.score_name}"
+        virtue = "comes nearest" if self.choice == "nearest" else least
         return (
-            f"warning: no candidate has the conductance that its threshold asks for; this one "
-            f"{'comes nearest' if self.choice == 'nearest' else best}: {numbers}. {remedy}"
+            "warning: no candidate has the conductance that its threshold asks for; "
+            f"this one {virtue}: {numbers}."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -119,10 +125,7 @@ class Plan:
             "choice": self.choice,
             "mode": self.mode,
             "skipped": asdict(self.skipped),
-            "settings": {
-                name: value if isinstance(value, str) else _finite(value)
-                for name, value in self.settings.items()
-            },
+            "settings": {name: _finite(value) for name, value in self.settings.items()},
             "diagnostics": [asdict(diagnostic) for diagnostic in self.diagnostics],
             "candidates": [_candidate_to_json(candidate) for candidate in self.candidates],
         }
@@ -183,7 +186,10 @@ def plan_clusters(network: NetworkLike, num_clusters: int, weights: Weights = me
     return Plan(spectral_bisection(load_network(network), num_clusters, weights), partition="bisection")
 
 
-def _finite(value: float) -> float | None:
+def _finite(value: float | str) -> float | str | None:
+    """A value as JSON has it: null for what is infinite."""
+    if isinstance(value, str):
+        return value
     return value if math.isfinite(value) else None
 
 
@@ -257,21 +263,26 @@ def parse_plan(text: str, where: str = "plan") -> Plan:
         data = json.loads(text)
         if data["version"] != VERSION:
             raise InputError(f"version of {where}", data["version"], str(VERSION), "Make the plan again.")
-        plan = Plan(
-            clusters=_clusters(data["clusters"]),
-            partition=data["partition"],
-            candidates=tuple(_candidate_from_json(candidate) for candidate in data["candidates"]),
-            score_name=data["score_name"],
-            choice=data["choice"],
-            mode=data["mode"],
-            skipped=Skipped(**data["skipped"]),
-            settings={name: _or_infinite(value) for name, value in data["settings"].items()},
-            diagnostics=tuple(Diagnostic(**diagnostic) for diagnostic in data["diagnostics"]),
-        )
+        plan = _plan_from_json(data)
+    except InputError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError("plan", where, "a plan.json", f"The reader says: {error!r}.") from error
-    if sorted(d for cluster in plan.clusters for d in cluster) != list(range(plan.num_devices)):
-        raise InputError(f"clusters of {where}", "these", "every device from 0 in one cluster", "Mend them.")
+    if sorted(chain.from_iterable(plan.clusters)) != list(range(plan.num_devices)):
+        expected = "every device from 0 in one cluster"
+        raise InputError(f"clusters of {where}", "these", expected, "Correct them.")
     return plan
+
+
+def _plan_from_json(data: dict[str, Any]) -> Plan:
+    return Plan(
+        clusters=_clusters(data["clusters"]),
+        partition=data["partition"],
+        candidates=tuple(_candidate_from_json(candidate) for candidate in data["candidates"]),
+        score_name=data["score_name"],
+        choice=data["choice"],
+        mode=data["mode"],
+        skipped=Skipped(**data["skipped"]),
+        settings={name: _or_infinite(value) for name, value in data["settings"].items()},
+        diagnostics=tuple(Diagnostic(**diagnostic) for diagnostic in data["diagnostics"]),
+    )

@@ -1,6 +1,6 @@
 """Scores of a partition: what formation makes as small as it can.
 
-A score is a function ``score(situation, clusters) -> float``, lower is better. A user's own is named as
+A score is a function ``score(inputs, clusters) -> float``, lower is better. A user's own is named as
 ``package.module:function`` or passed as a function.
 """
 
@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from ssdfl.arrays import FloatArray
+from ssdfl.arrays import FloatArray, SparseMatrix
 from ssdfl.clusters.heterogeneity import Device, amplification, data_distances, label_differences
 from ssdfl.clusters.partition import Cluster, Clusters, labels_of
 from ssdfl.clusters.spectral import Budget, ClusterCache
@@ -111,7 +110,7 @@ class ScoreInputs:
         return slowdown(self.disagreement(clusters), self.network.num_devices)
 
     @cached_property
-    def _data_distance(self) -> csr_array:
+    def _data_distance(self) -> SparseMatrix:
         distances = self.data_distance
         if distances is None:
             distances = data_distances(self.devices, self.network.links)
@@ -120,50 +119,57 @@ class ScoreInputs:
     def terms(self, cluster: Cluster) -> ClusterTerms:
         """What the paper's bounds ask of a cluster."""
         if cluster not in self._terms:
-            chosen = np.array(cluster)
-            inside = self._data_distance[chosen][:, chosen]
-            distance = float(inside.sum()) / inside.nnz if inside.nnz else 0.0
-            members = [self.devices[device] for device in cluster]
-            (lambda_2, _), lambda_min = self.cache.mode(cluster), self.cache.lambda_min(cluster)
-            α = amplification(members, distance)
-            rho, mu = max(member.rho for member in members), max(member.mu for member in members)
-            self._terms[cluster] = ClusterTerms(len(cluster), lambda_2, lambda_min, α, rho, mu)
+            self._terms[cluster] = self._terms_of(cluster)
         return self._terms[cluster]
+
+    def _terms_of(self, cluster: Cluster) -> ClusterTerms:
+        chosen = np.array(cluster)
+        inside = self._data_distance[chosen][:, chosen]
+        distance = float(inside.sum()) / inside.nnz if inside.nnz else 0.0
+        members = [self.devices[device] for device in cluster]
+        return ClusterTerms(
+            size=len(cluster),
+            lambda_2=self.cache.mode(cluster)[0],
+            lambda_min=self.cache.lambda_min(cluster),
+            amplification=amplification(members, distance),
+            rho=max(member.rho for member in members),
+            mu=max(member.mu for member in members),
+        )
 
 
 Score = Callable[[ScoreInputs, Clusters], float]
 
 
-def stationarity(situation: ScoreInputs, clusters: Clusters) -> float:
+def stationarity(inputs: ScoreInputs, clusters: Clusters) -> float:
     """The paper's H(S): the mean over clusters of Theorem 1's bound. It falls with every split."""
-    constants = situation.constants
-    terms = [situation.terms(cluster) for cluster in clusters]
+    constants = inputs.constants
+    terms = [inputs.terms(cluster) for cluster in clusters]
     bounds = (
         published.intra_convergence(constants, term, term.size * constants.initial_loss) for term in terms
     )
     return math.fsum(bounds) / len(clusters)
 
 
-def integrated(situation: ScoreInputs, clusters: Clusters) -> float:
+def integrated(inputs: ScoreInputs, clusters: Clusters) -> float:
     """Theorem 2 with Lemma 1's finite recursion and the drift between clusters: mixing against drift."""
-    whole = situation.terms(tuple(range(situation.network.num_devices)))
-    terms = [situation.terms(cluster) for cluster in clusters]
-    return integrated_bound(situation.constants, whole, terms)
+    whole = inputs.terms(tuple(range(inputs.network.num_devices)))
+    terms = [inputs.terms(cluster) for cluster in clusters]
+    return integrated_bound(inputs.constants, whole, terms)
 
 
-def drift(situation: ScoreInputs, clusters: Clusters) -> float:
+def drift(inputs: ScoreInputs, clusters: Clusters) -> float:
     """The predicted disagreement ``D = (η E)² ‖R G‖² / N``, whatever it costs to keep it small."""
-    return situation.constants.step_length**2 * situation.disagreement(clusters).trained
+    return inputs.constants.step_length**2 * inputs.disagreement(clusters).trained
 
 
-def time(situation: ScoreInputs, clusters: Clusters) -> float:
+def time(inputs: ScoreInputs, clusters: Clusters) -> float:
     """Predicted seconds to an accuracy, in units of the cycles that agreeing devices need."""
-    return situation.cycle_cost(clusters).time_s * situation.slowdown(clusters)
+    return inputs.cycle_cost(clusters).time_s * inputs.slowdown(clusters)
 
 
-def sent_bytes(situation: ScoreInputs, clusters: Clusters) -> float:
+def sent_bytes(inputs: ScoreInputs, clusters: Clusters) -> float:
     """Predicted bytes to an accuracy, in units of the cycles that agreeing devices need."""
-    return situation.cycle_cost(clusters).sent_bytes * situation.slowdown(clusters)
+    return inputs.cycle_cost(clusters).sent_bytes * inputs.slowdown(clusters)
 
 
 SCORES: dict[str, Score] = {
@@ -185,21 +191,20 @@ def find_score(score: str | Score) -> Score:
     return score if callable(score) else find_function(SCORES, score, "score")
 
 
-def evaluate(score: Score, situation: ScoreInputs, clusters: Clusters) -> float:
+def evaluate(score: Score, inputs: ScoreInputs, clusters: Clusters) -> float:
     """The score of clusters, checked: a user's own may raise anything and return anything.
 
     Raises:
         InputError: it raised, or returned no number.
     """
+    what = f"score {getattr(score, '__name__', 'own')} of {len(clusters)} clusters"
     try:
-        value = float(score(situation, clusters))
+        value = float(score(inputs, clusters))
     except InputError:
         raise
     except Exception as error:
-        name, size = getattr(score, "__name__", "own"), len(clusters)
         says = f"It says: {type(error).__name__}: {error}."
-        raise InputError(f"score {name} of {size} clusters", "an error", "a number", says) from error
+        raise InputError(what, "an error", "a number", says) from error
     if math.isnan(value):
-        name = getattr(score, "__name__", "own")
-        raise InputError(f"score {name} of {len(clusters)} clusters", value, "a number", "Mend the score.")
+        raise InputError(what, value, "a number", "Fix the score function.")
     return value

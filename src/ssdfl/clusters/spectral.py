@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
-from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
 from ssdfl.clusters.partition import Cluster, Clusters, bisect
 from ssdfl.graph import (
     STATE_LIMIT,
@@ -20,12 +19,15 @@ from ssdfl.graph import (
     Weights,
     conductance,
     metropolis,
+    num_components,
     prefix_conductance,
     slowest_mode,
     smallest_eigenvalue,
 )
 
 _TIE = 1e-12
+# Minus its conductance, its imbalance, and devices of its first half: worse than any split.
+_NO_SPLIT = (math.inf, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class ClusterCache:
         """How many halves were weighed by the best cut found, and not by their conductance."""
         return len(self._inexact_halves)
 
-    def links(self, devices: IntArray | Cluster) -> csr_array:
+    def links(self, devices: IntArray | Cluster) -> SparseMatrix:
         """The links inside a set of devices, by position in it."""
         chosen = np.asarray(devices)
         return self.network.adjacency[chosen][:, chosen]
@@ -116,9 +118,10 @@ class ClusterCache:
         """
         if min(len(cluster) for cluster in clusters) == 1:
             return Conductance(0.0, 0.0, ())
-        known = [(self.conductance(cluster), cluster) for cluster in clusters]
-        weakest, cluster = min(known, key=lambda item: item[0].upper)
-        lower = min(found.lower for found, _ in known)
+        known = [self.conductance(cluster) for cluster in clusters]
+        number = int(np.argmin([found.upper for found in known]))
+        weakest, cluster = known[number], clusters[number]
+        lower = min(found.lower for found in known)
         return Conductance(lower, weakest.upper, tuple(cluster[k] for k in weakest.cut))
 
     def split(self, cluster: Cluster) -> Split:
@@ -147,16 +150,15 @@ class ClusterCache:
             if (bound := self._least(bounds[0], devices, n)) > 0
         ]
         heapify(queue)
-        best: tuple[float, int, int] | None = None
-        while queue and (best is None or -queue[0][0] >= -best[0] - _TIE):
+        best = _NO_SPLIT
+        while queue and -queue[0][0] >= -best[0] - _TIE:
             _, level, n = heappop(queue)
             value = self._least(bounds[level + 1], devices, n)
             if level + 2 < len(bounds):
                 heappush(queue, (-value, level + 1, n))
             elif value > 0:
-                found = -round(value, 12), abs(2 * n - len(devices)), n
-                best = found if best is None else min(best, found)
-        if best is None:
+                best = min(best, (-round(value, 12), abs(2 * n - len(devices)), n))
+        if best == _NO_SPLIT:
             return Split(cluster, bisect(cluster, self.mixing(cluster), fiedler), 0.0)
         halves = _halves(devices, best[2])
         return Split(cluster, halves, min(map(self._final_cut, halves)))
@@ -179,7 +181,7 @@ class ClusterCache:
 
     def _weakest_device(self, half: Cluster) -> float:
         W = self.mixing(half)
-        if connected_components(W, directed=False)[0] > 1:
+        if num_components(W) > 1:
             return 0.0
         return float((1.0 - W.diagonal()).min())
 
@@ -205,7 +207,7 @@ def _halves(devices: IntArray, n: int) -> tuple[Cluster, Cluster]:
     return tuple(np.sort(devices[:n]).tolist()), tuple(np.sort(devices[n:]).tolist())
 
 
-def partitions(
+def repeated_splits(
     cache: ClusterCache, threshold: Callable[[int], float]
 ) -> Iterator[tuple[Clusters, Cluster, str]]:
     """Algorithm 2, repeated: partitions into 1, 2, … N clusters.
@@ -220,39 +222,59 @@ def partitions(
         The clusters, the cluster that was split to make them (empty for the first), and the rule:
         ``start``, ``threshold``, or ``weakest`` if no split passed.
     """
-    clusters: set[Cluster] = set()
-    passing: list[tuple[float, Cluster]] = []
-    failing: list[tuple[float, float, Cluster]] = []
-    weakest: list[tuple[float, Cluster]] = []
-
-    def add(cluster: Cluster) -> None:
-        clusters.add(cluster)
-        if len(cluster) > 1:
-            Φ = cache.conductance(cluster).upper
-            heappush(weakest, (Φ, cluster))
-            heappush(failing, (-cache.split(cluster).conductance, Φ, cluster))
-
-    add(tuple(range(cache.network.num_devices)))
+    queue = _SplitQueue(cache)
+    queue.add(tuple(range(cache.network.num_devices)))
     split: Cluster = ()
     rule = "start"
     while True:
-        yield tuple(sorted(clusters)), split, rule
-        Φ_min = threshold(len(clusters))
-        while failing and -failing[0][0] >= Φ_min:
-            _, Φ, cluster = heappop(failing)
-            heappush(passing, (Φ, cluster))
-        rule = "threshold" if _first_left(passing, clusters) else "weakest"
-        queue = passing if rule == "threshold" else weakest
-        if not _first_left(queue, clusters):
+        yield tuple(sorted(queue.clusters)), split, rule
+        found = queue.next_to_split(threshold(len(queue.clusters)))
+        if found is None:
             return
-        split = heappop(queue)[1]
-        clusters.remove(split)
-        for half in cache.split(split).halves:
-            add(half)
+        split, rule = found
+        queue.replace(split, cache.split(split).halves)
 
 
-def _first_left(queue: list[tuple[float, Cluster]], clusters: set[Cluster]) -> bool:
-    """Drop clusters from the front of a queue that were split meanwhile; whether one is left."""
-    while queue and queue[0][1] not in clusters:
-        heappop(queue)
-    return bool(queue)
+class _SplitQueue:
+    """Clusters, and in which order to split them.
+
+    Attributes:
+        clusters: those that are there now.
+    """
+
+    def __init__(self, cache: ClusterCache) -> None:
+        self.clusters: set[Cluster] = set()
+        self._cache = cache
+        self._passing: list[tuple[float, Cluster]] = []
+        self._failing: list[tuple[float, float, Cluster]] = []
+        self._weakest: list[tuple[float, Cluster]] = []
+
+    def add(self, cluster: Cluster) -> None:
+        """Add a cluster, to be split when its turn comes."""
+        self.clusters.add(cluster)
+        if len(cluster) > 1:
+            Φ = self._cache.conductance(cluster).upper
+            heappush(self._weakest, (Φ, cluster))
+            heappush(self._failing, (-self._cache.split(cluster).conductance, Φ, cluster))
+
+    def replace(self, cluster: Cluster, halves: tuple[Cluster, Cluster]) -> None:
+        """Put two halves in a cluster's place."""
+        self.clusters.remove(cluster)
+        for half in halves:
+            self.add(half)
+
+    def next_to_split(self, threshold: float) -> tuple[Cluster, str] | None:
+        """The cluster to split next and the rule that chose it; None if only single devices are left."""
+        while self._failing and -self._failing[0][0] >= threshold:
+            _, Φ, cluster = heappop(self._failing)
+            heappush(self._passing, (Φ, cluster))
+        for queue, rule in ((self._passing, "threshold"), (self._weakest, "weakest")):
+            self._drop_split(queue)
+            if queue:
+                return queue[0][1], rule
+        return None
+
+    def _drop_split(self, queue: list[tuple[float, Cluster]]) -> None:
+        """Drop clusters from the front of a queue that were split meanwhile."""
+        while queue and queue[0][1] not in self.clusters:
+            heappop(queue)

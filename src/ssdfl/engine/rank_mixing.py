@@ -10,7 +10,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from ssdfl.arrays import IntArray
-from ssdfl.clusters import Clusters, clusters_of, shard_devices
+from ssdfl.clusters import Clusters, assign_to_ranks, clusters_of
 from ssdfl.engine.job import Job
 from ssdfl.graph import MixingMatrix
 
@@ -122,4 +122,4 @@ def shard_job(job: Job, num_ranks: int) -> Clusters:
     used.setdiag(0)
     used.eliminate_zeros()
     together = connected_components(training, directed=False)[1].astype(np.int64)
-    return shard_devices(csr_array(used), num_ranks, clusters_of(together))
+    return assign_to_ranks(csr_array(used), num_ranks, clusters_of(together))

@@ -1,5 +1,6 @@
 """Networks, mixing matrices, their spectra and their costs."""
 
+from ssdfl.graph.components import component_labels, num_components
 from ssdfl.graph.conductance import (
     STATE_LIMIT,
     Conductance,
@@ -8,6 +9,7 @@ from ssdfl.graph.conductance import (
     prefix_conductance,
     sweep_cut,
 )
+from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.costs import Clock, CycleCost
 from ssdfl.graph.facts import describe
 from ssdfl.graph.files import from_json, read_network, to_json, write_network
@@ -25,7 +27,7 @@ from ssdfl.graph.mixing import (
     scaled,
     without_links,
 )
-from ssdfl.graph.network import Network, from_networkx, make_network
+from ssdfl.graph.network import Network, make_network
 from ssdfl.graph.spec import NetworkLike, load_network
 from ssdfl.graph.spectrum import Spectrum, slowest_mode, smallest_eigenvalue, spectrum
 from ssdfl.graph.topologies import TOPOLOGIES
@@ -44,6 +46,7 @@ __all__ = [
     "Weights",
     "averaging",
     "check_mixing",
+    "component_labels",
     "conductance",
     "cut_conductance",
     "describe",
@@ -56,6 +59,7 @@ __all__ = [
     "load_network",
     "make_network",
     "metropolis",
+    "num_components",
     "prefix_conductance",
     "read_network",
     "scaled",

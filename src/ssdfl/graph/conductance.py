@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from ssdfl.arrays import BoolArray, FloatArray, IntArray
-from ssdfl.graph.least_set import EASY, FEW, enumerate_sets, search_sets
+from ssdfl.graph.components import component_labels
+from ssdfl.graph.frontier import EASY_STATES
 from ssdfl.graph.mixing import MixingMatrix
+from ssdfl.graph.sparsest_cut import ENUMERATION_LIMIT, enumerate_cuts, search_cuts
 from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_mode
 
 STATE_LIMIT = 1 << 17
@@ -44,7 +45,7 @@ def conductance(
     """Φ of a mixing matrix; ``mode`` is its `slowest_mode`, if that is known already.
 
     A good cut is found first. Then a search over all sets, device by device, shows that there is no better
-    one, or finds it: see `search_sets`. Where that needs more than ``state_limit`` states at a time, Φ is an
+    one, or finds it: see `search_cuts`. Where that needs more than ``state_limit`` states at a time, Φ is an
     interval: Cheeger's inequality gives its lower end ``(1 − λ₂) / 2``, the best cut found its upper one.
 
     Examples:
@@ -55,27 +56,55 @@ def conductance(
     n = W.shape[0]
     if n == 1:
         return Conductance(0.0, 0.0, ())
-    parts: IntArray = connected_components(W, directed=False)[1]
-    if parts.max() > 0:
-        smallest = int(np.bincount(parts).argmin())
-        return Conductance(0.0, 0.0, _positions(parts == smallest))
-    if (uniform := _uniform_weight(W)) is not None:
-        half = n // 2
-        return _exact(uniform * (n - half), tuple(range(half)))
-    if n <= FEW and state_limit > 1:
-        best = enumerate_sets(W.toarray())
-        return _exact(cut_conductance(W, best), _positions(best))
-    lambda_2, fiedler = mode or slowest_mode(W)
+    known = _of_parts(W) or _of_equal_weights(W)
+    if known is not None:
+        return known
+    if n <= ENUMERATION_LIMIT and state_limit > 1:
+        return _of_cut(W, enumerate_cuts(W.toarray()))
+    return _by_search(W, state_limit, mode or slowest_mode(W))
+
+
+def _of_parts(W: MixingMatrix) -> Conductance | None:
+    """0 and the smallest part of a network that is not connected."""
+    parts = component_labels(W)
+    if parts.max() == 0:
+        return None
+    smallest = int(np.bincount(parts).argmin())
+    return Conductance(0.0, 0.0, _positions(parts == smallest))
+
+
+def _of_equal_weights(W: MixingMatrix) -> Conductance | None:
+    """Of a complete network with one weight for all links: any half of the devices is a best cut."""
+    n = W.shape[0]
+    if W.nnz < n * (n - 1):
+        return None
+    weights = W.toarray()[~np.eye(n, dtype=bool)]
+    weight = float(weights[0])
+    if np.ptp(weights) >= _ROUNDING or weight <= 0:
+        return None
+    half = n // 2
+    value = weight * (n - half)
+    return Conductance(value, value, tuple(range(half)))
+
+
+def _by_search(W: MixingMatrix, state_limit: int, mode: tuple[float, FloatArray]) -> Conductance:
+    """By a short search from good cuts, then by a long one from better cuts, or else an interval."""
+    lambda_2, fiedler = mode
     cuts = _good_cuts(W, fiedler)
-    found = search_sets(W, fiedler, cut_conductance(W, cuts[0]), min(state_limit, EASY))
-    if found is None and state_limit > EASY:
-        cuts = sorted((_refine(W, cut) for cut in cuts), key=lambda cut: cut_conductance(W, cut))
-        found = search_sets(W, fiedler, cut_conductance(W, cuts[0]), state_limit)
-    upper = cut_conductance(W, cuts[0])
+    found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), min(state_limit, EASY_STATES))
+    if found is None and state_limit > EASY_STATES:
+        cuts = _best_first(W, [_refine(W, cut) for cut in cuts])
+        found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), state_limit)
     if found is None:
+        upper = cut_conductance(W, cuts[0])
         return Conductance(min((1 - lambda_2) / 2, upper), upper, _positions(cuts[0]))
-    best = found if found.any() else cuts[0]
-    return _exact(cut_conductance(W, best), _positions(best))
+    return _of_cut(W, found if found.any() else cuts[0])
+
+
+def _of_cut(W: MixingMatrix, best: BoolArray) -> Conductance:
+    """Exact, since the best of all cuts is known."""
+    value = cut_conductance(W, best)
+    return Conductance(value, value, _positions(best))
 
 
 def cut_conductance(W: MixingMatrix, inside: BoolArray) -> float:
@@ -91,21 +120,8 @@ def cut_conductance(W: MixingMatrix, inside: BoolArray) -> float:
     return cut / min(int(inside.sum()), int((~inside).sum()))
 
 
-def _exact(value: float, cut: tuple[int, ...]) -> Conductance:
-    return Conductance(value, value, cut)
-
-
 def _positions(mask: BoolArray) -> tuple[int, ...]:
     return tuple(np.flatnonzero(mask).tolist())
-
-
-def _uniform_weight(W: MixingMatrix) -> float | None:
-    """The weight that all pairs of a complete network share, if it is one and they do."""
-    n = W.shape[0]
-    if W.nnz < n * (n - 1):
-        return None
-    pairs = W.toarray()[~np.eye(n, dtype=bool)]
-    return float(pairs[0]) if np.ptp(pairs) < 1e-12 and pairs[0] > 0 else None
 
 
 def _good_cuts(W: MixingMatrix, fiedler: FloatArray) -> list[BoolArray]:
@@ -113,7 +129,10 @@ def _good_cuts(W: MixingMatrix, fiedler: FloatArray) -> list[BoolArray]:
     vectors = [fiedler]
     if W.shape[0] <= DENSE_LIMIT:
         vectors += list(np.linalg.eigh(W.toarray())[1].T[-3 : -2 - _SWEEP_VECTORS : -1])
-    cuts = [_improve(W, sweep_cut(W, vector)) for vector in vectors]
+    return _best_first(W, [_improve(W, sweep_cut(W, vector)) for vector in vectors])
+
+
+def _best_first(W: MixingMatrix, cuts: list[BoolArray]) -> list[BoolArray]:
     return sorted(cuts, key=lambda cut: cut_conductance(W, cut))
 
 
@@ -157,24 +176,29 @@ def _improve(W: MixingMatrix, inside: BoolArray) -> BoolArray:
 
 
 def _refine(W: MixingMatrix, inside: BoolArray) -> BoolArray:
-    """Move every device once, always the best one even if that is worse, and keep the best cut on the way.
-
-    Repeated as long as it helps: the rule of Kernighan and Lin, which gets out of small valleys.
-    """
+    """Repeat the passes of Kernighan and Lin as long as they help; they get out of small valleys."""
     best, best_value = inside, cut_conductance(W, inside)
     while W.shape[0] <= DENSE_LIMIT:
-        now, free, before = best, np.ones(len(best), dtype=bool), best_value
-        while free.any():
-            moved, value = _best_move(W, now, free)
-            if not np.isfinite(value):
-                break
-            free &= moved == now
-            now = moved
-            if value < best_value - _ROUNDING:
-                best, best_value = now, value
+        before = best_value
+        best, best_value = _refining_pass(W, best, best_value)
         if best_value == before:
             break
     return best
+
+
+def _refining_pass(W: MixingMatrix, inside: BoolArray, value: float) -> tuple[BoolArray, float]:
+    """Move every device once, always the best one even if that is worse, and keep the best cut on the way."""
+    best, best_value = inside, value
+    now, free = inside, np.ones(len(inside), dtype=bool)
+    while free.any():
+        moved, value = _best_move(W, now, free)
+        if not np.isfinite(value):
+            break
+        free &= moved == now
+        now = moved
+        if value < best_value - _ROUNDING:
+            best, best_value = now, value
+    return best, best_value
 
 
 def _best_move(W: MixingMatrix, inside: BoolArray, free: BoolArray) -> tuple[BoolArray, float]:

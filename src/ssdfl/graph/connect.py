@@ -1,17 +1,20 @@
-"""Joining the components of a random draw, since the paper's sparse networks are rarely connected."""
+"""Joining the components of a random graph, since the paper's sparse networks are rarely connected."""
 
 from __future__ import annotations
+
+from itertools import chain
+from typing import cast
 
 import networkx as nx
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ssdfl.arrays import FloatArray
-from ssdfl.graph.network import Link
+from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.graph.network import Graph, Link
 from ssdfl.rng import generator
 
 
-def missing_links(graph: nx.Graph, seed: int) -> list[Link]:
+def missing_links(graph: Graph, seed: int) -> list[Link]:
     """The fewest links that make a graph on 0 … N − 1 connected.
 
     Where devices have places (attribute ``pos``) a component is joined by its closest pair, elsewhere by
@@ -24,18 +27,15 @@ def missing_links(graph: nx.Graph, seed: int) -> list[Link]:
         3
     """
     components = sorted(sorted(component) for component in nx.connected_components(graph))
-    if not components:
-        return []
-    places = nx.get_node_attributes(graph, "pos")
-    coordinates = np.array([places[i] for i in sorted(graph)]) if places else None
+    joined, *rest = components or [[]]
+    coordinates = _coordinates(graph)
     rng = generator(seed, "join")
-    joined, rest = components[0], components[1:]
     links: list[Link] = []
     while rest:
         if coordinates is None:
             link = (int(rng.choice(joined)), int(rng.choice(rest[0])))
         else:
-            link = _closest_pair(joined, [i for component in rest for i in component], coordinates)
+            link = _closest_pair(joined, list(chain.from_iterable(rest)), coordinates)
         links.append(link)
         newcomer = next(component for component in rest if link[1] in component)
         rest.remove(newcomer)
@@ -43,7 +43,14 @@ def missing_links(graph: nx.Graph, seed: int) -> list[Link]:
     return links
 
 
+def _coordinates(graph: Graph) -> FloatArray | None:
+    """(N, 2) the places of devices, if they have any."""
+    places = nx.get_node_attributes(graph, "pos")
+    return np.array([places[i] for i in sorted(graph)]) if places else None
+
+
 def _closest_pair(left: list[int], right: list[int], coordinates: FloatArray) -> Link:
-    gaps, nearest = cKDTree(coordinates[right]).query(coordinates[left])
+    found = cKDTree(coordinates[right]).query(coordinates[left])
+    gaps, nearest = cast(tuple[FloatArray, IntArray], found)  # scalars only for a single point
     i = int(gaps.argmin())
     return left[i], right[int(nearest[i])]

@@ -14,7 +14,8 @@ from scipy.sparse import csr_array, load_npz
 
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path, write_text
-from ssdfl.graph.network import Network, from_networkx
+from ssdfl.graph.conversion import from_networkx
+from ssdfl.graph.network import Graph, Network
 
 LINK_COSTS = ("latency_s", "bandwidth_Bps")
 
@@ -26,9 +27,7 @@ def read_network(path: Path | str) -> Network:
         InputError: no such file, an unknown ending, unreadable content, or a network that is not connected.
     """
     path = Path(path)
-    reader = FORMATS.get(path.suffix.lower(), (None, None))[0]
-    if reader is None:
-        raise InputError("network file", str(path), f"an ending of {', '.join(FORMATS)}", "Convert the file.")
+    reader, _ = _format_of(path, "Convert the file.")
     try:
         graph = reader(path)
         if len(graph) == 0:
@@ -72,26 +71,32 @@ def write_network(network: Network, path: Path | str) -> None:
     CSV has no place for device costs, and CSV and adjacency files none for positions.
     """
     path = Path(path)
-    writer = FORMATS.get(path.suffix.lower(), (None, None))[1]
-    if writer is None:
-        raise InputError("network file", str(path), f"an ending of {', '.join(FORMATS)}", "Choose one.")
+    _, writer = _format_of(path, "Choose one.")
     writer(network, path)
 
 
-def _read_graphml(path: Path) -> nx.Graph:
+def _format_of(path: Path, remedy: str) -> tuple[Reader, Writer]:
+    """What reads and writes files of a path's ending."""
+    ending = path.suffix.lower()
+    if ending not in FORMATS:
+        raise InputError("network file", str(path), f"an ending of {', '.join(FORMATS)}", remedy)
+    return FORMATS[ending]
+
+
+def _read_graphml(path: Path) -> Graph:
     return _simple(nx.read_graphml(path))
 
 
-def _simple(graph: nx.Graph) -> nx.Graph:
+def _simple(graph: Graph) -> Graph:
     """One undirected edge per link; parallel and opposite edges have to agree on its costs."""
-    simple = nx.Graph()
+    simple: Graph = nx.Graph()
     simple.add_nodes_from(graph.nodes(data=True))
     for source, target, attributes in graph.edges(data=True):
         _add_link(simple, source, target, {k: v for k, v in attributes.items() if k != "id"})
     return simple
 
 
-def _add_link(graph: nx.Graph, source: Any, target: Any, attributes: dict[str, Any]) -> None:
+def _add_link(graph: Graph, source: Any, target: Any, attributes: dict[str, Any]) -> None:
     if graph.has_edge(source, target) and dict(graph.edges[source, target]) != attributes:
         raise InputError("link", f"{source}-{target}", "one set of costs for it", "Keep one of its entries.")
     graph.add_edge(source, target, **attributes)
@@ -102,11 +107,11 @@ def _write_graphml(network: Network, path: Path) -> None:
         nx.write_graphml(network.to_networkx(), temporary)
 
 
-def _read_json(path: Path) -> nx.Graph:
+def _read_json(path: Path) -> Graph:
     return _parse_json(path.read_text(encoding="utf-8"))
 
 
-def _parse_json(text: str) -> nx.Graph:
+def _parse_json(text: str) -> Graph:
     data = json.loads(text)
     if not isinstance(data, dict):
         raise ValueError("not a JSON object")
@@ -127,34 +132,53 @@ def from_json(text: str, title: str) -> Network:
     return from_networkx(_parse_json(text), title=title)
 
 
-def _read_csv(path: Path) -> nx.Graph:
-    with path.open(newline="", encoding="utf-8-sig") as lines:
-        reader = csv.DictReader(lines)
-        reader.fieldnames = header = [name.strip() for name in reader.fieldnames or []]
-        rows = list(reader)
-    if not {"source", "target"} <= set(header):
-        raise InputError(
-            f"header of {path}",
-            ",".join(header),
-            "source,target[,latency_s,bandwidth_Bps]",
-            "Name the columns so.",
-        )
-    for column in header:
-        if column not in LINK_COSTS and column.startswith(("latency", "bandwidth")):
-            raise InputError(f"column of {path}", column, f"one of {', '.join(LINK_COSTS)}", "Mend its name.")
-    for line, row in enumerate(rows, start=2):
-        if not row["source"] or not row["target"]:
-            raise InputError(
-                f"{path} line {line}", ",".join(filter(None, row.values())), "two devices", "Name both."
-            )
-    names = {row[end] for row in rows for end in ("source", "target")}
-    whole = all(name.isdecimal() for name in names)
-    graph = nx.Graph()
-    graph.add_nodes_from(sorted(names, key=lambda name: (int(name) if whole else 0, name)))
+def _read_csv(path: Path) -> Graph:
+    header, rows = _csv_rows(path)
+    _check_columns(path, header)
+    graph: Graph = nx.Graph()
+    graph.add_nodes_from(_in_order(_ends(path, rows)))
     for row in rows:
         costs = {key: row[key] for key in LINK_COSTS if row.get(key)}
         _add_link(graph, row["source"], row["target"], costs)
     return graph
+
+
+def _csv_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+    with path.open(newline="", encoding="utf-8-sig") as lines:
+        reader = csv.DictReader(lines)
+        header = [name.strip() for name in reader.fieldnames or []]
+        reader.fieldnames = header
+        return header, list(reader)
+
+
+def _check_columns(path: Path, header: list[str]) -> None:
+    if not {"source", "target"} <= set(header):
+        expected = "source,target[,latency_s,bandwidth_Bps]"
+        raise InputError(f"header of {path}", ",".join(header), expected, "Name the columns so.")
+    others = [column for column in header if column not in LINK_COSTS]
+    misspelt = next((column for column in others if column.startswith(("latency", "bandwidth"))), None)
+    if misspelt is not None:
+        expected = f"one of {', '.join(LINK_COSTS)}"
+        raise InputError(f"column of {path}", misspelt, expected, "Correct its name.")
+
+
+def _ends(path: Path, rows: list[dict[str, str]]) -> set[str]:
+    """The names of all devices that links end at."""
+    names: set[str] = set()
+    for line, row in enumerate(rows, start=2):
+        ends = {row["source"], row["target"]}
+        if not all(ends):
+            got = ",".join(filter(None, row.values()))
+            raise InputError(f"{path} line {line}", got, "two devices", "Name both.")
+        names |= ends
+    return names
+
+
+def _in_order(names: set[str]) -> list[str]:
+    """Numbers by value, if all names are numbers; otherwise by the alphabet."""
+    if all(name.isdecimal() for name in names):
+        return sorted(names, key=lambda name: (int(name), name))
+    return sorted(names)
 
 
 def _write_csv(network: Network, path: Path) -> None:
@@ -165,11 +189,11 @@ def _write_csv(network: Network, path: Path) -> None:
             writer.writerow([network.names[i], network.names[j], *map(float, costs)])
 
 
-def _read_npy(path: Path) -> nx.Graph:
+def _read_npy(path: Path) -> Graph:
     return _from_arrays({"adjacency": np.load(path, allow_pickle=False)})
 
 
-def _read_npz(path: Path) -> nx.Graph:
+def _read_npz(path: Path) -> Graph:
     """Named arrays ``adjacency`` and perhaps costs, or a matrix that `scipy.sparse.save_npz` wrote."""
     with np.load(path, allow_pickle=False) as arrays:
         if "adjacency" in arrays:
@@ -177,27 +201,36 @@ def _read_npz(path: Path) -> nx.Graph:
     return _from_arrays({"adjacency": load_npz(path)})
 
 
-def _from_arrays(arrays: dict[str, Any]) -> nx.Graph:
+def _from_arrays(arrays: dict[str, Any]) -> Graph:
     """(N, N) ``adjacency`` (non-zero is a link), ``latency_s``, ``bandwidth_Bps``; (N,) ``compute_s``."""
     A = csr_array(arrays["adjacency"])
     A.eliminate_zeros()
-    n = A.shape[0]
-    for key, shape in (("adjacency", (n, n)), *((key, (n, n)) for key in LINK_COSTS), ("compute_s", (n,))):
-        if key in arrays and arrays[key].shape != shape:
-            raise InputError(key, arrays[key].shape, f"the shape {shape}", "Store one row per device.")
-    for key in ("adjacency", *LINK_COSTS):
-        if key in arrays and abs(csr_array(arrays[key]) - csr_array(arrays[key]).T).nnz:
-            raise InputError(
-                key, "asymmetric", "a symmetric matrix of numbers", "Links go both ways: mend it."
-            )
+    _check_arrays(arrays, A.shape[0])
+    costs = {key: arrays[key] for key in LINK_COSTS if key in arrays}
+    graph: Graph = nx.empty_graph(A.shape[0])
     links = A.tocoo()
-    graph = nx.empty_graph(n)
     for i, j in zip(links.row.tolist(), links.col.tolist(), strict=True):
         if i < j:
-            graph.add_edge(i, j, **{key: float(arrays[key][i, j]) for key in LINK_COSTS if key in arrays})
+            graph.add_edge(i, j, **{key: float(values[i, j]) for key, values in costs.items()})
     if "compute_s" in arrays:
         nx.set_node_attributes(graph, dict(enumerate(arrays["compute_s"].tolist())), "compute_s")
     return graph
+
+
+def _check_arrays(arrays: dict[str, Any], num_devices: int) -> None:
+    """Refuse arrays that are not one row per device, or matrices that are not symmetric."""
+    matrices = [key for key in ("adjacency", *LINK_COSTS) if key in arrays]
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(matrices, (num_devices, num_devices))
+    if "compute_s" in arrays:
+        shapes["compute_s"] = (num_devices,)
+    for key, shape in shapes.items():
+        if arrays[key].shape != shape:
+            raise InputError(key, arrays[key].shape, f"the shape {shape}", "Store one row per device.")
+    for key in matrices:
+        matrix = csr_array(arrays[key])
+        if abs(matrix - matrix.T).nnz:
+            remedy = "Links go both ways: make it symmetric."
+            raise InputError(key, "asymmetric", "a symmetric matrix of numbers", remedy)
 
 
 def _write_npy(network: Network, path: Path) -> None:
@@ -216,7 +249,7 @@ def _write_npz(network: Network, path: Path) -> None:
         )
 
 
-Reader = Callable[[Path], nx.Graph]
+Reader = Callable[[Path], Graph]
 Writer = Callable[[Network, Path], None]
 
 FORMATS: dict[str, tuple[Reader, Writer]] = {

@@ -12,18 +12,18 @@ from typing import TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
-from scipy.sparse.csgraph import connected_components
 
-from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from ssdfl.errors import InputError, require
+from ssdfl.graph.components import component_labels
 
 FASTEST_LIMIT = 300
 
-MixingMatrix: TypeAlias = csr_array
-Weights = Callable[[csr_array], MixingMatrix]
+MixingMatrix: TypeAlias = SparseMatrix
+Weights = Callable[[SparseMatrix], MixingMatrix]
 
 
-def metropolis(adjacency: csr_array) -> MixingMatrix:
+def metropolis(adjacency: SparseMatrix) -> MixingMatrix:
     """Metropolis–Hastings weights: ``1 / (1 + max(d_i, d_j))`` on links, the rest on the diagonal.
 
     The paper's choice in its experiments. Not always positive definite: two linked devices have
@@ -38,24 +38,25 @@ def metropolis(adjacency: csr_array) -> MixingMatrix:
     return _from_links(adjacency.shape[0], i, j, 1.0 / (1 + np.maximum(degree[i], degree[j])))
 
 
-def lazy(adjacency: csr_array) -> MixingMatrix:
+def lazy(adjacency: SparseMatrix) -> MixingMatrix:
     """``(I + A) / 2`` of the Metropolis matrix: slower, but always satisfies Assumption 3, ``A ≻ 0``.
 
     Examples:
         >>> lazy(csr_array([[0, 1], [1, 0]])).toarray().tolist()
         [[0.75, 0.25], [0.25, 0.75]]
     """
-    return csr_array((eye_array(adjacency.shape[0]) + metropolis(adjacency)) / 2)
+    identity: SparseMatrix = csr_array(eye_array(adjacency.shape[0]))
+    return 0.5 * (identity + metropolis(adjacency))
 
 
-def fastest(adjacency: csr_array) -> MixingMatrix:
+def fastest(adjacency: SparseMatrix) -> MixingMatrix:
     """The doubly stochastic symmetric weights with the largest spectral gap, one connected part at a time.
 
     The fastest-mixing Markov chain of Boyd, Diaconis and Xiao: minimise the spectral norm of
     ``W − 11ᵀ/n`` over non-negative link weights, a semidefinite programme. Needs ``ssdfl[fastest]``
     and takes at most 300 links in a part.
     """
-    parts = connected_components(adjacency, directed=False)[1]
+    parts = component_labels(adjacency)
     i, j, _ = links_of(adjacency)
     weights = np.zeros(len(i))
     for part in np.unique(parts[i]):
@@ -91,7 +92,7 @@ def averaging(num_devices: int) -> MixingMatrix:
     return csr_array(np.full((num_devices, num_devices), 1 / num_devices))
 
 
-def links_within(adjacency: csr_array, labels: IntArray | BoolArray) -> csr_array:
+def links_within(adjacency: SparseMatrix, labels: IntArray | BoolArray) -> SparseMatrix:
     """The links whose two devices carry the same label: what is left inside clusters.
 
     Examples:
@@ -103,7 +104,7 @@ def links_within(adjacency: csr_array, labels: IntArray | BoolArray) -> csr_arra
     return csr_array((links.data[inside], (links.row[inside], links.col[inside])), shape=adjacency.shape)
 
 
-def scaled(W: MixingMatrix, links: csr_array) -> MixingMatrix:
+def scaled(W: MixingMatrix, links: SparseMatrix) -> MixingMatrix:
     """W with each link's weight times the link's value in [0, 1]; what that leaves goes to the diagonal.
 
     Examples:
@@ -131,7 +132,7 @@ def without_links(W: MixingMatrix, gone: Callable[[IntArray, IntArray], BoolArra
     return _from_links(W.shape[0], i[kept], j[kept], weight[kept])
 
 
-def links_of(matrix: csr_array) -> tuple[IntArray, IntArray, FloatArray]:
+def links_of(matrix: SparseMatrix) -> tuple[IntArray, IntArray, FloatArray]:
     """The links (i, j), i < j, of a symmetric matrix and the value of each, in order of i and j.
 
     Examples:
@@ -154,7 +155,7 @@ def _from_links(n: int, i: IntArray, j: IntArray, weight: FloatArray) -> MixingM
     return W
 
 
-def check_mixing(W: MixingMatrix, adjacency: csr_array | None = None, tolerance: float = 1e-9) -> None:
+def check_mixing(W: MixingMatrix, adjacency: SparseMatrix | None = None, tolerance: float = 1e-9) -> None:
     """Refuse a matrix that is not symmetric, doubly stochastic and supported on the links.
 
     Raises:
@@ -163,24 +164,29 @@ def check_mixing(W: MixingMatrix, adjacency: csr_array | None = None, tolerance:
     Examples:
         >>> check_mixing(metropolis(csr_array([[0, 1], [1, 0]])))
     """
-    remedy = "Use metropolis, lazy or fastest, or mend your own weights."
+    remedy = "Use metropolis, lazy or fastest, or correct your own weights."
     if W.shape[0] != W.shape[1]:
         raise InputError("mixing matrix", W.shape, "a square matrix", remedy)
-    asymmetry = abs(W - W.T)
-    if asymmetry.nnz and asymmetry.max() > tolerance:
-        raise InputError("mixing matrix: largest |W − Wᵀ|", float(asymmetry.max()), "0", remedy)
-    if W.nnz and W.data.min() < -tolerance:
-        raise InputError("mixing matrix: smallest weight", float(W.data.min()), "at least 0", remedy)
-    sums = W.sum(axis=1)
+    asymmetry = float(np.abs((W - W.T).data).max(initial=0.0))
+    if asymmetry > tolerance:
+        raise InputError("mixing matrix: largest |W − Wᵀ|", asymmetry, "0", remedy)
+    smallest = float(W.data.min(initial=0.0))
+    if smallest < -tolerance:
+        raise InputError("mixing matrix: smallest weight", smallest, "at least 0", remedy)
+    sums: FloatArray = W.sum(axis=1)
     worst = int(np.abs(sums - 1).argmax())
     if abs(sums[worst] - 1) > tolerance:
         raise InputError(f"mixing matrix: sum of row {worst}", float(sums[worst]), "1", remedy)
-    if adjacency is not None:
-        i, j, weight = links_of(W - W.multiply(adjacency != 0))
-        stray = np.flatnonzero(np.abs(weight) > tolerance)
-        if len(stray):
-            pair = (int(i[stray[0]]), int(j[stray[0]]))
-            raise InputError("mixing matrix: weight between", pair, "weights on links only", remedy)
+    stray = None if adjacency is None else _stray_weight(W, adjacency, tolerance)
+    if stray is not None:
+        raise InputError("mixing matrix: weight between", stray, "weights on links only", remedy)
+
+
+def _stray_weight(W: MixingMatrix, adjacency: SparseMatrix, tolerance: float) -> tuple[int, int] | None:
+    """The first pair of devices that have a weight but no link."""
+    i, j, weight = links_of(W - W.multiply(adjacency.astype(bool)))
+    pairs = np.flatnonzero(np.abs(weight) > tolerance)
+    return (int(i[pairs[0]]), int(j[pairs[0]])) if len(pairs) else None
 
 
 MIXINGS: dict[str, Weights] = {"metropolis": metropolis, "lazy": lazy, "fastest": fastest}

@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
-from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
 from ssdfl.errors import InputError
+from ssdfl.graph.components import component_labels
 
 DEFAULT_LATENCY_S = 0.005
 DEFAULT_BANDWIDTH_BPS = 12.5e6
 DEFAULT_COMPUTE_S = 0.01
 
 Link = tuple[int, int]
+
+if TYPE_CHECKING:
+    Graph: TypeAlias = nx.Graph[Any]
+else:  # NetworkX has no subscripts at run time
+    Graph = nx.Graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +41,7 @@ class Network:
         compute_s: (N,) seconds of one local mini-batch step.
         names: what the user calls the devices.
         positions: (N, 2) places to draw the devices at, if the network has a geometry.
-        added_links: links that were put in to make a random draw connected.
+        added_links: links that were put in to make a random network connected.
         title: the spec or file name that it came from.
     """
 
@@ -63,11 +68,11 @@ class Network:
         return len(self.links)
 
     @cached_property
-    def adjacency(self) -> csr_array:
+    def adjacency(self) -> SparseMatrix:
         """The symmetric (N, N) 0/1 matrix of links."""
         return self.link_matrix(np.ones(self.num_links))
 
-    def link_matrix(self, values: FloatArray) -> csr_array:
+    def link_matrix(self, values: FloatArray) -> SparseMatrix:
         """The symmetric (N, N) matrix with ``values[k]`` at both places of link ``k``."""
         i, j = self.links.T
         rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
@@ -86,24 +91,21 @@ class Network:
 
     def components(self) -> IntArray:
         """(N,) the number of the connected component that each device is in."""
-        labels: IntArray = connected_components(self.adjacency, directed=False)[1].astype(np.int64)
-        return labels
+        return component_labels(self.adjacency)
 
-    def to_networkx(self) -> nx.Graph:
+    def to_networkx(self) -> Graph:
         """The same network with its costs as node and edge attributes, device ids as nodes."""
-        graph = nx.Graph(title=self.title)
-        for device in range(self.num_devices):
-            graph.add_node(device, name=self.names[device], compute_s=float(self.compute_s[device]))
-            if self.positions is not None:
-                x, y = self.positions[device]
-                graph.nodes[device].update(x=float(x), y=float(y))
-        added = set(self.added_links)
-        for (i, j), latency, bandwidth in zip(
-            self.links.tolist(), self.latency_s, self.bandwidth_Bps, strict=True
-        ):
-            graph.add_edge(i, j, latency_s=float(latency), bandwidth_Bps=float(bandwidth))
-            if (i, j) in added:
-                graph.edges[i, j]["added"] = True
+        graph: Graph = nx.Graph(title=self.title)
+        for device, (name, compute_s) in enumerate(zip(self.names, self.compute_s.tolist(), strict=True)):
+            graph.add_node(device, name=name, compute_s=compute_s)
+        if self.positions is not None:
+            for device, (x, y) in enumerate(self.positions.tolist()):
+                graph.nodes[device].update(x=x, y=y)
+        costs = zip(self.latency_s.tolist(), self.bandwidth_Bps.tolist(), strict=True)
+        for (i, j), (latency_s, bandwidth_Bps) in zip(self.links.tolist(), costs, strict=True):
+            graph.add_edge(i, j, latency_s=latency_s, bandwidth_Bps=bandwidth_Bps)
+        for i, j in self.added_links:
+            graph.edges[i, j]["added"] = True
         return graph
 
 
@@ -111,7 +113,14 @@ def _check_costs(what: str, values: FloatArray, expected: str, allow_zero: bool)
     bad = ~np.isfinite(values) | (values < 0) | ((values == 0) & (not allow_zero))
     if bad.any():
         place = int(np.argmax(bad))
-        raise InputError(f"{what}[{place}]", float(values[place]), expected, "Mend it or leave it out.")
+        raise InputError(f"{what}[{place}]", float(values[place]), expected, "Correct it or leave it out.")
+
+
+def _check_ends(links: IntArray, num_devices: int) -> None:
+    unknown = ((links < 0) | (links >= num_devices)).any(axis=1)
+    if unknown.any():
+        link = tuple(links[unknown][0].tolist())
+        raise InputError("link", link, f"device ids from 0 to {num_devices - 1}", "Correct its ids.")
 
 
 def make_network(
@@ -137,9 +146,7 @@ def make_network(
     pairs = np.sort(np.asarray(links, dtype=np.int64).reshape(-1, 2), axis=1)
     latency = np.broadcast_to(np.asarray(latency_s, dtype=float), len(pairs))
     bandwidth = np.broadcast_to(np.asarray(bandwidth_Bps, dtype=float), len(pairs))
-    if len(pairs) and not (pairs.min() >= 0 and pairs.max() < num_devices):
-        bad = pairs[((pairs < 0) | (pairs >= num_devices)).any(axis=1)][0]
-        raise InputError("link", tuple(bad.tolist()), f"device ids from 0 to {num_devices - 1}", "Mend it.")
+    _check_ends(pairs, num_devices)
     proper = np.flatnonzero(pairs[:, 0] != pairs[:, 1])
     _, first = np.unique(pairs[proper], axis=0, return_index=True)
     keep = proper[first]
@@ -154,50 +161,3 @@ def make_network(
         added_links=tuple(sorted((min(link), max(link)) for link in added_links)),
         title=title,
     )
-
-
-def from_networkx(graph: nx.Graph, title: str = "network") -> Network:
-    """A network from a NetworkX graph; nodes become devices 0, 1, … in their order in the graph.
-
-    Reads the edge attributes ``latency_s``, ``bandwidth_Bps`` and ``added`` and the node attributes
-    ``compute_s``, ``name``, and ``x, y`` or ``pos``; what is missing gets the default cost.
-
-    Examples:
-        >>> from_networkx(nx.path_graph(3)).num_links
-        2
-    """
-    if graph.is_directed():
-        graph = graph.to_undirected()
-    device = {node: i for i, node in enumerate(graph)}
-    edges = [(device[u], device[v], data) for u, v, data in graph.edges(data=True)]
-    nodes = [(str(data.get("name", node)), data) for node, data in graph.nodes(data=True)]
-    return make_network(
-        len(device),
-        [(i, j) for i, j, _ in edges],
-        latency_s=[_number(data, "latency_s", DEFAULT_LATENCY_S, f"link {i}-{j}") for i, j, data in edges],
-        bandwidth_Bps=[
-            _number(data, "bandwidth_Bps", DEFAULT_BANDWIDTH_BPS, f"link {i}-{j}") for i, j, data in edges
-        ],
-        compute_s=[_number(data, "compute_s", DEFAULT_COMPUTE_S, f"device {name}") for name, data in nodes],
-        names=[name for name, _ in nodes],
-        positions=_positions([data for _, data in nodes]),
-        added_links=[(i, j) for i, j, data in edges if data.get("added")],
-        title=title,
-    )
-
-
-def _number(attributes: dict[str, Any], key: str, default: float, where: str) -> float:
-    try:
-        return float(attributes.get(key, default))
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{key} of {where}", attributes[key], "a number", "Mend it or leave it out."
-        ) from None
-
-
-def _positions(nodes: Sequence[dict[str, Any]]) -> FloatArray | None:
-    if nodes and all("pos" in data for data in nodes):
-        return np.array([data["pos"] for data in nodes], dtype=float)
-    if nodes and all("x" in data and "y" in data for data in nodes):
-        return np.array([[_number(data, axis, 0.0, "a device") for axis in "xy"] for data in nodes])
-    return None

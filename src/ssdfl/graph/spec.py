@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,13 +12,14 @@ import networkx as nx
 import numpy as np
 
 from ssdfl.errors import InputError, check_range
+from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.files import FORMATS, check_connected, read_network
-from ssdfl.graph.network import Network, from_networkx
+from ssdfl.graph.network import Graph, Network
 from ssdfl.graph.topologies import TOPOLOGIES
 
 COSTS = ("latency_s", "bandwidth_Bps", "compute_s")
 
-NetworkLike: TypeAlias = str | Path | nx.Graph | Network
+NetworkLike: TypeAlias = str | Path | Graph | Network
 """What names or is a network: a spec, a file, a NetworkX graph, or the network itself."""
 
 
@@ -44,23 +45,36 @@ def load_network(spec: NetworkLike, default_seed: int = 0) -> Network:
     if isinstance(spec, Network):
         return spec
     if isinstance(spec, nx.Graph):
-        network = from_networkx(spec, title=spec.name or "graph")
-        check_connected(network, "graph")
-        return network
-    spec = str(spec)
+        return _from_graph(spec)
+    text = str(spec)
+    kind = text.partition(":")[0]
+    return _from_spec(text, default_seed) if kind in TOPOLOGIES else _from_file(text)
+
+
+def _from_graph(graph: Graph) -> Network:
+    network = from_networkx(graph, title=graph.name or "graph")
+    check_connected(network, "graph")
+    return network
+
+
+def _from_spec(spec: str, default_seed: int) -> Network:
+    """A network of a known kind, with one cost for all links or devices where the spec gives it."""
+    kind, values = _parse(spec)
+    costs = {key: _convert(key, values.pop(key), float) for key in COSTS if key in values}
+    builder = TOPOLOGIES[kind]
+    network = builder(**_arguments(kind, builder, values, default_seed))
+    uniform = {key: np.full_like(getattr(network, key), value) for key, value in costs.items()}
+    return replace(network, title=spec, **uniform)
+
+
+def _parse(spec: str) -> tuple[str, dict[str, str]]:
+    """The kind of a spec, and its keys and values."""
     kind, _, text = spec.partition(":")
-    if kind not in TOPOLOGIES:
-        return _from_file(spec)
     pairs = [_pair(part, spec) for part in text.split(",") if part]
     values = dict(pairs)
     if len(values) < len(pairs):
         raise InputError("network", spec, "each key once", "Remove the repeated one.")
-    costs = {key: _convert(key, values.pop(key), float) for key in COSTS if key in values}
-    builder = TOPOLOGIES[kind]
-    arguments = _arguments(kind, builder, values, default_seed)
-    network = builder(**arguments)
-    uniform = {key: np.full_like(getattr(network, key), value) for key, value in costs.items()}
-    return replace(network, title=spec, **uniform)
+    return kind, values
 
 
 def _from_file(spec: str) -> Network:
@@ -78,7 +92,7 @@ def _from_file(spec: str) -> Network:
 def _pair(part: str, spec: str) -> tuple[str, str]:
     key, equals, value = part.partition("=")
     if not equals:
-        raise InputError("network", spec, "key=value pairs after the colon", f"Mend {part!r}.")
+        raise InputError("network", spec, "key=value pairs after the colon", f"Correct {part!r}.")
     return key.strip(), value.strip()
 
 
@@ -86,18 +100,24 @@ def _arguments(
     kind: str, builder: Callable[..., Network], values: dict[str, str], default_seed: int
 ) -> dict[str, Any]:
     known = inspect.signature(builder, eval_str=True).parameters
-    for key in values:
-        if key not in known:
-            choices = ", ".join([*known, *COSTS])
-            raise InputError(f"{kind}:{key}", values[key], f"one of the keys {choices}", "Mend the key.")
-    missing = [name for name, p in known.items() if p.default is p.empty and name not in values]
-    if missing:
-        raise InputError("network", f"{kind}:…", f"the key {missing[0]}", f"Add {missing[0]}=….")
+    _check_keys(kind, known, values)
     arguments = {key: _convert(key, value, known[key].annotation) for key, value in values.items()}
     if "seed" in known:
         arguments.setdefault("seed", default_seed)
         check_range("seed", arguments["seed"], 0, 2**63 - 1)
     return arguments
+
+
+def _check_keys(kind: str, known: Mapping[str, inspect.Parameter], values: dict[str, str]) -> None:
+    """Refuse unknown keys, and ask for those without a default."""
+    unknown = next((key for key in values if key not in known), None)
+    if unknown is not None:
+        choices = f"one of the keys {', '.join([*known, *COSTS])}"
+        raise InputError(f"{kind}:{unknown}", values[unknown], choices, "Correct the key.")
+    required = [name for name, parameter in known.items() if parameter.default is parameter.empty]
+    missing = next((name for name in required if name not in values), None)
+    if missing is not None:
+        raise InputError("network", f"{kind}:…", f"the key {missing}", f"Add {missing}=….")
 
 
 def _convert(key: str, value: str, kind: type) -> Any:

@@ -75,16 +75,24 @@ def _slowest_of_many(W: MixingMatrix) -> tuple[float, FloatArray]:
     Networks of few links mix slowly: their eigenvalues crowd next to 1, where plain Lanczos hardly
     converges, but factorising them is cheap. With more links it is the other way round.
     """
-    start = _start(W)
-    values = vectors = np.zeros(0)
-    if W.nnz > _FEW_LINKS * W.shape[0]:
-        with suppress(ArpackNoConvergence):
-            most = 20 * int(np.sqrt(W.shape[0]))
-            values, vectors = eigsh(W, k=2, which="LA", v0=start, maxiter=most, tol=_TOLERANCE)
-    if not len(values):
-        values, vectors = eigsh(csc_array(W), k=2, sigma=1 + 1e-6, which="LM", v0=start, tol=_TOLERANCE)
+    many_links = W.nnz > _FEW_LINKS * W.shape[0]
+    found = _largest_two(W) if many_links else None
+    values, vectors = found or _largest_two_inverted(W)
     second = int(values.argmin())
     return float(values[second]), _canonical(vectors[:, [second]])
+
+
+def _largest_two(W: MixingMatrix) -> tuple[FloatArray, FloatArray] | None:
+    """The two largest eigenvalues and their vectors, or None if Lanczos does not converge soon."""
+    most = 20 * int(np.sqrt(W.shape[0]))
+    with suppress(ArpackNoConvergence):
+        return eigsh(W, k=2, which="LA", v0=_start(W), maxiter=most, tol=_TOLERANCE)
+    return None
+
+
+def _largest_two_inverted(W: MixingMatrix) -> tuple[FloatArray, FloatArray]:
+    """The two eigenvalues closest to 1 and their vectors, by factorising the matrix."""
+    return eigsh(csc_array(W), k=2, sigma=1 + 1e-6, which="LM", v0=_start(W), tol=_TOLERANCE)
 
 
 def smallest_eigenvalue(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> float:
@@ -96,7 +104,8 @@ def smallest_eigenvalue(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> floa
 
 def _start(W: MixingMatrix) -> FloatArray:
     """A fixed start, so that Lanczos gives the same twice."""
-    return np.cos(np.arange(W.shape[0], dtype=float))
+    devices: FloatArray = np.arange(W.shape[0], dtype=np.float64)
+    return np.cos(devices)
 
 
 def _canonical(eigenspace: FloatArray) -> FloatArray:
@@ -105,12 +114,16 @@ def _canonical(eigenspace: FloatArray) -> FloatArray:
     A multiple eigenvalue has no distinguished eigenvector, so project fixed vectors onto its space and
     take the first that leaves something; then make the largest entry positive.
     """
-    n, multiplicity = eigenspace.shape
-    vector = eigenspace[:, 0]
-    if multiplicity > 1:
-        probes = (np.cos(np.pi * k * (np.arange(n) + 0.5) / n) for k in range(1, n))
-        shadows = (eigenspace @ (eigenspace.T @ probe) for probe in probes)
-        vector = next((s for s in shadows if np.linalg.norm(s) > 1e-6), vector)
+    multiple = eigenspace.shape[1] > 1
+    vector = _first_projection(eigenspace) if multiple else eigenspace[:, 0]
     unit: FloatArray = vector / np.linalg.norm(vector)
     leader = int(np.argmax(np.abs(unit) > np.abs(unit).max() - 1e-9))
     return unit if unit[leader] > 0 else -unit
+
+
+def _first_projection(eigenspace: FloatArray) -> FloatArray:
+    """The first of some fixed waves that is not orthogonal to a space, projected onto it."""
+    n = len(eigenspace)
+    waves = (np.cos(np.pi * k * (np.arange(n) + 0.5) / n) for k in range(1, n))
+    projections = (eigenspace @ (eigenspace.T @ wave) for wave in waves)
+    return next((p for p in projections if np.linalg.norm(p) > 1e-6), eigenspace[:, 0])

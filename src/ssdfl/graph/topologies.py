@@ -14,7 +14,8 @@ import numpy as np
 
 from ssdfl.errors import check_range
 from ssdfl.graph.connect import missing_links
-from ssdfl.graph.network import DEFAULT_BANDWIDTH_BPS, DEFAULT_LATENCY_S, Network, from_networkx
+from ssdfl.graph.conversion import from_networkx
+from ssdfl.graph.network import DEFAULT_BANDWIDTH_BPS, DEFAULT_LATENCY_S, Graph, Network
 from ssdfl.rng import generator
 
 
@@ -22,7 +23,7 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> Network:
     """G(n, p): every link exists with probability p. The paper's RNG."""
     _check_size("n", n)
     check_range("p", p, 0, 1, "Choose a link probability such as p=0.1.")
-    negligible = p < 1e-12  # too small for the logarithm that the quick draw takes
+    negligible = p < 1e-12  # too small for the logarithm that NetworkX takes
     return _joined(nx.fast_gnp_random_graph(n, 0 if negligible else p, seed=seed), seed)
 
 
@@ -140,23 +141,29 @@ def two_tier_sites(
     check_range("slowdown", slowdown, 1, remedy="It says how many times slower a link between sites is.")
     graph = nx.empty_graph(sites * size)
     for site in range(sites):
-        draw = int(generator(seed, "site", site).integers(2**31))
-        inside = nx.gnp_random_graph(size, density, seed=draw)
-        inside.add_edges_from(missing_links(inside, draw), added=True)
+        inside = _site(size, density, int(generator(seed, "site", site).integers(2**31)))
         graph.add_edges_from((site * size + i, site * size + j, d) for i, j, d in inside.edges(data=True))
+    slow = {"latency_s": DEFAULT_LATENCY_S * slowdown, "bandwidth_Bps": DEFAULT_BANDWIDTH_BPS / slowdown}
     rng = generator(seed, "sites")
-    neighbours = [*pairwise(range(sites)), *([(0, sites - 1)] if sites > 2 else [])]
-    for a, b in neighbours:
+    for a, b in _pairs_in_a_ring(sites):
         for pair in rng.choice(size * size, size=links, replace=False):
             i, j = divmod(int(pair), size)
-            graph.add_edge(
-                a * size + i,
-                b * size + j,
-                latency_s=DEFAULT_LATENCY_S * slowdown,
-                bandwidth_Bps=DEFAULT_BANDWIDTH_BPS / slowdown,
-            )
+            graph.add_edge(a * size + i, b * size + j, **slow)
     nx.set_node_attributes(graph, dict(enumerate(_places_of_sites(sites, size))), "pos")
     return from_networkx(graph)
+
+
+def _site(size: int, density: float, seed: int) -> Graph:
+    """The devices 0 … size − 1 of a site, connected."""
+    graph: Graph = nx.gnp_random_graph(size, density, seed=seed)
+    graph.add_edges_from(missing_links(graph, seed), added=True)
+    return graph
+
+
+def _pairs_in_a_ring(number: int) -> list[tuple[int, int]]:
+    """Neighbours on a ring of 0 … number − 1."""
+    pairs = list(pairwise(range(number)))
+    return [*pairs, (0, number - 1)] if number > 2 else pairs
 
 
 def _places_of_sites(sites: int, size: int) -> list[tuple[float, float]]:
@@ -175,7 +182,7 @@ def _places_of_sites(sites: int, size: int) -> list[tuple[float, float]]:
     return places
 
 
-def _joined(graph: nx.Graph, seed: int) -> Network:
+def _joined(graph: Graph, seed: int) -> Network:
     added = missing_links(graph, seed)
     graph.add_edges_from(added, added=True)
     return from_networkx(graph)

@@ -20,8 +20,8 @@ from ssdfl.learning.optimizers import (
     paper_optimizer,
     parse_optimizer,
 )
-from ssdfl.learning.partition import by_labels, dirichlet, iid
 from ssdfl.learning.rates import RATES, find_rate
+from ssdfl.learning.shards import by_labels, dirichlet, iid
 from ssdfl.learning.sources import fetch, locate
 from ssdfl.learning.task import Task, available_device, fork_generators, make_task
 

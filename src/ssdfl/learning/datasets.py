@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,24 +50,32 @@ class Dataset:
 
 def _check_images(part: str, images: object, count: int) -> None:
     what, remedy = f"{part}_images", "ssdfl.learning.make_dataset makes them from bytes."
-    if not isinstance(images, np.ndarray) or images.dtype != np.float32 or images.ndim != 4:
-        got = f"{type(images).__name__} {getattr(images, 'dtype', '')} {getattr(images, 'shape', '')}"
-        raise InputError(what, got, "a float32 array (n, channels, height, width)", remedy)
+    if not _is_array(images, np.float32, dimensions=4):
+        expected = "a float32 array (n, channels, height, width)"
+        raise InputError(what, _described(images), expected, remedy)
     if len(images) != count or count == 0:
-        raise InputError(
-            what, f"{len(images)} images, {count} labels", "as many images as labels, not 0", remedy
-        )
+        got = f"{len(images)} images, {count} labels"
+        raise InputError(what, got, "as many images as labels, not 0", remedy)
     if not np.isfinite(images).all():
         raise InputError(what, "NaN or infinite", "finite numbers", "Clean the data.")
 
 
 def _check_labels(part: str, labels: object, num_classes: int) -> None:
-    if not isinstance(labels, np.ndarray) or labels.dtype != np.int64 or labels.ndim != 1:
-        got = f"{type(labels).__name__} {getattr(labels, 'dtype', '')}"
-        raise InputError(f"{part}_labels", got, "an int64 array (n,)", "Convert them.")
-    if labels.min() < 0 or labels.max() >= num_classes:
-        worst = int(labels.min()) if labels.min() < 0 else int(labels.max())
-        raise InputError(f"{part}_labels", worst, f"labels from 0 to {num_classes - 1}", "Check num_classes.")
+    what = f"{part}_labels"
+    if not _is_array(labels, np.int64, dimensions=1):
+        raise InputError(what, _described(labels), "an int64 array (n,)", "Convert them.")
+    smallest, largest = int(labels.min()), int(labels.max())
+    if smallest < 0 or largest >= num_classes:
+        worst = smallest if smallest < 0 else largest
+        raise InputError(what, worst, f"labels from 0 to {num_classes - 1}", "Check num_classes.")
+
+
+def _is_array(values: object, dtype: type[np.generic], dimensions: int) -> TypeGuard[NDArray[Any]]:
+    return isinstance(values, np.ndarray) and values.dtype == dtype and values.ndim == dimensions
+
+
+def _described(values: object) -> str:
+    return f"{type(values).__name__} {getattr(values, 'dtype', '')} {getattr(values, 'shape', '')}"
 
 
 @dataclass(frozen=True)
@@ -88,14 +97,21 @@ def load_dataset(name: str, folder: Path | None = None, progress: Progress | Non
         >>> load_dataset("digits").image_shape
         (1, 8, 8)
     """
-    if name in DATASETS:
-        info = DATASETS[name]
-        if info.source is None:
-            return info.load(Path())
-        return info.load(locate(info.source, folder) or fetch(info.source, progress=progress))
-    data = find_function({known: info.load for known, info in DATASETS.items()}, name, "data.name")()
+    if name not in DATASETS:
+        return _own_dataset(name)
+    info = DATASETS[name]
+    if info.source is None:
+        return info.load(Path())
+    return info.load(locate(info.source, folder) or fetch(info.source, progress=progress))
+
+
+def _own_dataset(name: str) -> Dataset:
+    """What a user's function returns, if it is a data set."""
+    known = {known: info.load for known, info in DATASETS.items()}
+    data = find_function(known, name, "data.name")()
     if not isinstance(data, Dataset):
-        raise InputError("data.name", name, "a function that returns ssdfl.learning.Dataset", "Mend it.")
+        expected = "a function that returns ssdfl.learning.Dataset"
+        raise InputError("data.name", name, expected, "Change what it returns.")
     return data
 
 
@@ -169,35 +185,46 @@ def _has_fmnist(folder: Path) -> bool:
     return all((folder / name).exists() for name, _ in _FMNIST_FILES)
 
 
-def _cifar10_files(folder: Path) -> tuple[list[Path], list[Path], list[Path], list[Path]]:
-    """Training and test parquet files, archives, and folders of batches, wherever they are below."""
-    places = [folder, *(folder / name for name in ("data", "plain_text"))]
-    train = [path for place in places for path in sorted(place.glob("train*.parquet"))]
-    test = [path for place in places for path in sorted(place.glob("test*.parquet"))]
-    archives = [
-        folder / name
-        for name in ("cifar-10-binary.tar.gz", "cifar-10-python.tar.gz")
-        if (folder / name).exists()
-    ]
-    batches = [
-        place
-        for place in (folder, folder / "cifar-10-batches-py", folder / "cifar-10-batches-bin")
-        if any(place.glob("data_batch_1*"))
-    ]
-    return train, test, archives, batches
+@dataclass(frozen=True)
+class _CifarFiles:
+    """What a folder holds of CIFAR-10, in the layouts that are known."""
+
+    train: list[Path]
+    test: list[Path]
+    archives: list[Path]
+    batches: list[Path]
+
+
+def _cifar10_files(folder: Path) -> _CifarFiles:
+    """Training and test Parquet files, archives, and folders of batches, wherever they are below."""
+    archives = [folder / f"cifar-10-{kind}.tar.gz" for kind in ("binary", "python")]
+    unpacked = [folder, folder / "cifar-10-batches-py", folder / "cifar-10-batches-bin"]
+    return _CifarFiles(
+        train=_parquet_files(folder, "train"),
+        test=_parquet_files(folder, "test"),
+        archives=[path for path in archives if path.exists()],
+        batches=[place for place in unpacked if any(place.glob("data_batch_1*"))],
+    )
+
+
+def _parquet_files(folder: Path, part: str) -> list[Path]:
+    places = (folder, folder / "data", folder / "plain_text")
+    return [path for place in places for path in sorted(place.glob(f"{part}*.parquet"))]
 
 
 def _has_cifar10(folder: Path) -> bool:
-    train, test, archives, batches = _cifar10_files(folder)
-    return bool((train and test) or archives or batches)
+    files = _cifar10_files(folder)
+    in_parquet = bool(files.train and files.test)
+    return in_parquet or bool(files.archives or files.batches)
 
 
 def _cifar10(folder: Path) -> Dataset:
-    train, test, archives, batches = _cifar10_files(folder)
-    if train and test:
-        return make_dataset(read_image_parquet(train), read_image_parquet(test))
-    splits = read_cifar_archive(archives[0]) if archives else read_cifar_folder(batches[0])
-    return make_dataset(*splits)
+    files = _cifar10_files(folder)
+    if files.train and files.test:
+        return make_dataset(read_image_parquet(files.train), read_image_parquet(files.test))
+    if files.archives:
+        return make_dataset(*read_cifar_archive(files.archives[0]))
+    return make_dataset(*read_cifar_folder(files.batches[0]))
 
 
 _FULL: dict[str, DatasetInfo] = {

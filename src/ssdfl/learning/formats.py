@@ -94,12 +94,16 @@ def parse_cifar_python(raw: bytes) -> Split:
     pixels, labels, key = b"", [], b""
     for opcode, argument, _ in pickletools.genops(raw):
         if opcode.name in _STRINGS:
-            key = argument.encode("latin-1") if isinstance(argument, str) else bytes(argument or b"")
+            key = _as_bytes(argument)
             pixels = max(pixels, key, key=len)
         elif opcode.name in _INTEGERS and key == b"labels":
             labels.append(argument)
     images = np.frombuffer(pixels, np.uint8).reshape(len(labels), *_CIFAR_IMAGE)
     return images, np.array(labels, dtype=np.int64)
+
+
+def _as_bytes(text: str | bytes | None) -> bytes:
+    return text.encode("latin-1") if isinstance(text, str) else bytes(text or b"")
 
 
 def read_cifar_archive(path: Path) -> tuple[Split, Split]:
@@ -131,11 +135,14 @@ def parse_cifar(name: str, raw: bytes) -> Split:
 
 def join_cifar(parts: dict[str, Split]) -> tuple[Split, Split]:
     """The batches of CIFAR-10 as one training and one test set."""
-    train = [parts[name] for name in sorted(parts) if name.startswith("data_batch")]
-    test = [parts[name] for name in sorted(parts) if name.startswith("test_batch")]
+    train, test = _batches(parts, "data_batch"), _batches(parts, "test_batch")
     if len(train) != 5 or len(test) != 1:
         raise ValueError(f"{len(train)} training and {len(test)} test batches instead of 5 and 1")
     return _concatenate(train), _concatenate(test)
+
+
+def _batches(parts: dict[str, Split], prefix: str) -> list[Split]:
+    return [parts[name] for name in sorted(parts) if name.startswith(prefix)]
 
 
 def _concatenate(parts: list[Split]) -> Split:

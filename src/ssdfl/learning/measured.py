@@ -76,10 +76,10 @@ def measure_constants(
     θ = (task.initial_parameters if theta is None else theta).detach()
     norms, curvatures, losses, variances = [], [], [], []
     for device in chosen:
-        positions = _positions(task, device, batches, batch_size, seed)
+        positions = _batch_positions(task, device, batches, batch_size, seed)
         gradients = [_gradient(task, θ, device, where) for where in positions]
         norms += [float(gradient.norm()) for gradient in gradients]
-        whole = _some(task, device, samples, seed)
+        whole = _random_positions(task, device, samples, seed)
         full = _gradient(task, θ, device, whole)
         variances.append(float(np.mean([float((g - full).square().sum()) for g in gradients])))
         losses.append(float(_loss(task, θ, device, whole)))
@@ -97,13 +97,13 @@ def spread_devices(num_devices: int, count: int) -> list[int]:
     return sorted({int(device) for device in np.linspace(0, num_devices - 1, count)})
 
 
-def _some(task: Task, device: int, samples: int, seed: int) -> IntArray:
+def _random_positions(task: Task, device: int, samples: int, seed: int) -> IntArray:
     """Positions of some of a device's samples, drawn at random: shards are ordered by label."""
     drawn: IntArray = generator(seed, "samples", device).permutation(task.shard_size)[:samples]
     return np.sort(drawn)
 
 
-def _positions(task: Task, device: int, batches: int, batch_size: int, seed: int) -> IntArray:
+def _batch_positions(task: Task, device: int, batches: int, batch_size: int, seed: int) -> IntArray:
     if batch_size == 0:
         return np.arange(task.shard_size)[None]
     shape = (batches, batch_size)
@@ -151,7 +151,7 @@ def describe_devices(
         counts = np.bincount(labels, minlength=num_classes).astype(float)
         few = None
         if samples:
-            inputs, _ = task.batch(task.shards[device, _some(task, device, samples, seed)])
+            inputs, _ = task.batch(task.shards[device, _random_positions(task, device, samples, seed)])
             few = inputs.flatten(1).double().numpy()
         described.append(Device(counts, optimizer.rho, optimizer.mu, few))
     return tuple(described)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 
 import torch
@@ -12,6 +12,8 @@ from torch import nn
 from ssdfl.errors import InputError, find_function
 
 ImageShape = tuple[int, ...]
+
+_POOLINGS = 3
 
 
 def paper_cnn(image_shape: ImageShape, num_classes: int, initial: str = "torch") -> nn.Module:
@@ -33,15 +35,20 @@ def paper_cnn(image_shape: ImageShape, num_classes: int, initial: str = "torch")
     layers: list[nn.Module] = []
     for depth, (entering, leaving) in enumerate(pairwise(channels)):
         layers += [nn.Conv2d(entering, leaving, kernel_size=3, padding=1), nn.ReLU()]
-        if depth < 3:
+        if depth < _POOLINGS:
             layers.append(nn.MaxPool2d(2))
-            height, width = height // 2, width // 2
     if initial == "he":
-        for layer in layers:
-            if isinstance(layer, nn.Conv2d):
-                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
-                nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels[-1] * height * width, num_classes))
+        _initialise_as_he(layers)
+    pixels = (height >> _POOLINGS) * (width >> _POOLINGS)
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels[-1] * pixels, num_classes))
+
+
+def _initialise_as_he(layers: Iterable[nn.Module]) -> None:
+    """Start convolutions so that signals keep their size (He et al. 2015)."""
+    for layer in layers:
+        if isinstance(layer, nn.Conv2d):
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+            nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
 
 
 def mlp(image_shape: ImageShape, num_classes: int, hidden: int = 64) -> nn.Module:
@@ -77,32 +84,39 @@ def build_model(
         InputError: unknown name or option, an image too small, or layers that keep running statistics.
     """
     factory = find_function(MODELS, name, "model.name")
+    options = dict(options or {})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
-            model = factory(image_shape, num_classes, **(options or {}))
-            if not isinstance(model, nn.Module) or not any(p.requires_grad for p in model.parameters()):
-                raise TypeError("it is no torch module with parameters to train")
-            logits = model.eval()(torch.zeros(2, *image_shape))
+            model = _trainable(factory(image_shape, num_classes, **options))
+            scores = model.eval()(torch.zeros(2, *image_shape))
         except InputError:
             raise
         except Exception as error:  # a user's factory may raise anything
+            says = f"({type(error).__name__}: {error})"
             raise InputError(
-                "model",
-                f"{name} {dict(options or {})}",
-                f"a model for images {image_shape}",
-                f"({type(error).__name__}: {error})",
+                "model", f"{name} {options}", f"a model for images {image_shape}", says
             ) from error
-    if logits.shape != (2, num_classes):
-        raise InputError(
-            "model output", tuple(logits.shape), f"(batch, {num_classes}) class scores", f"Mend {name}."
-        )
-    for layer_name, layer in model.named_modules():
+    if scores.shape != (2, num_classes):
+        expected = f"(batch, {num_classes}) class scores"
+        raise InputError("model output", tuple(scores.shape), expected, f"Fix {name}.")
+    _check_layers(model)
+    return model
+
+
+def _trainable(model: object) -> nn.Module:
+    if not isinstance(model, nn.Module) or not any(p.requires_grad for p in model.parameters()):
+        raise TypeError("it is no torch module with parameters to train")
+    return model
+
+
+def _check_layers(model: nn.Module) -> None:
+    """Refuse layers that keep running statistics, which are no parameters and would not be mixed."""
+    for name, layer in model.named_modules():
         if getattr(layer, "track_running_stats", False):
             raise InputError(
                 "model layer",
-                f"{layer_name} {type(layer).__name__}",
+                f"{name} {type(layer).__name__}",
                 "a model whose state is its parameters, no running statistics",
                 "Use GroupNorm or LayerNorm.",
             )
-    return model

@@ -64,12 +64,22 @@ def locate(source: Source, folder: Path | None = None) -> Path | None:
     Raises:
         InputError: the user's folder does not exist.
     """
-    named = folder or (Path(os.environ["SSDFL_DATA"]) if os.environ.get("SSDFL_DATA") else None)
+    named = folder or _folder_from_environment()
     if named is not None and not named.is_dir():
         raise InputError("data folder", str(named), "an existing folder", "Check --data or SSDFL_DATA.")
-    roots = [root for root in (named, cache_folder()) if root is not None]
-    places = [place for root in roots for place in (*(root / name for name in source.folders), root)]
-    return next((place for place in [*places, *source.system] if source.present(place)), None)
+    places = [] if named is None else _places_below(named, source)
+    places += [*_places_below(cache_folder(), source), *source.system]
+    return next((place for place in places if source.present(place)), None)
+
+
+def _folder_from_environment() -> Path | None:
+    text = os.environ.get("SSDFL_DATA")
+    return Path(text) if text else None
+
+
+def _places_below(root: Path, source: Source) -> list[Path]:
+    """Where a data set may lie below a root, or in it."""
+    return [*(root / name for name in source.folders), root]
 
 
 def fetch(source: Source, folder: Path | None = None, progress: Progress | None = None) -> Path:
@@ -94,6 +104,7 @@ def _is_whole(path: Path, md5: str) -> bool:
 
 def _download(file: RemoteFile, path: Path, progress: Progress | None) -> None:
     remedy = "Get the file another way and name its folder with --data or SSDFL_DATA."
+    report = progress or _no_progress
     digest, received = hashlib.md5(usedforsecurity=False), 0
     with atomic_path(path) as temporary:
         try:
@@ -103,9 +114,12 @@ def _download(file: RemoteFile, path: Path, progress: Progress | None) -> None:
                     out.write(chunk)
                     digest.update(chunk)
                     received += len(chunk)
-                    if progress is not None:
-                        progress(file.name, received, total)
+                    report(file.name, received, total)
         except (urllib.error.URLError, OSError) as error:
             raise InputError("download", file.url, "a reachable file", f"({error}) {remedy}") from error
         if digest.hexdigest() != file.md5:
             raise InputError(f"MD5 of {file.url}", digest.hexdigest(), file.md5, remedy)
+
+
+def _no_progress(name: str, received: int, total: int) -> None:
+    pass

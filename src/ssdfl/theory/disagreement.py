@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -61,7 +62,7 @@ def disagreement(
         X = _by_iteration(A, A_intra, differences, tau_a, tau_r, pull)
     mixed = X
     for _ in range(tau_r):
-        mixed = A @ mixed
+        mixed = _mix(A, mixed)
     return Disagreement(*(float(np.square(Y).sum() / len(Y)) for Y in (X, mixed)))
 
 
@@ -86,10 +87,15 @@ def _by_iteration(
     X = np.zeros_like(G)
     for _ in range(1 << _DOUBLINGS):
         for _ in range(tau_r):
-            X = A @ X
+            X = _mix(A, X)
         for _ in range(tau_a):
-            X = A_intra @ X - pull * X + G
+            X = _mix(A_intra, X) - pull * X + G
     return X
+
+
+def _mix(W: MixingMatrix, X: FloatArray) -> FloatArray:
+    """W X, dense: the stubs of SciPy leave open what a product with an array of any rank is."""
+    return cast(FloatArray, W @ X)
 
 
 def slowdown(disagreement: Disagreement, num_devices: int) -> float:

@@ -75,8 +75,8 @@ def intra_convergence(constants: Constants, cluster: ClusterTerms, initial: floa
         initial: ``L̃_s`` at the start of the regime.
     """
     η, γ = constants.learning_rate, effective_smoothness(constants, cluster)
-    ε = _SHARE if cluster.rho > 0 and constants.tau_a > 1 else 0.0
-    denominator = η * (1 - ε / 2) - (cluster.amplification + 1) * η**2 * γ / 2
+    ε = _momentum_share(constants, cluster)
+    denominator = _descent(constants, cluster, ε)
     if denominator <= 0:
         return math.inf
     squares = sum(momentum_norm(constants, cluster, q) ** 2 for q in range(constants.tau_a))
@@ -92,12 +92,24 @@ def intra_convergence_limit(constants: Constants, cluster: ClusterTerms) -> floa
     """
     η, γ = constants.learning_rate, effective_smoothness(constants, cluster)
     ε = _SHARE if cluster.rho > 0 else 0.0
-    denominator = η * (1 - ε / 2) - (cluster.amplification + 1) * η**2 * γ / 2
+    denominator = _descent(constants, cluster, ε)
     if denominator <= 0 or cluster.rho >= 1:
         return math.inf
     most = constants.gradient_bound * math.sqrt(cluster.size) * cluster.rho / (1 - cluster.rho)
     momentum = η / (2 * ε) * most**2 if ε else 0.0
     return (constants.variance_floor * η**2 * γ / 2 + momentum) / denominator
+
+
+def _momentum_share(constants: Constants, cluster: ClusterTerms) -> float:
+    """ε, which part of the descent pays for momentum; 0 where there is none in a regime."""
+    has_momentum = cluster.rho > 0 and constants.tau_a > 1
+    return _SHARE if has_momentum else 0.0
+
+
+def _descent(constants: Constants, cluster: ClusterTerms, ε: float) -> float:
+    """``η (1 − ε / 2) − ½ α̂_s η² γ``: what a step's squared gradient takes off the loss at the least."""
+    η, γ = constants.learning_rate, effective_smoothness(constants, cluster)
+    return η * (1 - ε / 2) - (cluster.amplification + 1) * η**2 * γ / 2
 
 
 def intra_consensus(constants: Constants, cluster: ClusterTerms, initial_gap: float = 0.0) -> float:
@@ -148,19 +160,24 @@ def integrated_convergence(
         initials: ``L̃_s`` of each cluster at the start of the cycle.
         gap: ``‖Δ̂‖`` at the end of training.
     """
-    η, α = constants.learning_rate, constants.variance_floor
-    regime = sum(
-        intra_convergence(constants, cluster, initial)
-        for cluster, initial in zip(clusters, initials, strict=True)
-    )
+    pairs = zip(clusters, initials, strict=True)
+    regime = sum(intra_convergence(constants, cluster, initial) for cluster, initial in pairs)
     if not math.isfinite(regime):
         return math.inf
     γ = max(effective_smoothness(constants, cluster) for cluster in clusters)
-    α_hat = 1 + max(cluster.amplification for cluster in clusters)
-    momentum = sum(_last_momentum_step(constants, cluster) ** 2 for cluster in clusters)
-    at_end = 3 * ((1 + (γ * η) ** 2 * α_hat) * regime + (γ * η) ** 2 * α * len(clusters) + momentum)
+    at_end = _end_of_training(constants, clusters, regime, γ)
     moved = [_displacement(network, j) * gap for j in range(constants.tau_r)]
     return regime + sum(2 * at_end + 2 * (γ * distance) ** 2 for distance in moved)
+
+
+def _end_of_training(
+    constants: Constants, clusters: Sequence[ClusterTerms], regime: float, γ: float
+) -> float:
+    """A bound on ``E‖∇L̃‖²`` after the last training step, from the sum over the regime."""
+    η, α = constants.learning_rate, constants.variance_floor
+    α_hat = 1 + max(cluster.amplification for cluster in clusters)
+    momentum = sum(_last_momentum_step(constants, cluster) ** 2 for cluster in clusters)
+    return 3 * ((1 + (γ * η) ** 2 * α_hat) * regime + (γ * η) ** 2 * α * len(clusters) + momentum)
 
 
 def integrated_average(
@@ -199,7 +216,7 @@ def largest_learning_rate(constants: Constants, clusters: Sequence[ClusterTerms]
 
 
 def _largest_for(constants: Constants, cluster: ClusterTerms) -> float:
-    ε = _SHARE if cluster.rho > 0 and constants.tau_a > 1 else 0.0
+    ε = _momentum_share(constants, cluster)
     α_hat = 1 + cluster.amplification
     return (2 * (1 - ε / 2) - α_hat * (1 - cluster.lambda_min)) / (
         α_hat * (constants.smoothness + cluster.mu)

@@ -1,4 +1,4 @@
-"""Devices shared out to processes: whole clusters where that is fair, and little to cut between them."""
+"""Which rank runs which devices: whole clusters where that is fair, and few links cut between ranks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from ssdfl.clusters.partition import Clusters, labels_of
 from ssdfl.errors import check_range
 from ssdfl.graph import slowest_mode
@@ -19,34 +19,37 @@ _CONSIDERED = 64
 _MOST_CHANGES = 1000
 _MANY, _MOST_ROUNDS, _QUICK = 2000, 30, 0.98
 
+Change = tuple[float, float, tuple[int, ...], tuple[int, ...]]
+"""Unfairness after it, weight that the cut grows by, who leaves the first half and who enters."""
 
-def shard_devices(links: csr_array, num_shards: int, clusters: Clusters = ()) -> Clusters:
-    """As many sets of devices as there are processes, alike in size, with little weight between them.
+
+def assign_to_ranks(links: SparseMatrix, num_ranks: int, clusters: Clusters = ()) -> Clusters:
+    """Share devices out to ranks, alike in number, with little weight of links between ranks.
 
     Clusters stay whole unless there are too few of them, or one process would get more than 1.5 times its
-    share of devices. Neighbouring shards have most in common: halves are halved.
+    share of devices. Ranks of neighbouring numbers have most in common: halves are halved.
 
     Args:
         links: (N, N) symmetric; what it costs to cut each link.
 
     Examples:
         >>> from ssdfl.graph import load_network
-        >>> shard_devices(load_network("cliques:cliques=3,size=2").adjacency, 2)
+        >>> assign_to_ranks(load_network("cliques:cliques=3,size=2").adjacency, 2)
         ((0, 1, 2), (3, 4, 5))
-        >>> shard_devices(load_network("ring:n=6").adjacency, 2, ((0, 5), (1, 2), (3, 4)))
+        >>> assign_to_ranks(load_network("ring:n=6").adjacency, 2, ((0, 5), (1, 2), (3, 4)))
         ((0, 1, 2, 5), (3, 4))
     """
     N = links.shape[0]
-    check_range("ranks", num_shards, 1, N, "There are at most as many ranks as devices.")
-    if num_shards == 1:
+    check_range("ranks", num_ranks, 1, N, "There are at most as many ranks as devices.")
+    if num_ranks == 1:
         return (tuple(range(N)),)
     labels = np.arange(N)
-    if len(clusters) >= num_shards:
+    if len(clusters) >= num_ranks:
         of_cluster = labels_of(clusters, N)
-        whole = _parts(*_contracted(links, of_cluster), num_shards)[of_cluster]
-        if np.bincount(whole).max() <= UNFAIR * N / num_shards:
+        whole = _parts(*_contracted(links, of_cluster), num_ranks)[of_cluster]
+        if np.bincount(whole).max() <= UNFAIR * N / num_ranks:
             return _in_order(whole)
-    return _in_order(_parts(*_contracted(links, labels), num_shards))
+    return _in_order(_parts(*_contracted(links, labels), num_ranks))
 
 
 def _in_order(labels: IntArray) -> Clusters:
@@ -54,7 +57,7 @@ def _in_order(labels: IntArray) -> Clusters:
     return tuple(tuple(np.flatnonzero(labels == part).tolist()) for part in range(labels.max() + 1))
 
 
-def _contracted(links: csr_array, labels: IntArray) -> tuple[csr_array, FloatArray]:
+def _contracted(links: SparseMatrix, labels: IntArray) -> tuple[SparseMatrix, FloatArray]:
     """Links between groups of devices, and the groups' sizes."""
     entries = links.tocoo()
     a, b, weight = labels[entries.row], labels[entries.col], entries.data.astype(float)
@@ -64,7 +67,7 @@ def _contracted(links: csr_array, labels: IntArray) -> tuple[csr_array, FloatArr
     return between, np.bincount(labels).astype(float)
 
 
-def _parts(links: csr_array, sizes: FloatArray, number: int) -> IntArray:
+def _parts(links: SparseMatrix, sizes: FloatArray, number: int) -> IntArray:
     """(n,) the part that each is in, by halving recursively."""
     labels = np.zeros(len(sizes), dtype=np.int64)
     for first_part, members in _halving(links, sizes, np.arange(len(sizes)), 0, number):
@@ -73,7 +76,7 @@ def _parts(links: csr_array, sizes: FloatArray, number: int) -> IntArray:
 
 
 def _halving(
-    links: csr_array, sizes: FloatArray, members: IntArray, part: int, number: int
+    links: SparseMatrix, sizes: FloatArray, members: IntArray, part: int, number: int
 ) -> Iterator[tuple[int, IntArray]]:
     if number == 1:
         yield part, members
@@ -87,7 +90,7 @@ def _halving(
 class _Halves:
     """A cut in two that gets better by moving and swapping members, as Kernighan and Lin's."""
 
-    def __init__(self, links: csr_array, sizes: FloatArray, few: int, number: int) -> None:
+    def __init__(self, links: SparseMatrix, sizes: FloatArray, few: int, number: int) -> None:
         self.links, self.sizes = links, sizes
         self.target, self.slack = float(sizes.sum()) * few / number, _SLACK * float(sizes.sum())
         self.fewest = few, number - few
@@ -112,25 +115,26 @@ class _Halves:
         missed = abs(float(self.sizes[self.first].sum()) + moved - self.target)
         return round(max(0.0, missed - self.slack), 9)
 
-    def _changes(self) -> Iterator[tuple[float, float, tuple[int, ...], tuple[int, ...]]]:
-        """What may be done: unfairness after it, weight that the cut grows by, who leaves and who enters."""
+    def _changes(self) -> Iterator[Change]:
+        """Moves out of the first half and into it, and the best swap."""
         side = np.where(self.first, 1.0, -1.0)
         growth = side * (self.links @ side)
         leaving, entering = (self._promising(growth, who) for who in (self.first, ~self.first))
         if self.first.sum() > self.fewest[0]:
-            for a in leaving:
-                yield self._unfairness(-self.sizes[a]), growth[a], (a,), ()
+            yield from ((self._unfairness(-self.sizes[a]), growth[a], (a,), ()) for a in leaving)
         if (~self.first).sum() > self.fewest[1]:
-            for b in entering:
-                yield self._unfairness(self.sizes[b]), growth[b], (), (b,)
+            yield from ((self._unfairness(self.sizes[b]), growth[b], (), (b,)) for b in entering)
         if leaving and entering:
-            between = self.links[leaving][:, entering].toarray()
-            grown = growth[leaving][:, None] + growth[entering] + 2 * between
-            moved = self.sizes[entering] - self.sizes[leaving][:, None]
-            now = self.sizes[self.first].sum() - self.target
-            unfair = np.round(np.maximum(0.0, np.abs(now + moved) - self.slack), 9)
-            a, b = np.unravel_index(np.lexsort((grown.ravel(), unfair.ravel()))[0], grown.shape)
-            yield float(unfair[a, b]), float(grown[a, b]), (leaving[a],), (entering[b],)
+            yield self._best_swap(growth, leaving, entering)
+
+    def _best_swap(self, growth: FloatArray, leaving: list[int], entering: list[int]) -> Change:
+        between = self.links[leaving][:, entering].toarray()
+        grown = growth[leaving][:, None] + growth[entering] + 2 * between
+        moved = self.sizes[entering] - self.sizes[leaving][:, None]
+        now = self.sizes[self.first].sum() - self.target
+        unfair = np.round(np.maximum(0.0, np.abs(now + moved) - self.slack), 9)
+        a, b = np.unravel_index(np.lexsort((grown.ravel(), unfair.ravel()))[0], grown.shape)
+        return float(unfair[a, b]), float(grown[a, b]), (leaving[a],), (entering[b],)
 
     def _promising(self, growth: FloatArray, who: BoolArray) -> list[int]:
         """Those of a half whose leaving cuts least."""
@@ -139,7 +143,7 @@ class _Halves:
         return few
 
 
-def _order(links: csr_array) -> IntArray:
+def _order(links: SparseMatrix) -> IntArray:
     """All in the order of a Fiedler vector; of many that mix quickly, in that of a rough one."""
     degrees = np.maximum(np.asarray(links.sum(axis=1)).ravel(), 1e-12)
     fiedler = _rough_mode(links, degrees) if len(degrees) > _MANY else None
@@ -149,10 +153,10 @@ def _order(links: csr_array) -> IntArray:
     return np.argsort(np.round(fiedler, 9), kind="stable")
 
 
-def _rough_mode(links: csr_array, degrees: FloatArray) -> FloatArray | None:
+def _rough_mode(links: SparseMatrix, degrees: FloatArray) -> FloatArray | None:
     """By a few rounds of Lanczos on (I + D^{-½} A D^{-½}) / 2; None where that does not converge."""
     scale = diags_array(1 / np.sqrt(degrees))
-    M = csr_array((scale @ links @ scale + diags_array(np.ones(len(degrees)))) / 2)
+    M: SparseMatrix = csr_array(0.5 * (scale @ links @ scale + diags_array(np.ones(len(degrees)))))
     try:
         values, vectors = eigsh(
             M, k=2, which="LA", v0=np.cos(np.arange(len(degrees))), maxiter=_MOST_ROUNDS, tol=1e-3

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from helpers import TOPOLOGY_SPECS
-from ssdfl.clusters import labels_of, shard_devices, spectral_bisection
+from ssdfl.clusters import assign_to_ranks, labels_of, spectral_bisection
 from ssdfl.errors import InputError
 from ssdfl.graph import load_network
 
 
-def cut(network, shards):
+def cut(network, ranks):
     i, j = network.links.T
-    labels = labels_of(shards, network.num_devices)
+    labels = labels_of(ranks, network.num_devices)
     return int((labels[i] != labels[j]).sum())
 
 
@@ -19,10 +19,10 @@ def cut(network, shards):
 @pytest.mark.parametrize("number", [1, 2, 3, 5])
 def test_everyone_is_in_one_fair_share(spec, number):
     network = load_network(spec)
-    shards = shard_devices(network.adjacency, number)
-    assert sorted(device for shard in shards for device in shard) == list(range(network.num_devices))
-    sizes = [len(shard) for shard in shards]
-    assert len(shards) == number
+    ranks = assign_to_ranks(network.adjacency, number)
+    assert sorted(device for devices in ranks for device in devices) == list(range(network.num_devices))
+    sizes = [len(devices) for devices in ranks]
+    assert len(ranks) == number
     assert max(sizes) - min(sizes) <= 2
 
 
@@ -39,42 +39,42 @@ def test_everyone_is_in_one_fair_share(spec, number):
 )
 def test_known_least_cuts(spec, number, least):
     network = load_network(spec)
-    assert cut(network, shard_devices(network.adjacency, number)) == least
+    assert cut(network, assign_to_ranks(network.adjacency, number)) == least
 
 
 def test_clusters_stay_whole_where_that_is_fair():
     network = load_network("sites:sites=7,size=4,seed=0")
     clusters = spectral_bisection(network, 7)
-    shards = shard_devices(network.adjacency, 3, clusters)
+    ranks = assign_to_ranks(network.adjacency, 3, clusters)
     for cluster in clusters:
-        assert any(set(cluster) <= set(shard) for shard in shards)
-    assert max(map(len, shards)) == 12
+        assert any(set(cluster) <= set(devices) for devices in ranks)
+    assert max(map(len, ranks)) == 12
 
 
 def test_too_few_or_too_unequal_clusters_are_cut():
     network = load_network("ring:n=12")
     whole = (tuple(range(12)),)
-    assert [len(shard) for shard in shard_devices(network.adjacency, 2, whole)] == [6, 6]
+    assert [len(devices) for devices in assign_to_ranks(network.adjacency, 2, whole)] == [6, 6]
     unequal = (tuple(range(10)), (10, 11))
-    assert [len(shard) for shard in shard_devices(network.adjacency, 2, unequal)] == [6, 6]
+    assert [len(devices) for devices in assign_to_ranks(network.adjacency, 2, unequal)] == [6, 6]
 
 
 def test_what_is_used_more_is_cut_less():
     links = load_network("ring:n=8").adjacency.tolil()
     for a, b in ((1, 2), (5, 6)):
         links[a, b] = links[b, a] = 0.1
-    assert shard_devices(links.tocsr(), 2) == ((0, 1, 6, 7), (2, 3, 4, 5))
+    assert assign_to_ranks(links.tocsr(), 2) == ((0, 1, 6, 7), (2, 3, 4, 5))
 
 
 def test_many_devices_take_seconds():
     network = load_network("ring:n=5000")
-    assert cut(network, shard_devices(network.adjacency, 8)) == 8
+    assert cut(network, assign_to_ranks(network.adjacency, 8)) == 8
     hubs = load_network("ba:n=3000,m=2,seed=0")
-    shards = shard_devices(hubs.adjacency, 4)
-    assert cut(hubs, shards) < 0.75 * 0.75 * hubs.num_links  # three quarters of links are cut at random
-    assert np.ptp([len(shard) for shard in shards]) < 0.15 * 750
+    ranks = assign_to_ranks(hubs.adjacency, 4)
+    assert cut(hubs, ranks) < 0.75 * 0.75 * hubs.num_links  # three quarters of links are cut at random
+    assert np.ptp([len(devices) for devices in ranks]) < 0.15 * 750
 
 
 def test_more_ranks_than_devices():
     with pytest.raises(InputError, match="ranks = 4"):
-        shard_devices(load_network("ring:n=3").adjacency, 4)
+        assign_to_ranks(load_network("ring:n=3").adjacency, 4)

@@ -25,15 +25,13 @@ def by_labels(
     """
     classes = int(labels.max()) + 1
     check_range("data.labels_per_device", labels_per_device, 1, classes, f"There are {classes} labels.")
-    uses = np.zeros(classes, dtype=np.int64)
-    held = np.zeros((num_devices, labels_per_device), dtype=np.int64)
-    for device in range(num_devices):
-        held[device] = np.lexsort((rng.random(classes), uses))[:labels_per_device]
-        uses[held[device]] += 1
+    held = _even_labels(num_devices, labels_per_device, classes, rng)
+    uses = np.bincount(held.ravel(), minlength=classes)
+    used = uses > 0
     counts = np.bincount(labels, minlength=classes)
-    share = int(min(counts[label] // uses[label] for label in range(classes) if uses[label]))
+    share = int((counts[used] // uses[used]).min())
     _check_enough(share, len(labels), num_devices)
-    pools = [rng.permutation(np.flatnonzero(labels == label)) for label in range(classes)]
+    pools = _shuffled_by_label(labels, rng)
     taken = np.zeros(classes, dtype=np.int64)
     shards = np.zeros((num_devices, labels_per_device, share), dtype=np.int64)
     for device, label_row in enumerate(held):
@@ -41,6 +39,23 @@ def by_labels(
             shards[device, column] = pools[label][taken[label] : taken[label] + share]
             taken[label] += share
     return shards.reshape(num_devices, -1)
+
+
+def _even_labels(
+    num_devices: int, labels_per_device: int, classes: int, rng: np.random.Generator
+) -> IntArray:
+    """(N, labels per device) which labels each device holds: always those that were given out least."""
+    uses = np.zeros(classes, dtype=np.int64)
+    held = np.zeros((num_devices, labels_per_device), dtype=np.int64)
+    for device in range(num_devices):
+        held[device] = np.lexsort((rng.random(classes), uses))[:labels_per_device]
+        uses[held[device]] += 1
+    return held
+
+
+def _shuffled_by_label(labels: IntArray, rng: np.random.Generator) -> list[IntArray]:
+    """The samples of each label, in random order."""
+    return [rng.permutation(np.flatnonzero(labels == label)) for label in range(int(labels.max()) + 1)]
 
 
 def dirichlet(labels: IntArray, num_devices: int, alpha: float, rng: np.random.Generator) -> IntArray:
@@ -56,7 +71,7 @@ def dirichlet(labels: IntArray, num_devices: int, alpha: float, rng: np.random.G
     classes = int(labels.max()) + 1
     size = len(labels) // num_devices
     _check_enough(size, len(labels), num_devices)
-    pools = [rng.permutation(np.flatnonzero(labels == label)) for label in range(classes)]
+    pools = _shuffled_by_label(labels, rng)
     left = np.array([len(pool) for pool in pools])
     shards = np.zeros((num_devices, size), dtype=np.int64)
     for device in rng.permutation(num_devices):  # so that what is left over falls on no one in particular

@@ -1,0 +1,176 @@
+"""The set of devices with the least cut conductance: by trying all, or by a search that keeps few states."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.graph.frontier import EASY_STATES, frontier_order, frontier_widths
+from ssdfl.graph.mixing import MixingMatrix
+from ssdfl.graph.spectrum import DENSE_LIMIT
+
+ENUMERATION_LIMIT = 12  # devices of which all sets are tried
+_PATIENCE = 16  # a search may hold state_limit states at a time, and so many times that in all
+_KEY_BITS = 62  # of an integer that holds a state's sides and size
+_ROUNDING = 1e-12
+
+
+def enumerate_cuts(W: FloatArray) -> BoolArray:
+    """The set that conducts least, as a mask, by trying all."""
+    inside, sizes = _all_sets(len(W))
+    cuts = ((inside @ W) * (1 - inside)).sum(axis=1)
+    best: BoolArray = inside[np.argmin(np.round(cuts / sizes, 12))] > 0
+    return best if best.sum() * 2 <= len(W) else ~best
+
+
+@lru_cache(maxsize=ENUMERATION_LIMIT + 1)
+def _all_sets(n: int) -> tuple[FloatArray, IntArray]:
+    """(2^(n−1) − 1, n) every proper set with the first device in it, and how many are on the smaller side."""
+    rest = np.arange(2 ** (n - 1) - 1)[:, None] >> np.arange(n - 1) & 1
+    inside = np.concatenate([np.ones((len(rest), 1)), rest], axis=1)
+    sizes = inside.sum(axis=1).astype(np.int64)
+    return inside, np.minimum(sizes, n - sizes)
+
+
+def search_cuts(W: MixingMatrix, fiedler: FloatArray, upper: float, state_limit: int) -> BoolArray | None:
+    """The set that conducts least, if it conducts less than ``upper``; an empty one if none does.
+
+    Devices are passed one by one, each on both sides of the cut. Two partial sets are told apart only by
+    the sides of the devices that still have neighbours to come (the frontier) and by their sizes; of those
+    that agree in these, the one with the least weight cut is kept. What cuts, or will cut, more than the
+    best set of the largest size could is dropped: that is what keeps the states few.
+
+    Returns:
+        A mask, or None if there were more states than allowed.
+    """
+    order = frontier_order(W, fiedler, thorough=state_limit >= EASY_STATES)
+    if not _fits_a_key(W, order):
+        return None
+    search = _Search(W, order, upper)
+    effort = 0
+    for _ in order:
+        search.pass_next_device()
+        effort += search.num_states
+        if search.num_states > state_limit or effort > _PATIENCE * state_limit:
+            return None
+    return search.best_set()
+
+
+def _fits_a_key(W: MixingMatrix, order: list[int]) -> bool:
+    """Whether a state's sides and size fit into one integer."""
+    n = len(order)
+    if n > DENSE_LIMIT:
+        return False
+    size_bits = (n // 2).bit_length()
+    return bool(frontier_widths(W, order).max() < _KEY_BITS - size_bits)
+
+
+class _Search:
+    """All partial sets of the devices passed so far that may still become the best.
+
+    Each device of the frontier has a slot, a bit of ``_sides`` that says whether it is in the set.
+    """
+
+    def __init__(self, W: MixingMatrix, order: list[int], upper: float) -> None:
+        self._order, self._upper = order, upper
+        self._half = len(order) // 2
+        self._size_bits = self._half.bit_length()
+        self._weights = _link_weights(W)
+        self._last = _last_neighbours(self._weights, order)
+        self._slot_of: dict[int, int] = {}
+        self._sides = np.zeros(1, dtype=np.int64)
+        self._sizes = np.zeros(1, dtype=np.int64)
+        self._cuts = np.zeros(1)
+        self._history: list[tuple[IntArray, IntArray]] = []
+
+    @property
+    def num_states(self) -> int:
+        """How many partial sets are kept."""
+        return len(self._cuts)
+
+    def pass_next_device(self) -> None:
+        """Put the next device outside and inside of every set, and keep what may become the best."""
+        step, before = len(self._history), self.num_states
+        self._branch(self._order[step])
+        self._free_slots(step)
+        kept = self._promising(step)
+        parents, chosen = kept % before, kept // before
+        self._history.append((parents, chosen))
+        self._sides, self._sizes, self._cuts = self._sides[kept], self._sizes[kept], self._cuts[kept]
+
+    def _branch(self, device: int) -> None:
+        """Double the states: first those with the device outside, then those with it inside."""
+        links, slot_of = self._weights[device], self._slot_of
+        passed = [u for u in links if u in slot_of]
+        to_inside = np.zeros(self.num_states)
+        for u in passed:
+            to_inside += links[u] * (self._sides >> slot_of[u] & 1)
+        linked = sum(links[u] for u in passed)
+        taken = set(slot_of.values())
+        slot = next(k for k in range(len(self._order)) if k not in taken)
+        slot_of[device] = slot
+        self._cuts = np.concatenate([self._cuts + to_inside, self._cuts + (linked - to_inside)])
+        self._sides = np.concatenate([self._sides, self._sides | 1 << slot])
+        self._sizes = np.concatenate([self._sizes, self._sizes + 1])
+
+    def _free_slots(self, step: int) -> None:
+        """Forget the sides of devices that have no neighbours to come."""
+        finished = [u for u in self._slot_of if self._last[u] <= step]
+        gone = sum(1 << self._slot_of.pop(u) for u in finished)
+        self._sides &= ~gone
+
+    def _promising(self, step: int) -> IntArray:
+        """Which states to keep: those that may stay below the bound, one for each sides and size."""
+        sizes, cuts = self._sizes, self._cuts
+        to_come = self._order[step + 1 :]
+        most = self._upper * np.minimum(self._half, sizes + len(to_come)) - _ROUNDING
+        kept = np.flatnonzero((sizes <= self._half) & (cuts < most))
+        keys = self._sides[kept] << self._size_bits | sizes[kept]
+        kept = kept[_least_of_equals(keys, cuts[kept])]
+        bound = cuts[kept] + self._cut_to_come(to_come, self._sides[kept])
+        return kept[bound < most[kept]]
+
+    def _cut_to_come(self, to_come: list[int], sides: IntArray) -> FloatArray:
+        """A lower bound of what each state will cut yet: every device to come cuts its links to one side."""
+        frontier = list(self._slot_of)
+        slots = np.array(list(self._slot_of.values()), dtype=np.int64)
+        near = [v for v in to_come if any(u in self._weights[v] for u in frontier)]
+        rows = [[self._weights[v].get(u, 0.0) for v in near] for u in frontier]
+        links = np.array(rows).reshape(len(frontier), len(near))
+        inside = (sides[:, None] >> slots & 1) @ links
+        bound: FloatArray = np.minimum(inside, links.sum(axis=0) - inside).sum(axis=1)
+        return bound
+
+    def best_set(self) -> BoolArray:
+        """The kept set of least conductance, as a mask; empty if none but the empty one is left."""
+        members = np.zeros(len(self._order), dtype=bool)
+        proper = np.flatnonzero(self._sizes > 0)
+        if not len(proper):
+            return members
+        state = int(proper[np.argmin(self._cuts[proper] / self._sizes[proper])])
+        for v, (parents, chosen) in zip(reversed(self._order), reversed(self._history), strict=True):
+            members[v] = bool(chosen[state])
+            state = int(parents[state])
+        return members
+
+
+def _link_weights(W: MixingMatrix) -> list[dict[int, float]]:
+    """Of each device, the weights of its links by neighbour."""
+    ends = zip(W.indptr, W.indptr[1:], strict=False)
+    return [dict(zip(W.indices[a:b].tolist(), W.data[a:b].tolist(), strict=True)) for a, b in ends]
+
+
+def _last_neighbours(weights: list[dict[int, float]], order: list[int]) -> dict[int, int]:
+    """The step at which a device's last neighbour is passed."""
+    place = {v: step for step, v in enumerate(order)}
+    return {v: max(place[u] for u in weights[v]) for v in order}
+
+
+def _least_of_equals(keys: IntArray, values: FloatArray) -> IntArray:
+    """Where each key has its least value."""
+    by_key = np.lexsort((values, keys))
+    first = np.ones(len(keys), dtype=bool)
+    first[1:] = keys[by_key[1:]] != keys[by_key[:-1]]
+    return by_key[first]
