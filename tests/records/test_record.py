@@ -4,6 +4,7 @@ import filecmp
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -65,8 +66,8 @@ def test_every_metric_is_a_cost_or_a_quantity_and_says_what_it_is():
     assert all(metric.axis for metric in METRICS.values() if metric.ranked)
 
 
-FIELD = '    swing: float = metric("how far it swings", unit="m", better="lower", default=math.nan)\n'
 CHILD = """
+import json
 from ssdfl.experiments import run_experiment
 from ssdfl.experiments.logs import scalars
 from ssdfl.records import load_experiment
@@ -76,14 +77,23 @@ settings = ["cycles=2", "seeds=[0]", "methods=['pdfl']", "data.name=helpers:tiny
             "data.labels_per_device=2", "network.spec=ring:n=4", "clusters.number=1"]
 folder = run_experiment(load_experiment(None, settings), "run")
 write_report(folder)
-print([scalars(row)["swing"] for row in folder.all_rows()])
+print(json.dumps([scalars(row)["largest_norm"] for row in folder.all_rows()]))
 """
 
 
-def patch(path, old, new):
-    text = path.read_text(encoding="utf-8")
-    assert text.count(old) == 1, f"{path} has {text.count(old)} times {old!r}"
-    path.write_text(text.replace(old, new), encoding="utf-8")
+def recipe():
+    """What ``docs/extend.md`` says to add: the file, the line before it, and the line."""
+    text = (SOURCE.parents[1] / "docs" / "extend.md").read_text(encoding="utf-8")
+    section = text.partition("\n## A metric\n")[2].partition("\n## ")[0]
+    return re.findall(r"`src/ssdfl/([\w/.]+)`[^`]*```diff\n (.*)\n\+(.*)\n```", section)
+
+
+def insert_after(path, before, added):
+    lines = path.read_text(encoding="utf-8").split("\n")
+    places = [k for k, line in enumerate(lines) if line.strip() == before.strip()]
+    assert len(places) == 1, f"{path} has {len(places)} lines {before!r}"
+    lines.insert(places[0] + 1, added)
+    path.write_text("\n".join(lines), encoding="utf-8")
 
 
 def changed_files(before, after):
@@ -94,18 +104,16 @@ def changed_files(before, after):
 
 @pytest.fixture
 def with_new_metric(tmp_path):
-    """The package with one more metric: its field, and the line of the engine that computes it."""
+    """The package as the recipe changes it."""
     copy = tmp_path / "src" / "ssdfl"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    patch(copy / "records" / "record.py", "    device_accuracy: tuple", f"{FIELD}    device_accuracy: tuple")
-    engine = (path for path in (copy / "engine").glob("*.py") if "return Record(" in path.read_text())
-    patch(next(engine), "return Record(\n", "return Record(\n        swing=0.25,\n")
+    for file, before, added in recipe():
+        insert_after(copy / file, before, added)
     return copy
 
 
 def test_a_new_metric_touches_two_files_and_appears_everywhere(with_new_metric, tmp_path):
-    changed = changed_files(SOURCE, with_new_metric)
-    assert [Path(name).parts[0] for name in changed] == ["engine", "records"]
+    assert changed_files(SOURCE, with_new_metric) == ["engine/loop.py", "records/record.py"]
     path = os.pathsep.join([str(with_new_metric.parent), str(Path(__file__).parents[1])])
     done = subprocess.run(
         [sys.executable, "-c", CHILD],
@@ -116,9 +124,12 @@ def test_a_new_metric_touches_two_files_and_appears_everywhere(with_new_metric, 
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [0.25, 0.25]  # as TensorBoard and MLflow get it
-    assert parquet.read_table(tmp_path / "run" / "metrics.parquet")["swing"].to_pylist() == [0.25, 0.25]
+    logged = json.loads(done.stdout)  # as TensorBoard and MLflow get it
+    assert len(logged) == 2
+    assert min(logged) > 0
+    table = parquet.read_table(tmp_path / "run" / "metrics.parquet")
+    assert table["largest_norm"].to_pylist() == logged
     data = data_of((tmp_path / "run" / "report.html").read_text())
-    assert "swing" in data["quantities"]
-    assert data["metrics"]["swing"]["label"] == "how far it swings"
-    assert data["series"][0]["curves"]["swing"]["mean"] == [0.25, 0.25]
+    assert "largest_norm" in data["quantities"]
+    assert data["metrics"]["largest_norm"]["label"] == "largest norm of a device's parameters"
+    assert data["series"][0]["curves"]["largest_norm"]["mean"] == pytest.approx(logged, rel=1e-6)
