@@ -15,6 +15,7 @@ from ssdfl.clusters import Plan
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.graph import read_network
+from ssdfl.methods import find_method
 from ssdfl.records.bounds import BoundRow, summarise_bounds
 from ssdfl.records.config import Experiment, to_toml
 from ssdfl.records.engines import engine_traits
@@ -136,10 +137,10 @@ def _subtitle(experiment: Experiment) -> str:
 
 def _references(methods: Sequence[str]) -> str:
     """What the reader should know of the methods that are not ranked."""
+    references = [find_method(method) for method in filter(is_reference, methods)]
     return " ".join(
-        f"<em>{escape(method)}</em> is a reference and is not ranked."
-        for method in methods
-        if is_reference(method)
+        f"<em>{escape(one.name)}</em> ({escape(one.summary)}) is a reference and is not ranked."
+        for one in references
     )
 
 
