@@ -106,10 +106,15 @@ def _differences(runs: Sequence[RunResults]) -> str:
     """The keys in which the experiments differ."""
     experiments = [flat(run.experiment.model_dump(mode="json")) for run in runs]
     rows = [_values(key, experiments) for key in sorted(set().union(*experiments))]
-    different = [[key, *values] for key, *values in rows if len(set(values)) > 1]
+    different = list(filter(_differs, rows))
     if not different:
         return "<p>The experiments are the same, key by key.</p>"
     return html_table(["key", *(run.name for run in runs)], different)
+
+
+def _differs(row: Sequence[str]) -> bool:
+    """Whether the values after the key are not all the same."""
+    return len(set(row[1:])) > 1
 
 
 def _values(key: str, experiments: Sequence[Mapping[str, Any]]) -> list[str]:

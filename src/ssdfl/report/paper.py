@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 
 from scipy.stats import t as student
 
-from ssdfl.records.artefacts import Artefact, CaseKey
+from ssdfl.records.artefacts import Artefact, CaseKey, Variant
 from ssdfl.records.record import METRICS
 from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.series import names_of_costs
@@ -102,10 +102,15 @@ def entries(artefact: Artefact, runs: Runs) -> list[Entry]:
     found = []
     for panel, point, series in product(artefact.panels, artefact.points, artefact.series):
         key = (panel.name, point.name, series.name)
-        for threshold, cost in product(panel.thresholds or (None,), _costs(artefact, runs[key])):
-            question = _Question(artefact.kind, artefact.reading, threshold, cost)
-            found.append(_entry(key, question, runs[key], expected))
+        questions = _questions(artefact, panel, runs[key])
+        found += [_entry(key, question, runs[key], expected) for question in questions]
     return found
+
+
+def _questions(artefact: Artefact, panel: Variant, runs: Sequence[Sequence[Row]]) -> list[_Question]:
+    """What is asked of a case of a panel: each threshold in each cost, or the final accuracy."""
+    asked = product(panel.thresholds or (None,), _costs(artefact, runs))
+    return [_Question(artefact.kind, artefact.reading, threshold, cost) for threshold, cost in asked]
 
 
 def _identity(row: Mapping[str, str]) -> tuple[str, str, str, str]:

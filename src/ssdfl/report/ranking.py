@@ -58,8 +58,8 @@ class RunResults:
     def on_shared_seeds(self) -> RunResults:
         """Only the methods that have whole runs, on the seeds that all of these have completed."""
         last = [row for row in self.rows if row["cycle"] == self.experiment.cycles]
-        finished = {method: set(of_seeds) for method, of_seeds in rows_by_method(last).items()}
-        seeds = set[int]().union(*finished.values()).intersection(*finished.values())
+        finished = rows_by_method(last)
+        seeds = set(self.experiment.seeds).intersection(*finished.values())
         rows = [row for row in self.rows if row["method"] in finished and row["seed"] in seeds]
         experiment = self.experiment.model_copy(update={"seeds": tuple(seeds)})
         return replace(self, experiment=experiment, rows=rows)

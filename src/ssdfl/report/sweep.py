@@ -6,7 +6,7 @@ import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -60,13 +60,11 @@ def _summary(
 def sweep_table(sweep: Sweep, results: Sequence[SweepResult]) -> Table:
     """A line for each combination and method: the choices, then the summary."""
     headers, rows = summary_table([result.summary for result in results], sweep.target)
-    choices = [[str(choice) for choice in _choices(sweep, result)] for result in results]
-    with_choices = [[*chosen, *row] for chosen, row in zip(choices, rows, strict=True)]
+    with_choices = [
+        [*map(str, result.combination.choices.values()), *row]
+        for result, row in zip(results, rows, strict=True)
+    ]
     return Table([*sweep.keys, *headers], with_choices)
-
-
-def _choices(sweep: Sweep, result: SweepResult) -> list[object]:
-    return [result.combination.choices[key] for key in sweep.keys]
 
 
 def write_sweep(sweep: Sweep, results: Sequence[SweepResult], out: Path) -> list[Path]:
@@ -81,12 +79,12 @@ def write_sweep(sweep: Sweep, results: Sequence[SweepResult], out: Path) -> list
 
 def _write_csv(sweep: Sweep, results: Sequence[SweepResult], path: Path) -> None:
     summaries = [result.summary.flat() for result in results]
-    columns = list(dict.fromkeys(name for summary in summaries for name in summary))
+    columns = list(dict.fromkeys(chain.from_iterable(summaries)))
     with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow([*sweep.keys, *columns])
+        writer.writerow([*sweep.keys, *columns])  # a key may be called as a column is
         for result, summary in zip(results, summaries, strict=True):
-            writer.writerow([*_choices(sweep, result), *(summary.get(name) for name in columns)])
+            writer.writerow([*result.combination.choices.values(), *map(summary.get, columns)])
 
 
 def _named_runs(sweep: Sweep, results: Sequence[SweepResult]) -> list[RunResults]:
