@@ -95,8 +95,8 @@ def test_curves_are_the_records_against_every_cost(report, run):
         [("cycle", 1), ("transmissions", 1), ("sent_bytes", 1e6), ("time_s", 1)]
     ):
         report.find_elements("css selector", "#curve-controls input[type=radio]")[place].click()
-        for quantity in ("accuracy", "loss", "consensus_distance"):
-            drawn = traces(report, f"chart-{quantity}")
+        for chart, quantity in enumerate(("accuracy", "loss", "consensus_distance")):
+            drawn = traces(report, f"curve-{chart}")
             assert set(drawn) == {"ssdfl", "sdfl", "pdfl"}
             for method, line in drawn.items():
                 cycles = range(1, 5)
@@ -105,6 +105,33 @@ def test_curves_are_the_records_against_every_cost(report, run):
                     [mean(run, method, c, cost) / scale for c in cycles], rel=1e-6
                 )
     assert complaints(report) == []
+
+
+def test_a_chart_shows_the_metric_that_is_chosen(report, run):
+    from selenium.webdriver.support.ui import Select
+
+    select = Select(report.find_element("id", "quantity-0"))
+    assert select.first_selected_option.text == "mean test accuracy"
+    offered = [option.get_attribute("value") for option in select.options]
+    assert {"accuracy_worst", "effective_gradient", "training_gap"} <= set(offered)
+    assert "real seconds" not in text_of(report, "#curve-controls")
+    for quantity in offered:
+        select.select_by_value(quantity)
+        line = traces(report, "curve-0")["ssdfl"]
+        assert line["y"] == pytest.approx([mean(run, "ssdfl", c, quantity) for c in range(1, 5)], rel=1e-6)
+    assert complaints(report) == []
+
+
+def test_real_seconds_are_offered_once_there_are_some(report):
+    report.execute_script(
+        "data.costs.push('real_s');"
+        "data.metrics.real_s = {...data.metrics.time_s, name: 'real_s', label: 'real seconds'};"
+        "for (const s of data.series) for (const c of Object.values(s.curves)) c.real_s = c.time_s;"
+        "redraw()"
+    )
+    report.find_element("css selector", "input[value=real_s]").click()
+    assert "against real seconds" in report.find_element("id", "curve-0").get_attribute("aria-label")
+    assert report.execute_script("return byId('curve-0').layout.xaxis.title.text") == "real seconds"
 
 
 def test_methods_are_switched_off_and_on(report):

@@ -34,8 +34,8 @@ from ssdfl.report.bounds import STATEMENTS
 from ssdfl.report.figures import COLOURS
 from ssdfl.report.network_data import network_data
 from ssdfl.report.page import to_json as page_json
-from ssdfl.report.ranking import rankable
-from ssdfl.report.run_data import run_data
+from ssdfl.report.ranking import is_reference, rankable
+from ssdfl.report.run_data import metrics_data, run_data, series_data
 from ssdfl.report.series import curve
 from ssdfl.report.tables import cost_table
 from ssdfl.report.winners import verdict
@@ -186,6 +186,66 @@ def test_small_costs_keep_their_digits(folder):
     )
     assert cells(small)[4:] == ["0.04", "0.75", "0.0412", "0.00123"]
     assert winners([small], 0.5)[2].value == "40 kB"
+
+
+def with_real_seconds(rows, factor=2.0):
+    return [{**row, "real_s": factor * row["time_s"]} for row in rows]
+
+
+def test_real_seconds_stand_beside_simulated_ones(folder):
+    real = FakeFolder(folder.experiment(), with_real_seconds(folder.all_rows()))
+    ours, *_ = summaries = summarise(real)
+    assert (ours.seconds_to_target, ours.to_target["real_s"]) == (0.75, 1.5)
+    assert (ours.time_s, ours.totals["real_s"]) == (1.5, 3.0)
+    assert (ours.flat()["seconds_to_target"], ours.flat()["real_s_to_target"]) == (0.75, 1.5)
+    headers, rows = summary_table(summaries, 0.5)
+    assert headers[5:] == ["sim. s to 50%", "real s to 50%", "MB", "sim. s", "real s"]
+    assert rows[0][5:] == ["0.75", "1.5", "3", "1.5", "3"]
+    assert cost_table(summaries).headers[-2:] == ["real s", "real s a cycle"]
+    assert "real seconds (1.5 s)" in headline([RunResults(real.experiment(), real.all_rows())], 0.5)
+    figure = draw_curves(real.all_rows(), "accuracy")
+    assert [axes.get_xlabel() for axes in figure.axes][-2:] == ["simulated seconds", "real seconds"]
+
+
+def test_nothing_is_said_of_real_seconds_that_nobody_measured(folder):
+    rows = with_real_seconds(folder.all_rows(), factor=math.nan)
+    unmeasured = FakeFolder(folder.experiment(), rows)
+    assert summarise(unmeasured) == summarise(folder)
+    assert "real_s" not in summarise(unmeasured)[0].flat()
+    assert "real" not in " ".join(summary_table(summarise(unmeasured), 0.5).headers)
+    assert "real_s" not in json.dumps(series_data(rows, ("ssdfl", "pdfl", "central")))
+    assert "real_s" not in metrics_data(rows)["costs"]
+
+
+def test_simulated_and_real_runs_are_not_ranked_by_real_seconds(folder):
+    ours, *_ = summarise(folder)
+    real, *_ = summarise(FakeFolder(folder.experiment(), with_real_seconds(folder.all_rows())))
+    rows = summary_table([real, ours], 0.5).rows
+    assert [row[6] for row in rows] == ["1.5", "–"]
+    assert [winner.noun for winner in winners([real, replace(ours, method="sdfl")], 0.5)] == [
+        "",
+        "cycles",
+        "bytes",
+        "simulated seconds",
+    ]
+
+
+def test_references_are_known_by_what_they_are_not_by_name():
+    assert [is_reference(name) for name in ("central", "central+atc", "ssdfl", "not_here:method")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    runs = [
+        results_of(
+            ("ssdfl", 0, [0.5] * 4),
+            ("central", 0, [0.9] * 4),
+            ("central+atc", 0, [0.9] * 4),
+            settings=(*UNFINISHED[:2], "methods=['ssdfl', 'central', 'central+atc']", "seeds=[0]"),
+        )
+    ]
+    assert headline(runs, 0.5).endswith("The references central and central+atc are not ranked.")
 
 
 UNFINISHED = (

@@ -17,7 +17,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import cycle, product
 from pathlib import Path
 
@@ -38,12 +38,15 @@ from ssdfl.learning import describe_devices, load_dataset
 from ssdfl.methods import ScheduleInputs, find_method
 from ssdfl.preparation import Prepared, prepare
 from ssdfl.records import make_experiment
+from ssdfl.report import cost_to_target
 from ssdfl.rng import generator
 from ssdfl.theory import Constants
 
 Row = dict[str, str]
 HERE = Path(__file__).parent
 MEASUREMENTS = HERE / "measurements.csv"
+CHANCE = 0.1
+"""Accuracy before training, of ten classes."""
 FIELDS = ("case", "seed", "labels", "rules", "target", "cycles", "seconds", "bytes", "accuracy")
 STEPS = {3: 120, 1: 360}
 PATIENCE = 4
@@ -166,8 +169,8 @@ def pool(inputs: ScoreInputs) -> dict[Clusters, set[str]]:
     return found
 
 
-def train(case: Case, instance: Prepared, clusters: Clusters, cycles: int) -> Iterator[tuple[float, ...]]:
-    """Accuracy, seconds and bytes after each cycle."""
+def train(case: Case, instance: Prepared, clusters: Clusters, cycles: int) -> Iterator[dict[str, float]]:
+    """The record of each cycle."""
     setting = ScheduleInputs(instance.network, clusters, tau_a=case.tau_a, tau_r=1, seed=instance.seed)
     job = Job(
         task=instance.task,
@@ -181,7 +184,7 @@ def train(case: Case, instance: Prepared, clusters: Clusters, cycles: int) -> It
         seed=instance.seed,
     )
     for record, _ in run(job):
-        yield record.accuracy, record.time_s, record.sent_bytes
+        yield asdict(record)
 
 
 def measure(case: Case, seed: int, done: set[str]) -> list[dict[str, object]]:
@@ -190,26 +193,22 @@ def measure(case: Case, seed: int, done: set[str]) -> list[dict[str, object]]:
     instance = instance_of(case, inputs.network, seed)
     base = math.ceil(STEPS[case.labels_per_device] / (case.tau_a + 1))
     one = (tuple(range(inputs.network.num_devices)),)
-    target = 0.9 * list(train(case, instance, one, base))[-1][0]
+    target = 0.9 * list(train(case, instance, one, base))[-1]["accuracy"]
     rows = []
     for clusters, rules in pool(inputs).items():
         labels = ".".join(map(str, labels_of(clusters, instance.network.num_devices)))
         if labels in done:
             continue
-        before: tuple[float, ...] = (0.1, 0.0, 0.0)
-        reached: list[float] = [math.inf] * 3
-        accuracy = math.nan
-        for k, now in enumerate(train(case, instance, clusters, PATIENCE * base), start=1):
-            if k == base:
-                accuracy = now[0]
-            if not math.isfinite(reached[0]) and now[0] >= target:
-                share = (target - before[0]) / (now[0] - before[0])
-                reached = [k - 1 + share] + [
-                    a + share * (b - a) for a, b in zip(before[1:], now[1:], strict=True)
-                ]
-            if k >= base and math.isfinite(reached[0]):
+        records: list[dict[str, float]] = []
+        for record in train(case, instance, clusters, PATIENCE * base):
+            records.append(record)
+            if len(records) >= base and cost_to_target(records, target) is not None:
                 break
-            before = now
+        reached = [
+            cost_to_target(records, target, cost, interpolate=True, start=CHANCE) or math.inf
+            for cost in ("cycle", "time_s", "sent_bytes")
+        ]
+        accuracy = records[base - 1]["accuracy"]
         values = (case.name, seed, labels, " ".join(sorted(rules)), f"{target:.4f}",
                   *(f"{r:.6g}" for r in reached), f"{accuracy:.4f}")  # fmt: skip
         rows.append(dict(zip(FIELDS, values, strict=True)))

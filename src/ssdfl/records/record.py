@@ -151,5 +151,7 @@ METRICS = {one.name: describe(one) for one in fields(Record) if TYPES[one.name] 
 """Every metric by name, in the order of the record's fields."""
 COSTS = tuple(name for name, one in METRICS.items() if one.axis)
 """What curves are drawn against."""
+RANKED_COSTS = tuple(name for name in COSTS if METRICS[name].ranked)
+"""What reports rank methods by."""
 QUANTITIES = tuple(name for name, one in METRICS.items() if not one.axis)
 """What curves show."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import cycle
+from operator import attrgetter
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 from ssdfl.arrays import FloatArray
 from ssdfl.records.bounds import BoundRow, BoundSummary
 from ssdfl.report.figures import COLOURS, DASHES
+from ssdfl.report.grouping import group_by
 from ssdfl.report.tables import Table
 
 STATEMENTS = {
@@ -57,9 +59,7 @@ def draw_measured_bounds(rows: Sequence[BoundRow], title: str) -> Figure:
 
 def bound_means(rows: Sequence[BoundRow]) -> tuple[list[int], dict[str, FloatArray]]:
     """One statement's cycles, and for each of `KINDS` the (K,) means over clusters and seeds."""
-    by_cycle: dict[int, list[BoundRow]] = {}
-    for row in rows:
-        by_cycle.setdefault(row.cycle, []).append(row)
+    by_cycle = group_by(rows, attrgetter("cycle"))
     cycles = sorted(by_cycle)
     means = {kind: np.array([_mean(by_cycle[k], kind) for k in cycles]) for kind in KINDS}
     return cycles, means

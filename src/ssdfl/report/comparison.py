@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.records.folder import RunFolder, flat
+from ssdfl.records.tables import Row
 from ssdfl.report.html import tested_rows, tiles
 from ssdfl.report.page import asset, fill, html_table, page, palette
 from ssdfl.report.ranking import RunResults, headline, rankable
@@ -27,13 +28,18 @@ def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
     Raises:
         InputError: fewer than two folders, one twice, or one without a tested run.
     """
-    if len({folder.path.resolve() for folder in folders}) < max(2, len(folders)):
+    _check_distinct(folders)
+    names = run_names(folders)
+    runs = [RunResults(*tested_rows(folder), name) for folder, name in zip(folders, names, strict=True)]
+    commands = [shlex.join(["ssdfl", "run", str(folder.experiment_file)]) for folder in folders]
+    write_text(path, comparison_page(", ".join(names), runs, commands))
+
+
+def _check_distinct(folders: Sequence[RunFolder]) -> None:
+    different = {folder.path.resolve() for folder in folders}
+    if len(different) < max(2, len(folders)):
         got = ", ".join(str(folder.path) for folder in folders)
         raise InputError("runs", got, "at least two, each once", "Name two folders or more.")
-    named = zip(run_names(folders), folders, strict=True)
-    runs = [RunResults(*tested_rows(folder), name) for name, folder in named]
-    commands = [shlex.join(["ssdfl", "run", str(folder.experiment_file)]) for folder in folders]
-    write_text(path, comparison_page(", ".join(run.name for run in runs), runs, commands))
 
 
 def comparison_page(title: str, runs: Sequence[RunResults], commands: Sequence[str]) -> str:
@@ -59,18 +65,25 @@ def comparison_page(title: str, runs: Sequence[RunResults], commands: Sequence[s
 
 def _results(runs: Sequence[RunResults], target: float) -> str:
     """A line for every run and method."""
-    lines = [(run.name, summary) for run in runs for summary in run.summaries(target)]
-    headers, rows = summary_table([summary for _, summary in lines], target)
-    names = [name for name, _ in lines]
+    summaries, names = [], []
+    for run in runs:
+        own = run.summaries(target)
+        summaries += own
+        names += [run.name] * len(own)
+    headers, rows = summary_table(summaries, target)
     return html_table(["run", *headers], ([name, *row] for name, row in zip(names, rows, strict=True)))
 
 
 def _data(runs: Sequence[RunResults], target: float) -> dict[str, Any]:
     """What the page's scripts draw."""
-    series = [one for run in runs for one in series_data(run.rows, run.experiment.methods, run.name)]
+    all_rows: list[Row] = []
+    series: list[dict[str, Any]] = []
+    for run in runs:
+        all_rows += run.rows
+        series += series_data(run.rows, run.experiment.methods, run.name)
     return {
         **palette(),
-        **metrics_data([row for run in runs for row in run.rows]),
+        **metrics_data(all_rows),
         "target": target,
         "runs": [run.name for run in runs],
         "methods": list(dict.fromkeys(one["method"] for one in series)),
@@ -91,13 +104,22 @@ def run_names(folders: Sequence[RunFolder]) -> list[str]:
 
 def _differences(runs: Sequence[RunResults]) -> str:
     """The keys in which the experiments differ."""
-    values: list[dict[str, Any]] = [flat(run.experiment.model_dump(mode="json")) for run in runs]
-    keys = sorted(set().union(*values))
-    rows = [[key, *(_shown(one.get(key)) for one in values)] for key in keys]
-    different = [row for row in rows if len(set(row[1:])) > 1]
+    experiments = [flat(run.experiment.model_dump(mode="json")) for run in runs]
+    rows = [_values(key, experiments) for key in sorted(set().union(*experiments))]
+    different = list(filter(_differs, rows))
     if not different:
         return "<p>The experiments are the same, key by key.</p>"
     return html_table(["key", *(run.name for run in runs)], different)
+
+
+def _differs(row: Sequence[str]) -> bool:
+    """Whether the values after the key are not all the same."""
+    return len(set(row[1:])) > 1
+
+
+def _values(key: str, experiments: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A key and its value in each experiment."""
+    return [key, *(_shown(experiment.get(key)) for experiment in experiments)]
 
 
 def _shown(value: Any) -> str:

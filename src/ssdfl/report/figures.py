@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 
 import networkx as nx
@@ -18,7 +19,8 @@ from ssdfl.files import atomic_path
 from ssdfl.graph import Network
 from ssdfl.records.record import METRICS, Metric
 from ssdfl.records.tables import Row
-from ssdfl.report.series import curve, shown_metrics
+from ssdfl.report.grouping import group_by
+from ssdfl.report.series import curve, names_of_ranked_costs
 
 Places = dict[int, FloatArray]
 """Where each device is drawn."""
@@ -142,19 +144,17 @@ def draw_curves(rows: Sequence[Row], quantity: str, costs: Sequence[str] | None 
         quantity: a metric's name.
         costs: by default those that methods are ranked by.
     """
-    if costs is None:
-        costs = [metric.name for metric in shown_metrics(rows) if metric.ranked]
+    costs = costs or names_of_ranked_costs(rows)
+    by_method = group_by(rows, itemgetter("method"))
     figure = Figure(figsize=(4.6 * len(costs), 3.9), layout="constrained")
     panels = figure.subplots(1, len(costs), squeeze=False)[0]
-    methods = list(dict.fromkeys(row["method"] for row in rows))
     for axes, cost in zip(panels, costs, strict=True):
-        for place, method in enumerate(methods):
-            of_method = [row for row in rows if row["method"] == method]
+        for place, of_method in enumerate(by_method.values()):
             _draw_curve(axes, of_method, METRICS[cost], METRICS[quantity], place)
         _style_axes(axes, METRICS[cost], [row[cost] for row in rows])
     panels[0].set_ylabel(METRICS[quantity].label)
     handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=len(methods), frameon=False)
+    figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False)
     return figure
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import chain
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -14,10 +15,12 @@ from ssdfl.clusters import Plan
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.graph import read_network
+from ssdfl.methods import find_method
 from ssdfl.records.bounds import BoundRow, summarise_bounds
 from ssdfl.records.config import Experiment, to_toml
 from ssdfl.records.engines import engine_traits
 from ssdfl.records.folder import RunFolder
+from ssdfl.records.record import METRICS
 from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.bounds import bound_table
 from ssdfl.report.figures import draw_curves, draw_network, save
@@ -26,7 +29,7 @@ from ssdfl.report.numbers import listed
 from ssdfl.report.page import PLAN_SCRIPTS, asset, fill, html_table, page
 from ssdfl.report.ranking import RunResults, headline, is_reference, rankable
 from ssdfl.report.run_data import run_data
-from ssdfl.report.series import shown_metrics
+from ssdfl.report.series import names_of_ranked_costs
 from ssdfl.report.tables import cost_table, summary_table
 from ssdfl.report.winners import Winner, winners
 
@@ -134,10 +137,10 @@ def _subtitle(experiment: Experiment) -> str:
 
 def _references(methods: Sequence[str]) -> str:
     """What the reader should know of the methods that are not ranked."""
+    references = [find_method(method) for method in filter(is_reference, methods)]
     return " ".join(
-        f"<em>{escape(method)}</em> is a reference and is not ranked."
-        for method in methods
-        if is_reference(method)
+        f"<em>{escape(one.name)}</em> ({escape(one.summary)}) is a reference and is not ranked."
+        for one in references
     )
 
 
@@ -184,16 +187,21 @@ def _how_to_get_bounds(folder: RunFolder, experiment: Experiment, goes_on: bool)
 
 
 def _versions(folder: RunFolder) -> str:
-    known = folder.versions()
-    names = list(dict.fromkeys(name for versions in known for name in versions))
-    titles = [f"part {k} of the run" for k in range(1, len(known) + 1)] if len(known) > 1 else ["version"]
-    rows = [[name, *(versions.get(name, "–") for versions in known)] for name in names]
-    return html_table(["", *titles[: len(known)]], rows)
+    parts = folder.versions()
+    names = dict.fromkeys(chain.from_iterable(parts))
+    titles = [f"part {k} of the run" for k in range(1, len(parts) + 1)]
+    if len(parts) == 1:
+        titles = ["version"]
+    return html_table(["", *titles], ([name, *_versions_of(name, parts)] for name in names))
+
+
+def _versions_of(name: str, parts: Sequence[Mapping[str, str]]) -> list[str]:
+    return [versions.get(name, "–") for versions in parts]
 
 
 def _draw_figures(folder: RunFolder, experiment: Experiment, rows: Sequence[Row]) -> list[tuple[Path, str]]:
     """Draw all figures; their paths and captions."""
-    costs = listed([metric.noun for metric in shown_metrics(rows) if metric.ranked])
+    costs = listed(METRICS[name].noun for name in names_of_ranked_costs(rows))
     drawings = {
         "network": _network_figure(folder, experiment),
         "accuracy": (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ssdfl.records.record import Metric
 
 
@@ -43,7 +45,7 @@ def amount(value: float, metric: Metric) -> str:
     return f"{number(value / metric.scale)} {metric.unit}".rstrip()
 
 
-def listed(words: list[str]) -> str:
+def listed(words: Iterable[str]) -> str:
     """Words as a sentence lists them.
 
     Examples:

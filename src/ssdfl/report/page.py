@@ -65,9 +65,10 @@ def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
-    is_infinite = isinstance(value, float) and not math.isfinite(value)
-    return None if is_infinite else value
+        return list(map(_finite, value))
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def _plotly() -> str:

@@ -10,10 +10,10 @@ from statistics import fmean, stdev
 
 from scipy.stats import t as student
 
-from ssdfl.records.artefacts import Artefact, CaseKey
+from ssdfl.records.artefacts import Artefact, CaseKey, Variant
 from ssdfl.records.record import METRICS
 from ssdfl.records.tables import Row, is_measured
-from ssdfl.report.series import shown_metrics
+from ssdfl.report.series import names_of_costs
 from ssdfl.report.target import cost_to_target
 
 Runs = Mapping[CaseKey, Sequence[Sequence[Row]]]
@@ -64,50 +64,65 @@ class _Question:
     threshold: float | None
     cost: str
 
+    @property
+    def goal(self) -> str:
+        """The threshold as a text; empty without one."""
+        return "" if self.threshold is None else f"{self.threshold:g}"
+
     def answer(self, run: Sequence[Row]) -> float | None:
         """One seed's number; None if there is none."""
         if self.kind == "bound":
             return best_number_of_clusters(run)
         if self.threshold is None:
             return final(run, self.reading)
-        return self.cost_to_threshold(run)
+        return self._cost_to(self.threshold, run)
 
-    def cost_to_threshold(self, run: Sequence[Row]) -> float | None:
-        """In the cost's unit, interpolated as the paper's fractions of cycles are."""
+    def answer_of_mean(self, runs: Sequence[Sequence[Row]]) -> float | None:
+        """When the mean over seeds reaches the threshold, if one is asked for."""
         if self.threshold is None:
             return None
-        cost = cost_to_target(run, self.threshold, self.cost, self.reading, interpolate=True)
+        names = (self.reading, self.cost)
+        means = [_mean_row(rows, names) for rows in zip(*runs, strict=True)]
+        return self._cost_to(self.threshold, means)
+
+    def _cost_to(self, threshold: float, run: Sequence[Row]) -> float | None:
+        """In the cost's unit, interpolated as the paper's fractions of cycles are."""
+        cost = cost_to_target(run, threshold, self.cost, self.reading, interpolate=True)
         return None if cost is None else cost / METRICS[self.cost].scale
 
-    def mean_run(self, runs: Sequence[Sequence[Row]]) -> list[Row]:
-        """What is asked for, as a mean over seeds."""
-        return [
-            {name: fmean(row[name] for row in rows) for name in (self.reading, self.cost)}
-            for rows in zip(*runs, strict=True)
-        ]
+
+def _mean_row(rows: Sequence[Row], names: Sequence[str]) -> Row:
+    """Some metrics of a cycle, as means over seeds."""
+    return {name: fmean(row[name] for row in rows) for name in names}
 
 
 def entries(artefact: Artefact, runs: Runs) -> list[Entry]:
     """All numbers of an artefact, in its order."""
-    expected = {
-        (row["panel"], row["point"], row["series"], row["threshold"]): row["value"] or NONE
-        for row in artefact.expected
-    }
+    expected = {_identity(row): row["value"] or NONE for row in artefact.expected}
     found = []
     for panel, point, series in product(artefact.panels, artefact.points, artefact.series):
         key = (panel.name, point.name, series.name)
-        for threshold, cost in product(panel.thresholds or (None,), _costs(artefact, runs[key])):
-            question = _Question(artefact.kind, artefact.reading, threshold, cost)
-            found.append(_entry(key, question, runs[key], expected))
+        questions = _questions(artefact, panel, runs[key])
+        found += [_entry(key, question, runs[key], expected) for question in questions]
     return found
+
+
+def _questions(artefact: Artefact, panel: Variant, runs: Sequence[Sequence[Row]]) -> list[_Question]:
+    """What is asked of a case of a panel: each threshold in each cost, or the final accuracy."""
+    asked = product(panel.thresholds or (None,), _costs(artefact, runs))
+    return [_Question(artefact.kind, artefact.reading, threshold, cost) for threshold, cost in asked]
+
+
+def _identity(row: Mapping[str, str]) -> tuple[str, str, str, str]:
+    """What tells a number of the paper from the others."""
+    return row["panel"], row["point"], row["series"], row["threshold"]
 
 
 def _costs(artefact: Artefact, runs: Sequence[Sequence[Row]]) -> list[str]:
     """What a threshold's cost is counted in."""
     if artefact.kind != "costs":
         return ["cycle"]
-    rows = [row for run in runs for row in run]
-    return [metric.name for metric in shown_metrics(rows) if metric.axis]
+    return names_of_costs([row for run in runs for row in run])
 
 
 def _entry(
@@ -118,29 +133,27 @@ def _entry(
 ) -> Entry:
     panel, point, series = key
     point = METRICS[question.cost].label if question.kind == "costs" else point
-    threshold = "" if question.threshold is None else f"{question.threshold:g}"
     answers = [question.answer(run) for run in runs]
     known = [answer for answer in answers if answer is not None]
-    value, width = _mean_and_width(known) if len(known) == len(answers) else (None, None)
-    asks_threshold = question.threshold is not None
+    of_all = known if len(known) == len(answers) else []
     return Entry(
         panel=panel,
         point=point,
         series=series,
-        threshold=threshold,
-        value=value,
-        half_width=width,
-        of_mean=question.cost_to_threshold(question.mean_run(runs)) if asks_threshold else None,
+        threshold=question.goal,
+        value=_mean(of_all),
+        half_width=half_width(of_all),
+        of_mean=question.answer_of_mean(runs),
         values=" ".join(map(_shown, answers)),
         reached=len(known),
         seeds=len(answers),
         clusters=_mean_clusters(question.kind, runs),
-        paper=expected.get((panel, point, series, threshold), ""),
+        paper=expected.get((panel, point, series, question.goal), ""),
     )
 
 
-def _mean_and_width(values: Sequence[float]) -> tuple[float | None, float | None]:
-    return (fmean(values), half_width(values)) if values else (None, None)
+def _mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None
 
 
 def _shown(value: float | None) -> str:
@@ -151,8 +164,8 @@ def _mean_clusters(kind: str, runs: Sequence[Sequence[Row]]) -> float | None:
     """How many clusters SSD-FL had, mean over seeds; None for other methods and for bounds."""
     if kind == "bound":
         return None
-    numbers = [run[-1]["clusters"] for run in runs if run[-1]["clusters"]]
-    return fmean(numbers) if numbers else None
+    numbers = [run[-1]["clusters"] for run in runs]
+    return _mean([number for number in numbers if number])
 
 
 def best_number_of_clusters(rows: Sequence[Row]) -> float | None:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from itertools import cycle
+from functools import partial
+from itertools import chain, cycle
+from operator import attrgetter, itemgetter
 from statistics import fmean, geometric_mean
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ssdfl.records.artefacts import Artefact, Variant
+from ssdfl.records.artefacts import Artefact
 from ssdfl.records.record import METRICS, Metric
 from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.figures import COLOURS
+from ssdfl.report.grouping import group_by
 from ssdfl.report.paper import Entry, Runs, half_width
+
+COLUMNS = {"costs": 4}
+Y_LABELS = {"bound": "score over its least"}
 
 
 def draw_artefact(artefact: Artefact, runs: Runs, numbers: Sequence[Entry]) -> Figure:
@@ -23,7 +30,7 @@ def draw_artefact(artefact: Artefact, runs: Runs, numbers: Sequence[Entry]) -> F
     The bound has a plot per panel and score, and one colour per τ_a.
     """
     plots = _plots(artefact, numbers)
-    columns = 4 if artefact.kind == "costs" else min(3, len(plots))
+    columns = COLUMNS.get(artefact.kind, min(3, len(plots)))
     rows = math.ceil(len(plots) / columns)
     figure = Figure(figsize=(4.2 * columns, 3.2 * rows + 0.5), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
@@ -31,7 +38,7 @@ def draw_artefact(artefact: Artefact, runs: Runs, numbers: Sequence[Entry]) -> F
         _DRAW[artefact.kind](axes, artefact, runs, own)
         axes.set_title(title.split(": ")[0], fontsize=10)
         axes.set_xlabel(artefact.axis or own[0].point)
-        axes.set_ylabel("score over its least" if artefact.kind == "bound" else "accuracy %")
+        axes.set_ylabel(Y_LABELS.get(artefact.kind, "accuracy %"))
         axes.grid(alpha=0.3)
     for axes in grid.flat[len(plots) :]:
         axes.set_axis_off()
@@ -42,22 +49,19 @@ def draw_artefact(artefact: Artefact, runs: Runs, numbers: Sequence[Entry]) -> F
 
 
 def _plots(artefact: Artefact, numbers: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """What each small plot shows, by its title."""
-    plots: dict[str, list[Entry]] = {}
-    for entry in numbers:
-        first = _panel(artefact, entry.panel).thresholds[:1]
-        if not entry.threshold or entry.threshold == f"{first[0]:g}":  # a curve shows all thresholds
-            plots.setdefault(_title(artefact, entry), []).append(entry)
-    return plots
+    """What each small plot shows, by its title: one entry for each curve, which shows all thresholds."""
+    drawn = [entry for entry in numbers if entry.threshold in ("", _first_threshold(artefact, entry.panel))]
+    return group_by(drawn, partial(_title, artefact))
+
+
+def _first_threshold(artefact: Artefact, panel: str) -> str:
+    thresholds = next(one.thresholds for one in artefact.panels if one.name == panel)
+    return f"{thresholds[0]:g}" if thresholds else ""
 
 
 def _title(artefact: Artefact, entry: Entry) -> str:
     titles = {"bound": f"{entry.series}, {entry.panel}", "costs": f"{entry.panel}: {entry.point}"}
     return titles.get(artefact.kind, entry.panel)
-
-
-def _panel(artefact: Artefact, name: str) -> Variant:
-    return next(panel for panel in artefact.panels if panel.name == name)
 
 
 def _coloured(entries: Sequence[Entry]) -> Iterable[tuple[str, Entry]]:
@@ -67,41 +71,39 @@ def _coloured(entries: Sequence[Entry]) -> Iterable[tuple[str, Entry]]:
 def _draw_curves(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
     for colour, entry in _coloured(entries):
         of_seeds = runs[entry.panel, entry.point, entry.series]
-        cycles = [row["cycle"] for row in of_seeds[0] if is_measured(row, artefact.reading)]
-        by_cycle = [[run[k - 1][artefact.reading] for run in of_seeds] for k in cycles]
+        cycles = [of_seeds[0][k]["cycle"] for k in _tested(of_seeds, artefact)]
+        by_cycle = [[run[k][artefact.reading] for run in of_seeds] for k in _tested(of_seeds, artefact)]
         _draw_band(axes, cycles, by_cycle, colour, entry.series)
-        if entry.paper:
-            axes.plot(cycles[-1], 100 * float(entry.paper), "x", color=colour, markersize=8)
+        _draw_papers(axes, cycles[-1:], [entry], colour, 8)
     axes.set_ylim(0, 100)
+
+
+def _tested(of_seeds: Sequence[Sequence[Row]], artefact: Artefact) -> list[int]:
+    """The places of records with a test."""
+    return [k for k, row in enumerate(of_seeds[0]) if is_measured(row, artefact.reading)]
 
 
 def _draw_band(
     axes: Axes, cycles: Sequence[int], by_cycle: Sequence[Sequence[float]], colour: str, label: str
 ) -> None:
     """Means over seeds in per cent, in the band of their confidence intervals."""
-    middle = [100 * fmean(values) for values in by_cycle]
-    spread = [100 * (half_width(values) or 0.0) for values in by_cycle]
-    low, high = ([m + sign * s for m, s in zip(middle, spread, strict=True)] for sign in (-1, 1))
+    middle = np.array([100 * fmean(values) for values in by_cycle])
+    spread = np.array([100 * (half_width(values) or 0.0) for values in by_cycle])
     axes.plot(cycles, middle, color=colour, label=label, linewidth=1.6)
-    axes.fill_between(cycles, low, high, color=colour, alpha=0.12, linewidth=0)
-
-
-def _by_series(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    series: dict[str, list[Entry]] = {}
-    for entry in entries:
-        series.setdefault(entry.series, []).append(entry)
-    return series
+    axes.fill_between(cycles, middle - spread, middle + spread, color=colour, alpha=0.12, linewidth=0)
 
 
 def _percents(entries: Sequence[Entry]) -> tuple[list[float], list[float]]:
-    """Values and half widths of their confidence intervals."""
+    """Values and half widths of their confidence intervals, in per cent."""
     values = [100 * (entry.value or math.nan) for entry in entries]
     errors = [100 * (entry.half_width or 0.0) for entry in entries]
     return values, errors
 
 
 def _draw_points(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
-    for colour, (name, own) in zip(cycle(COLOURS), _by_series(entries).items(), strict=False):
+    for colour, (name, own) in zip(
+        cycle(COLOURS), group_by(entries, attrgetter("series")).items(), strict=False
+    ):
         x = [float(entry.point) for entry in own]
         y, errors = _percents(own)
         axes.errorbar(x, y, errors, color=colour, label=name, marker="o", markersize=4, capsize=2)
@@ -110,7 +112,7 @@ def _draw_points(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[E
 
 
 def _draw_bars(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
-    series = _by_series(entries)
+    series = group_by(entries, attrgetter("series"))
     width = 0.8 / len(series)
     for place, (name, own) in enumerate(series.items()):
         left = (place - (len(series) - 1) / 2) * width
@@ -132,13 +134,11 @@ def _draw_papers(axes: Axes, x: Sequence[float], entries: Sequence[Entry], colou
 def _draw_bound(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
     """Scores of each τ_a over its least, a geometric mean over seeds; none where the theorem fails."""
     for colour, entry in _coloured(entries):
-        by_number: dict[int, list[float]] = {}
-        for run in runs[entry.panel, entry.point, entry.series]:
-            for number, score in _relative_scores(run).items():
-                by_number.setdefault(number, []).append(score)
-        numbers = sorted(by_number)
-        middle = [geometric_mean(by_number[number]) for number in numbers]
-        axes.plot(numbers, middle, color=colour, marker="o", markersize=4, label=entry.point)
+        of_seeds = map(_relative_scores, runs[entry.panel, entry.point, entry.series])
+        scores = sorted(chain.from_iterable(of_seed.items() for of_seed in of_seeds))
+        by_number = group_by(scores, itemgetter(0))
+        middle = [geometric_mean(score for _, score in own) for own in by_number.values()]
+        axes.plot(list(by_number), middle, color=colour, marker="o", markersize=4, label=entry.point)
     axes.set_yscale("log")
     first = runs[entries[0].panel, entries[0].point, entries[0].series][0]
     axes.set_xlim(0, max(row["clusters"] for row in first) + 1)
@@ -155,7 +155,7 @@ def _draw_costs(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[En
     cost = next(metric for metric in METRICS.values() if metric.label == entries[0].point)
     for colour, entry in _coloured(entries):
         of_seeds = runs[entry.panel, "", entry.series]
-        tested = [k for k, row in enumerate(of_seeds[0]) if is_measured(row, artefact.reading)]
+        tested = _tested(of_seeds, artefact)
         x = _means(of_seeds, tested, cost)
         y = _means(of_seeds, tested, METRICS[artefact.reading])
         axes.plot(x, y, color=colour, label=entry.series, linewidth=1.6)

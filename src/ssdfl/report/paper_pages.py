@@ -6,10 +6,13 @@ import csv
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 
 from ssdfl.files import atomic_path, write_text
 from ssdfl.records.artefacts import Artefact
+from ssdfl.report.grouping import group_by
 from ssdfl.report.paper import Entry, Runs, entries
 from ssdfl.report.paper_figures import draw_artefact
 
@@ -102,9 +105,9 @@ def _markdown_table(artefact: Artefact, of_panel: Sequence[Entry]) -> list[str]:
     columns = dict.fromkeys((entry.point, entry.threshold) for entry in of_panel)
     titles = [_title(*column) for column in columns]
     lines = [f"| method | {' | '.join(titles)} |", "|---" + "|---:" * len(titles) + "|"]
-    for series in artefact.series:
-        texts = [_ours_and_papers(artefact, entry) for entry in of_panel if entry.series == series.name]
-        lines.append(f"| {series.name} | {' | '.join(texts)} |")
+    for series, own in group_by(of_panel, attrgetter("series")).items():
+        texts = [_ours_and_papers(artefact, entry) for entry in own]
+        lines.append(f"| {series} | {' | '.join(texts)} |")
     return lines
 
 
@@ -118,9 +121,7 @@ def latex(artefact: Artefact, numbers: Sequence[Entry]) -> str:
     rows = [_row_of_series(artefact, numbers, series.name) for series in artefact.series]
     titles = [_escape(_title(entry.point, entry.threshold)) for entry in rows[0]]
     widths = Counter(entry.panel for entry in rows[0])
-    panels = [
-        f"\\multicolumn{{{widths[panel.name]}}}{{c}}{{{_escape(panel.name)}}}" for panel in artefact.panels
-    ]
+    panels = [f"\\multicolumn{{{width}}}{{c}}{{{_escape(name)}}}" for name, width in widths.items()]
     lines = [
         f"% {artefact.title}",
         f"\\begin{{tabular}}{{l{'r' * len(titles)}}}",
@@ -129,8 +130,7 @@ def latex(artefact: Artefact, numbers: Sequence[Entry]) -> str:
         _latex_row("", titles),
         "\\midrule",
     ]
-    for row in rows:
-        lines += _latex_rows(artefact, row)
+    lines += chain.from_iterable(_latex_rows(artefact, row) for row in rows)
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from ssdfl.errors import InputError
 from ssdfl.methods import find_method
@@ -31,9 +32,18 @@ class RunResults:
         return f"{len(self.rows)} of {total} cycles are recorded" if len(self.rows) < total else ""
 
     @property
+    def methods(self) -> list[str]:
+        """The methods that have records."""
+        return list(dict.fromkeys(row["method"] for row in self.rows))
+
+    @property
     def references(self) -> list[str]:
         """The methods with records that are there for reference only."""
-        return [method for method in rows_by_method(self.rows) if is_reference(method)]
+        return list(filter(is_reference, self.methods))
+
+    def label(self, method: str) -> str:
+        """What a method is called where runs are compared."""
+        return f"{method} in {self.name}" if self.name else method
 
     def summaries(self, target: float) -> list[MethodSummary]:
         """A summary of each method that has tested."""
@@ -45,13 +55,14 @@ class RunResults:
         rows = [row for row in self.rows if row["method"] not in references]
         return replace(self, rows=rows)
 
-    def finished_seeds(self) -> dict[str, set[int]]:
-        """Which seeds have finished, for each method of which some have."""
-        found: dict[str, set[int]] = {}
-        for row in self.rows:
-            if row["cycle"] == self.experiment.cycles:
-                found.setdefault(row["method"], set()).add(row["seed"])
-        return found
+    def on_shared_seeds(self) -> RunResults:
+        """Only the methods that have whole runs, on the seeds that all of these have completed."""
+        last = [row for row in self.rows if row["cycle"] == self.experiment.cycles]
+        finished = rows_by_method(last)
+        seeds = set(self.experiment.seeds).intersection(*finished.values())
+        rows = [row for row in self.rows if row["method"] in finished and row["seed"] in seeds]
+        experiment = self.experiment.model_copy(update={"seeds": tuple(seeds)})
+        return replace(self, experiment=experiment, rows=rows)
 
 
 def is_reference(method: str) -> bool:
@@ -72,35 +83,32 @@ def rankable(runs: Sequence[RunResults], target: float) -> list[MethodSummary]:
     have completed; or, if it has no whole run, how far each method is.
     """
     contenders = [run.without_references() for run in runs]
-    if not any(run.rows for run in contenders):
-        contenders = list(runs)
-    return [summary for run in contenders for summary in _rankable_of(run, target)]
+    ranked = contenders if any(run.rows for run in contenders) else runs
+    return list(chain.from_iterable(_rankable_of(run, target) for run in ranked))
 
 
 def _rankable_of(run: RunResults, target: float) -> list[MethodSummary]:
-    finished = run.finished_seeds()
-    seeds = set.intersection(*finished.values()) if finished else set[int]()
-    shared = [row for row in run.rows if row["method"] in finished and row["seed"] in seeds]
-    summaries = summarise_rows(shared or run.rows, run.experiment.cycles, len(seeds), target)
-    suffix = f" in {run.name}" if run.name else ""
-    return [replace(summary, method=f"{summary.method}{suffix}") for summary in summaries]
+    shared = run.on_shared_seeds()
+    comparable = shared if shared.rows else run
+    summaries = comparable.summaries(target)
+    return [replace(summary, method=run.label(summary.method)) for summary in summaries]
 
 
 def headline(runs: Sequence[RunResults], target: float) -> str:
     """Who won, which references are not ranked, and which runs are not finished."""
     summaries = rankable(runs, target)
-    unfinished = [run for run in runs if run.missing]
-    sentences = [verdict(summaries, target), *_not_ranked(runs), *map(_unfinished, unfinished)]
-    if unfinished and any(not summary.unfinished for summary in summaries):
+    unfinished = [_unfinished(run) for run in runs if run.missing]
+    sentences = [verdict(summaries, target), *_not_ranked(runs), *unfinished]
+    if unfinished and any(summary.finished for summary in summaries):
         sentences.append(ONLY_WHOLE_RUNS)
     return " ".join(sentences)
 
 
 def _not_ranked(runs: Sequence[RunResults]) -> list[str]:
     """Say that references are not ranked, unless there is nothing else to rank."""
-    methods = {row["method"] for run in runs for row in run.rows}
-    references = list(dict.fromkeys(name for run in runs for name in run.references))
-    if not references or methods == set(references):
+    methods = dict.fromkeys(chain.from_iterable(run.methods for run in runs))
+    references = list(filter(is_reference, methods))
+    if len(references) in (0, len(methods)):
         return []
     if len(references) == 1:
         return [f"The reference {references[0]} is not ranked."]

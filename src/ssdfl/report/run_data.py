@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import product
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from ssdfl.arrays import FloatArray
@@ -15,9 +16,17 @@ from ssdfl.records.config import Experiment
 from ssdfl.records.folder import RunFolder
 from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.bounds import STATEMENTS, bound_means
+from ssdfl.report.grouping import group_by
 from ssdfl.report.network_data import network_data, plan_data, rounded
 from ssdfl.report.page import palette
-from ssdfl.report.series import Curve, curve, evenly_spaced, shown_metrics
+from ssdfl.report.series import (
+    Curve,
+    curve,
+    evenly_spaced,
+    names_of_costs,
+    names_of_quantities,
+    shown_metrics,
+)
 from ssdfl.report.summary import rows_by_method
 
 CURVE_POINTS = 300
@@ -28,8 +37,6 @@ DRAWN_FIRST = ("accuracy", "loss", "consensus_distance")
 
 Facts = dict[int, dict[str, Any]]
 """What the folder says of each seed's network, plan and devices."""
-Statement = tuple[str, str]
-"""A method and one of `STATEMENTS`."""
 
 
 def run_data(
@@ -60,28 +67,27 @@ def run_data(
 
 def metrics_data(rows: Sequence[Row]) -> dict[str, Any]:
     """The metrics that the charts can show, and the costs that they can be drawn against."""
-    metrics = shown_metrics(rows)
     return {
-        "metrics": {metric.name: {**asdict(metric), "scale": metric.scale} for metric in metrics},
-        "costs": [metric.name for metric in metrics if metric.axis],
-        "quantities": [metric.name for metric in metrics if not metric.axis],
+        "metrics": {one.name: {**asdict(one), "scale": one.scale} for one in shown_metrics(rows)},
+        "costs": names_of_costs(rows),
+        "quantities": names_of_quantities(rows),
         "drawn_first": DRAWN_FIRST,
     }
 
 
 def series_data(rows: Sequence[Row], methods: Sequence[str], run: str = "") -> list[dict[str, Any]]:
     """The curves of every method that has records."""
-    of_methods: dict[str, list[Row]] = {method: [] for method in methods}
-    for row in rows:
-        of_methods[row["method"]].append(row)
+    of_methods = group_by(rows, itemgetter("method"))
     return [
-        {"run": run, "method": method, "curves": _curves(own)} for method, own in of_methods.items() if own
+        {"run": run, "method": method, "curves": _curves(of_methods[method])}
+        for method in methods
+        if method in of_methods
     ]
 
 
 def _curves(rows: Sequence[Row]) -> dict[str, dict[str, list[float]]]:
-    quantities = [metric.name for metric in shown_metrics(rows) if not metric.axis]
-    return {name: _curve_data(curve(rows, name)) for name in quantities}
+    costs = names_of_costs(rows)
+    return {name: _curve_data(curve(rows, name, costs)) for name in names_of_quantities(rows)}
 
 
 def _curve_data(found: Curve) -> dict[str, list[float]]:
@@ -98,17 +104,23 @@ def _seeds(
     folder: RunFolder, experiment: Experiment, rows: Sequence[Row], facts: Facts
 ) -> list[dict[str, Any]]:
     """Network, plan and devices of as many seeds as the page can hold, at least the first."""
-    for seed in experiment.seeds:
-        if seed not in facts and (plan := folder.plan(seed)) is not None:
-            facts[seed] = _facts(folder, seed, plan)
+    _add_facts(facts, folder, experiment.seeds)
     num_methods = len(experiment.methods)
     shown = _seeds_that_fit(facts, num_methods)
     result = []
     for seed in shown:
-        room = DEVICE_NUMBERS // (len(shown) * num_methods * len(facts[seed]["names"]))
+        most = DEVICE_NUMBERS // (len(shown) * num_methods * len(facts[seed]["names"]))
         of_seed = [row for row in rows if row["seed"] == seed]
-        result.append({**facts[seed], "accuracy": _device_accuracy(of_seed, room)})
+        result.append({**facts[seed], "accuracy": _device_accuracy(of_seed, most)})
     return result
+
+
+def _add_facts(facts: Facts, folder: RunFolder, seeds: Iterable[int]) -> None:
+    """Add the seeds that have a plan by now."""
+    for seed in seeds:
+        plan = None if seed in facts else folder.plan(seed)
+        if plan is not None:
+            facts[seed] = _facts(folder, seed, plan)
 
 
 def _seeds_that_fit(facts: Facts, num_methods: int) -> list[int]:
@@ -153,15 +165,15 @@ def _accuracy_by_cycle(run: Sequence[Row], most: int) -> dict[str, Any]:
 
 def _bounds(rows: Sequence[BoundRow]) -> list[dict[str, Any]]:
     """By method and statement: means over clusters and seeds of measured, published and rigorous."""
-    methods = list(dict.fromkeys(row.method for row in rows))
-    by_statement: dict[Statement, list[BoundRow]] = {key: [] for key in product(methods, STATEMENTS)}
-    for row in rows:
-        by_statement[row.method, row.statement].append(row)
-    return [_statement_data(key, own) for key, own in by_statement.items()]
+    by_method = group_by(rows, attrgetter("method"))
+    by_statement = {method: group_by(own, attrgetter("statement")) for method, own in by_method.items()}
+    return [
+        _statement_data(method, statement, by_statement[method].get(statement, []))
+        for method, statement in product(by_method, STATEMENTS)
+    ]
 
 
-def _statement_data(key: Statement, rows: Sequence[BoundRow]) -> dict[str, Any]:
-    method, statement = key
+def _statement_data(method: str, statement: str, rows: Sequence[BoundRow]) -> dict[str, Any]:
     cycles, means = bound_means(rows)
     kept = evenly_spaced(len(cycles), CURVE_POINTS)
     return {

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
 from ssdfl.arrays import FloatArray
 from ssdfl.records.record import METRICS, Metric
 from ssdfl.records.tables import Row, is_measured
+from ssdfl.report.grouping import group_by
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,23 +41,21 @@ def curve(rows: Sequence[Row], quantity: str, costs: Sequence[str] | None = None
         >>> curve(rows, "loss", ["cycle"]).mean.tolist()
         [3.0]
     """
-    if costs is None:
-        costs = [metric.name for metric in shown_metrics(rows) if metric.axis]
-    cycles = _by_cycle(row for row in rows if is_measured(row, quantity))
-    values = [_values(of_cycle, quantity) for of_cycle in cycles]
+    costs = costs or names_of_costs(rows)
+    measured = [row for row in rows if is_measured(row, quantity)]
+    by_cycle = group_by(sorted(measured, key=itemgetter("cycle")), itemgetter("cycle"))
+    cycles = list(by_cycle.values())
     return Curve(
-        costs={name: np.array([_values(of_cycle, name).mean() for of_cycle in cycles]) for name in costs},
-        mean=np.array([of_cycle.mean() for of_cycle in values]),
-        low=np.array([of_cycle.min() for of_cycle in values]),
-        high=np.array([of_cycle.max() for of_cycle in values]),
+        costs={name: _reduced(np.mean, cycles, name) for name in costs},
+        mean=_reduced(np.mean, cycles, quantity),
+        low=_reduced(np.min, cycles, quantity),
+        high=_reduced(np.max, cycles, quantity),
     )
 
 
-def _by_cycle(rows: Iterable[Row]) -> list[list[Row]]:
-    groups: dict[int, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row["cycle"], []).append(row)
-    return [groups[cycle] for cycle in sorted(groups)]
+def _reduced(reduce: Callable[[FloatArray], Any], cycles: Sequence[Sequence[Row]], name: str) -> FloatArray:
+    """(P,) a metric reduced over the seeds of each cycle."""
+    return np.array([reduce(_values(of_cycle, name)) for of_cycle in cycles])
 
 
 def _values(rows: Sequence[Row], name: str) -> FloatArray:
@@ -63,11 +64,26 @@ def _values(rows: Sequence[Row], name: str) -> FloatArray:
 
 def shown_metrics(rows: Sequence[Row]) -> list[Metric]:
     """The metrics that every run has, and those optional ones that some of these records have."""
-    return [
-        metric
-        for metric in METRICS.values()
-        if not metric.optional or any(is_measured(row, metric.name) for row in rows)
-    ]
+    return [metric for metric in METRICS.values() if not metric.optional or _any_has(rows, metric)]
+
+
+def _any_has(rows: Sequence[Row], metric: Metric) -> bool:
+    return any(is_measured(row, metric.name) for row in rows)
+
+
+def names_of_costs(rows: Sequence[Row]) -> list[str]:
+    """The costs that curves of these records can be drawn against."""
+    return [metric.name for metric in shown_metrics(rows) if metric.axis]
+
+
+def names_of_ranked_costs(rows: Sequence[Row]) -> list[str]:
+    """The costs of these records that methods are ranked by."""
+    return [name for name in names_of_costs(rows) if METRICS[name].ranked]
+
+
+def names_of_quantities(rows: Sequence[Row]) -> list[str]:
+    """The metrics of these records that curves can show."""
+    return [metric.name for metric in shown_metrics(rows) if not metric.axis]
 
 
 def evenly_spaced(length: int, most: int) -> list[int]:
@@ -79,4 +95,5 @@ def evenly_spaced(length: int, most: int) -> list[int]:
     """
     if length <= most:
         return list(range(length))
-    return sorted({round(k * (length - 1) / max(most - 1, 1)) for k in range(max(most, 2))})
+    steps = max(most - 1, 1)
+    return sorted({round(k * (length - 1) / steps) for k in range(steps + 1)})

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from statistics import fmean, pstdev
 from typing import Any
 
 from ssdfl.records.folder import RunFolder
-from ssdfl.records.record import COSTS, METRICS
+from ssdfl.records.record import COSTS, RANKED_COSTS
 from ssdfl.records.tables import Row, is_measured
+from ssdfl.report.grouping import group_by
 from ssdfl.report.target import cost_to_target
 
 Seeds = Mapping[int, Sequence[Row]]
@@ -42,6 +44,16 @@ class MethodSummary:
     to_target: Mapping[str, float]
     totals: Mapping[str, float]
     unfinished: str = ""
+
+    @property
+    def finished(self) -> bool:
+        """Whether all that was asked for is there."""
+        return not self.unfinished
+
+    @property
+    def reached_target(self) -> bool:
+        """Whether every seed reached the target."""
+        return self.seeds_at_target == self.seeds
 
     @property
     def cycles(self) -> int:
@@ -80,8 +92,10 @@ class MethodSummary:
 
     def flat(self) -> dict[str, Any]:
         """All values by name, for JSON and CSV: ``bytes_to_target``, ``sent_bytes`` and so on."""
-        ranked = [name for name in self.totals if METRICS[name].ranked]
-        of_run = {name: total for name, total in self.totals.items() if name != "cycle"}
+        ranked = [name for name in RANKED_COSTS if name in self.totals]
+        to_target = {f"{_FLAT_NAMES.get(name, name)}_to_target": self.to_target.get(name) for name in ranked}
+        totals = dict(self.totals)
+        cycles = int(totals.pop("cycle"))
         return {
             "method": self.method,
             "seeds": self.seeds,
@@ -89,9 +103,9 @@ class MethodSummary:
             "accuracy_std": self.accuracy_std,
             "accuracy_worst": self.accuracy_worst,
             "seeds_at_target": self.seeds_at_target,
-            **{f"{_FLAT_NAMES.get(name, name)}_to_target": self.to_target.get(name) for name in ranked},
-            **of_run,
-            "cycles": self.cycles,
+            **to_target,
+            **totals,
+            "cycles": cycles,
             "unfinished": self.unfinished,
         }
 
@@ -123,22 +137,33 @@ def summarise_rows(rows: Iterable[Row], cycles: int, seeds: int, target: float) 
 
 def rows_by_method(rows: Iterable[Row]) -> dict[str, dict[int, list[Row]]]:
     """Records by method and seed, each in the order in which they come."""
-    grouped: dict[str, dict[int, list[Row]]] = {}
-    for row in rows:
-        grouped.setdefault(row["method"], {}).setdefault(row["seed"], []).append(row)
-    return grouped
+    by_method = group_by(rows, itemgetter("method"))
+    return {method: group_by(own, itemgetter("seed")) for method, own in by_method.items()}
 
 
 def _comparable_runs(of_seeds: Seeds, cycles: int, seeds: int) -> tuple[list[Sequence[Row]], str]:
     """The seeds that are equally far, as far as possible, and what is missing."""
-    tested = [run for run in of_seeds.values() if any(map(is_measured, run))]
+    tested = list(filter(_has_test, of_seeds.values()))
+    if not tested:
+        return [], ""
     whole = [run for run in tested if run[-1]["cycle"] == cycles]
     if whole:
         return whole, seeds_done(len(whole), seeds)
-    if not tested:
-        return [], ""
-    last = min(_last_test(run)["cycle"] for run in tested)
-    return [[row for row in run if row["cycle"] <= last] for run in tested], f"after cycle {last}"
+    return _up_to_shared_test(tested)
+
+
+def _up_to_shared_test(runs: Sequence[Sequence[Row]]) -> tuple[list[Sequence[Row]], str]:
+    """Runs up to the last cycle that all of them have tested."""
+    last = min(_last_test(run)["cycle"] for run in runs)
+    return [_until(run, last) for run in runs], f"after cycle {last}"
+
+
+def _has_test(run: Sequence[Row]) -> bool:
+    return any(map(is_measured, run))
+
+
+def _until(run: Sequence[Row], cycle: int) -> list[Row]:
+    return [row for row in run if row["cycle"] <= cycle]
 
 
 def _last_test(run: Sequence[Row]) -> Row:
@@ -154,19 +179,18 @@ def summarise_method(
     method: str, runs: Sequence[Sequence[Row]], target: float, unfinished: str = ""
 ) -> MethodSummary:
     """One method's summary, of the records of each seed up to the same cycle."""
-    final = [_last_test(run) for run in runs]
-    accuracies = [row["accuracy"] for row in final]
-    ranked = [name for name in COSTS if METRICS[name].ranked]
-    reached = {name: _costs_to_target(runs, target, name) for name in ranked}
+    tests = [_last_test(run) for run in runs]
+    accuracies = _values(tests, "accuracy")
+    reached = {name: _costs_to_target(runs, target, name) for name in RANKED_COSTS}
     return MethodSummary(
         method=method,
         seeds=len(runs),
         accuracy=fmean(accuracies),
         accuracy_std=pstdev(accuracies),
-        accuracy_worst=fmean(row["accuracy_worst"] for row in final),
+        accuracy_worst=fmean(_values(tests, "accuracy_worst")),
         seeds_at_target=len(reached["cycle"]),
-        to_target={name: fmean(costs) for name, costs in reached.items() if costs},
-        totals=_totals([run[-1] for run in runs]),
+        to_target=_means(reached),
+        totals=_means({name: _values([run[-1] for run in runs], name) for name in COSTS}),
         unfinished=unfinished,
     )
 
@@ -177,6 +201,11 @@ def _costs_to_target(runs: Sequence[Sequence[Row]], target: float, name: str) ->
     return [cost for cost in costs if cost is not None]
 
 
-def _totals(last: Sequence[Row]) -> dict[str, float]:
-    measured = [name for name in COSTS if all(is_measured(row, name) for row in last)]
-    return {name: fmean(row[name] for row in last) for name in measured}
+def _values(rows: Sequence[Row], name: str) -> list[float]:
+    """What was measured of a metric."""
+    return [row[name] for row in rows if is_measured(row, name)]
+
+
+def _means(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Means by name; what has no value is left out."""
+    return {name: fmean(known) for name, known in values.items() if known}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -16,6 +19,7 @@ from ssdfl.records.sweep import Combination, Sweep
 from ssdfl.records.tables import Row
 from ssdfl.report.comparison import comparison_page
 from ssdfl.report.figures import COLOURS, save
+from ssdfl.report.grouping import group_by
 from ssdfl.report.ranking import RunResults
 from ssdfl.report.summary import MethodSummary, seeds_done, summarise_method
 from ssdfl.report.tables import Table, summary_table
@@ -56,13 +60,11 @@ def _summary(
 def sweep_table(sweep: Sweep, results: Sequence[SweepResult]) -> Table:
     """A line for each combination and method: the choices, then the summary."""
     headers, rows = summary_table([result.summary for result in results], sweep.target)
-    choices = [[str(choice) for choice in _choices(sweep, result)] for result in results]
-    with_choices = [[*chosen, *row] for chosen, row in zip(choices, rows, strict=True)]
+    with_choices = [
+        [*map(str, result.combination.choices.values()), *row]
+        for result, row in zip(results, rows, strict=True)
+    ]
     return Table([*sweep.keys, *headers], with_choices)
-
-
-def _choices(sweep: Sweep, result: SweepResult) -> list[object]:
-    return [result.combination.choices[key] for key in sweep.keys]
 
 
 def write_sweep(sweep: Sweep, results: Sequence[SweepResult], out: Path) -> list[Path]:
@@ -77,12 +79,12 @@ def write_sweep(sweep: Sweep, results: Sequence[SweepResult], out: Path) -> list
 
 def _write_csv(sweep: Sweep, results: Sequence[SweepResult], path: Path) -> None:
     summaries = [result.summary.flat() for result in results]
-    columns = list(dict.fromkeys(name for summary in summaries for name in summary))
+    columns = list(dict.fromkeys(chain.from_iterable(summaries)))
     with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow([*sweep.keys, *columns])
+        writer.writerow([*sweep.keys, *columns])  # a key may be called as a column is
         for result, summary in zip(results, summaries, strict=True):
-            writer.writerow([*_choices(sweep, result), *(summary.get(name) for name in columns)])
+            writer.writerow([*result.combination.choices.values(), *map(summary.get, columns)])
 
 
 def _named_runs(sweep: Sweep, results: Sequence[SweepResult]) -> list[RunResults]:
@@ -98,10 +100,11 @@ def _named_runs(sweep: Sweep, results: Sequence[SweepResult]) -> list[RunResults
 
 def _combination_name(sweep: Sweep, combination: Combination) -> str:
     """``tau_a 3, tau_r 1``: the last words of the keys where those differ, or the whole keys."""
-    short = {key: key.rpartition(".")[2] for key in sweep.keys}
-    unique = len(set(short.values())) == len(short)
-    words = [f"{short[key] if unique else key} {value}" for key, value in combination.choices.items()]
-    return ", ".join(words)
+    names = [key.rpartition(".")[2] for key in sweep.keys]
+    if len(set(names)) < len(names):
+        names = list(sweep.keys)
+    values = combination.choices.values()
+    return ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
 
 
 def _markdown(sweep: Sweep, results: Sequence[SweepResult]) -> str:
@@ -117,30 +120,33 @@ def draw_sweep(sweep: Sweep, results: Sequence[SweepResult]) -> Figure:
     width = min(24.0, max(6.4, 0.5 * len(labels) + 2))
     figure = Figure(figsize=(width, 6.4), layout="constrained")
     accuracy, cost = figure.subplots(2, 1, sharex=True)
-    methods = list(dict.fromkeys(result.summary.method for result in results))
-    for number, method in enumerate(methods):
-        shift = 0.6 * ((number + 0.5) / len(methods) - 0.5)
-        of_method = {
-            sweep.combinations.index(result.combination) + shift: result.summary
-            for result in results
-            if result.summary.method == method
-        }
-        _draw_method(accuracy, cost, of_method, method, COLOURS[number % len(COLOURS)])
+    by_method = group_by(results, attrgetter("summary.method"))
+    for number, (method, own) in enumerate(by_method.items()):
+        shift = 0.6 * ((number + 0.5) / len(by_method) - 0.5)
+        places = [sweep.combinations.index(result.combination) + shift for result in own]
+        summaries = [result.summary for result in own]
+        style = {"color": COLOURS[number % len(COLOURS)], "fmt": "o", "label": method}
+        _draw_accuracy(accuracy, places, summaries, style)
+        _draw_cost(cost, places, summaries, style)
     accuracy.set_ylabel("final accuracy %")
     cost.set_ylabel(f"megabytes to {100 * sweep.target:g} %")
     cost.set_xticks(range(len(labels)), labels, parse_math=False)
     cost.set_xlabel(", ".join(sweep.keys))
-    accuracy.legend(frameon=False, ncols=len(methods))
+    accuracy.legend(frameon=False, ncols=len(by_method))
     return figure
 
 
-def _draw_method(
-    accuracy: Axes, cost: Axes, summaries: Mapping[float, MethodSummary], method: str, colour: str
+def _draw_accuracy(
+    axes: Axes, places: Sequence[float], summaries: Sequence[MethodSummary], style: Mapping[str, Any]
 ) -> None:
-    """One method's summaries at their places."""
-    means = [100 * summary.accuracy for summary in summaries.values()]
-    deviations = [100 * summary.accuracy_std for summary in summaries.values()]
-    accuracy.errorbar(list(summaries), means, deviations, color=colour, fmt="o", label=method)
-    reached = {x: summary.bytes_to_target for x, summary in summaries.items()}
-    megabytes = {x: sent / 1e6 for x, sent in reached.items() if sent is not None}
-    cost.errorbar(list(megabytes), list(megabytes.values()), color=colour, fmt="o", label=method)
+    means = [100 * summary.accuracy for summary in summaries]
+    deviations = [100 * summary.accuracy_std for summary in summaries]
+    axes.errorbar(places, means, deviations, **style)
+
+
+def _draw_cost(
+    axes: Axes, places: Sequence[float], summaries: Sequence[MethodSummary], style: Mapping[str, Any]
+) -> None:
+    """Megabytes to the target; nothing where it was not reached."""
+    megabytes = [summary.to_target.get("sent_bytes", math.nan) / 1e6 for summary in summaries]
+    axes.errorbar(places, megabytes, **style)

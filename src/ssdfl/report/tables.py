@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ssdfl.records.record import METRICS, Metric
+from ssdfl.records.record import COSTS, METRICS, Metric
 from ssdfl.report.numbers import number
 from ssdfl.report.summary import MethodSummary
 
+NONE = "–"
 COMPARED_COST = "sent_bytes"
 """The cost of a cycle that the table of costs also gives as a multiple of the least."""
 
@@ -23,60 +25,63 @@ class Table(NamedTuple):
 def summary_table(summaries: Sequence[MethodSummary], target: float) -> Table:
     """How good each method was, what it cost to reach the target, and what it cost in all."""
     ranked = [metric for metric in measured_costs(summaries) if metric.ranked]
-    in_all = [metric for metric in ranked if metric.name != "cycle"]
-    goal = f"to {100 * target:g}%"
-    headers = [
-        "method",
-        "accuracy %",
-        "worst %",
-        *(f"{metric.column} {goal}" for metric in ranked),
-        *(metric.column for metric in in_all),
+    columns = [
+        ["method", *map(_name, summaries)],
+        ["accuracy %", *map(_accuracy, summaries)],
+        ["worst %", *map(_worst_accuracy, summaries)],
+        *(_column_to_target(summaries, metric, target) for metric in ranked),
+        *(_column(metric.column, _totals(summaries, metric), metric) for metric in ranked[1:]),
     ]
-    rows = [
-        [
-            _name(summary),
-            _accuracy(summary),
-            f"{100 * summary.accuracy_worst:.1f}",
-            *(_to_target(summary, metric) for metric in ranked),
-            *(_shown(summary.totals.get(metric.name), metric) for metric in in_all),
-        ]
-        for summary in summaries
-    ]
-    return Table(headers, rows)
+    return _from_columns(columns)
 
 
 def cost_table(summaries: Sequence[MethodSummary]) -> Table:
     """What methods cost, in all and a cycle."""
-    costs = [metric for metric in measured_costs(summaries) if metric.name != "cycle"]
-    columns = [column for metric in costs for column in _cost_columns(summaries, metric)]
-    names = [_name(summary) for summary in summaries]
-    headers, *rows = zip(["method", *names], *columns, strict=True)
-    return Table(list(headers), [list(row) for row in rows])
+    columns = [["method", *map(_name, summaries)]]
+    for metric in measured_costs(summaries)[1:]:
+        totals, of_cycle = _totals(summaries, metric), _costs_of_cycle(summaries, metric)
+        columns.append(_column(metric.column, totals, metric))
+        columns.append(_column(f"{metric.column} a cycle", of_cycle, metric))
+        if metric.name == COMPARED_COST:
+            columns.append([f"times the least {metric.column} a cycle", *_multiples(of_cycle)])
+    return _from_columns(columns)
 
 
-def _cost_columns(summaries: Sequence[MethodSummary], metric: Metric) -> list[list[str]]:
-    """A cost in all, a cycle's, and perhaps how many times the least that is; headers on top."""
-    totals = [summary.totals.get(metric.name) for summary in summaries]
-    of_cycle = [
-        None if total is None else total / summary.cycles
-        for total, summary in zip(totals, summaries, strict=True)
-    ]
-    columns = [
-        [metric.column, *(_shown(total, metric) for total in totals)],
-        [f"{metric.column} a cycle", *(_shown(cost, metric) for cost in of_cycle)],
-    ]
-    if metric.name == COMPARED_COST:
-        least = min((cost for cost in of_cycle if cost is not None), default=0.0)
-        multiples = [f"{cost / least:,.2f}" if cost and least else "–" for cost in of_cycle]
-        columns.append([f"times the least {metric.column} a cycle", *multiples])
-    return columns
+def _from_columns(columns: Sequence[Sequence[str]]) -> Table:
+    """A table from its columns, whose first texts are the headers."""
+    headers, *rows = map(list, zip(*columns, strict=True))
+    return Table(headers, rows)
+
+
+def _column_to_target(summaries: Sequence[MethodSummary], metric: Metric, target: float) -> list[str]:
+    texts = [_to_target(summary, metric) for summary in summaries]
+    return [f"{metric.column} to {100 * target:g}%", *texts]
+
+
+def _column(header: str, values: Sequence[float], metric: Metric) -> list[str]:
+    return [header, *(_shown(value, metric) for value in values)]
+
+
+def _totals(summaries: Sequence[MethodSummary], metric: Metric) -> list[float]:
+    """What whole runs cost; NaN for those that did not measure it."""
+    return [summary.totals.get(metric.name, math.nan) for summary in summaries]
+
+
+def _costs_of_cycle(summaries: Sequence[MethodSummary], metric: Metric) -> list[float]:
+    return [summary.totals.get(metric.name, math.nan) / summary.cycles for summary in summaries]
+
+
+def _multiples(costs: Sequence[float]) -> list[str]:
+    """Each cost over the least; nothing where that is 0."""
+    least = min(costs, default=0.0)
+    return [f"{cost / least:,.2f}" if least > 0 else NONE for cost in costs]
 
 
 def measured_costs(summaries: Sequence[MethodSummary]) -> list[Metric]:
-    """The costs that every run has, and those that some of these have."""
-    known = {name for summary in summaries for name in summary.totals}
-    costs = [metric for metric in METRICS.values() if metric.axis]
-    return [metric for metric in costs if metric.name in known or not metric.optional]
+    """The costs that every run has, and those that some of these have; cycles are the first."""
+    always = {name for name in COSTS if not METRICS[name].optional}
+    known = always.union(*(summary.totals for summary in summaries))
+    return [METRICS[name] for name in COSTS if name in known]
 
 
 def _name(summary: MethodSummary) -> str:
@@ -88,13 +93,16 @@ def _accuracy(summary: MethodSummary) -> str:
     return f"{mean} ±{100 * summary.accuracy_std:.1f}" if summary.seeds > 1 else mean
 
 
+def _worst_accuracy(summary: MethodSummary) -> str:
+    return f"{100 * summary.accuracy_worst:.1f}"
+
+
 def _to_target(summary: MethodSummary, metric: Metric) -> str:
-    cost = summary.to_target.get(metric.name)
-    shown = _shown(cost, metric)
-    if cost is None or summary.seeds_at_target == summary.seeds:
+    shown = _shown(summary.to_target.get(metric.name, math.nan), metric)
+    if shown == NONE or summary.reached_target:
         return shown
     return f"{shown} ({summary.seeds_at_target}/{summary.seeds})"
 
 
-def _shown(value: float | None, metric: Metric) -> str:
-    return "–" if value is None else number(value / metric.scale)
+def _shown(value: float, metric: Metric) -> str:
+    return NONE if math.isnan(value) else number(value / metric.scale)

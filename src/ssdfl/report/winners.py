@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
-from ssdfl.records.record import METRICS, Metric
+from ssdfl.records.record import METRICS, RANKED_COSTS, Metric
+from ssdfl.report.grouping import group_by
 from ssdfl.report.numbers import amount, listed
 from ssdfl.report.summary import MethodSummary
 
@@ -38,21 +40,25 @@ def winners(summaries: Sequence[MethodSummary], target: float) -> list[Winner]:
 
     Methods that have not finished are not ranked.
     """
-    finished = [summary for summary in summaries if not summary.unfinished]
+    finished = [summary for summary in summaries if summary.finished]
     if not finished:
         return []
-    reached = [summary for summary in finished if summary.seeds_at_target == summary.seeds]
+    return [_best_accuracy(finished), *_soonest(finished, target)]
+
+
+def _soonest(finished: Sequence[MethodSummary], target: float) -> list[Winner]:
+    """The winner of each cost that all methods that reached the target have."""
+    reached = [summary for summary in finished if summary.reached_target]
     everybody_did = len(reached) == len(finished)
-    costs = [_least_cost(reached, everybody_did, target, metric) for metric in _shared_costs(reached)]
-    return [_best_accuracy(finished), *costs]
+    return [_least_cost(reached, everybody_did, target, cost) for cost in _shared_costs(reached)]
 
 
 def _shared_costs(summaries: Sequence[MethodSummary]) -> list[Metric]:
-    """The costs to rank by: those that all of these have."""
+    """The costs to the target that all of some methods have."""
     if not summaries:
         return []
     shared = set.intersection(*(set(summary.to_target) for summary in summaries))
-    return [metric for name, metric in METRICS.items() if name in shared]
+    return [METRICS[name] for name in RANKED_COSTS if name in shared]
 
 
 def verdict(summaries: Sequence[MethodSummary], target: float) -> str:
@@ -63,8 +69,8 @@ def verdict(summaries: Sequence[MethodSummary], target: float) -> str:
     if not found:
         return _so_far(summaries)
     best, *soonest = found
-    margin = f", {best.margin}" if best.margin else ""
-    sentence = f"{best.category}: {best.method}, {best.value}{margin}."
+    said = [best.method, best.value, best.margin]
+    sentence = f"{best.category}: {', '.join(filter(None, said))}."
     if soonest:
         return f"{sentence} Soonest at {100 * target:g} %: {_by_winner(soonest)}."
     return f"{sentence} No method reached {100 * target:g} % with every seed."
@@ -72,24 +78,27 @@ def verdict(summaries: Sequence[MethodSummary], target: float) -> str:
 
 def _so_far(summaries: Sequence[MethodSummary]) -> str:
     """``So far, after cycle 3: ssdfl 45.0 %, sdfl 40.2 %.``."""
-    reached: dict[str, list[str]] = {}
-    for summary in summaries:
-        text = f"{summary.method} {100 * summary.accuracy:.1f} %"
-        reached.setdefault(summary.unfinished, []).append(text)
-    parts = [f"{where}: {', '.join(texts)}" for where, texts in reached.items()]
+    by_progress = group_by(summaries, attrgetter("unfinished"))
+    parts = [f"{where}: {', '.join(map(_accuracy, those))}" for where, those in by_progress.items()]
     return f"So far, {'; '.join(parts)}."
+
+
+def _accuracy(summary: MethodSummary) -> str:
+    return f"{summary.method} {100 * summary.accuracy:.1f} %"
 
 
 def _by_winner(soonest: Sequence[Winner]) -> str:
     """``sdfl by cycles (8), ssdfl by bytes (9.1 MB) and simulated seconds (3.1 s)``."""
-    won: dict[str, list[str]] = {}
-    for winner in soonest:
-        won.setdefault(winner.method, []).append(f"{winner.noun} ({winner.value})")
-    return ", ".join(f"{method} by {listed(reasons)}" for method, reasons in won.items())
+    by_method = group_by(soonest, attrgetter("method"))
+    return ", ".join(f"{method} by {listed(map(_reason, won))}" for method, won in by_method.items())
+
+
+def _reason(winner: Winner) -> str:
+    return f"{winner.noun} ({winner.value})"
 
 
 def _names(summaries: Sequence[MethodSummary]) -> str:
-    return listed([summary.method for summary in summaries])
+    return listed(summary.method for summary in summaries)
 
 
 def _best_accuracy(summaries: Sequence[MethodSummary]) -> Winner:
@@ -102,10 +111,14 @@ def _best_accuracy(summaries: Sequence[MethodSummary]) -> Winner:
 def _accuracy_margin(best: MethodSummary, others: Sequence[MethodSummary]) -> str:
     """How far the best is ahead of the second, and how sure that is."""
     level = [one for one in others if _points(best, one) < LEVEL_POINTS]
-    rivals = level or others[:1]
-    margin = f"level with {_names(level)}" if level else _points_ahead(best, others[0])
-    one_seed = any(summary.seeds == 1 for summary in (best, *rivals))
-    return f"{margin}, of one seed only" if one_seed else margin
+    if level:
+        return f"level with {_names(level)}{_one_seed_only(best, *level)}"
+    second = others[0]
+    return f"{_points_ahead(best, second)}{_one_seed_only(best, second)}"
+
+
+def _one_seed_only(*summaries: MethodSummary) -> str:
+    return ", of one seed only" if min(summary.seeds for summary in summaries) == 1 else ""
 
 
 def _points_ahead(best: MethodSummary, second: MethodSummary) -> str:
@@ -126,10 +139,9 @@ def _least_cost(
     least = ordered[0].to_target[metric.name]
     level = [one for one in ordered if one.to_target[metric.name] <= (1 + LEVEL_SHARE) * least]
     slower = ordered[len(level) :]
+    margin = "" if everybody_did else "no other method reached it with every seed"
     if slower:
         margin = _cost_margin(slower[0], least, metric)
-    else:
-        margin = "" if everybody_did else "no other method reached it with every seed"
     category = f"Fewest {metric.noun} to {100 * target:g} %"
     return Winner(category, _names(level), amount(least, metric), margin, metric.noun)
 

@@ -1,0 +1,22 @@
+"""Things in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
+
+
+def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Items by their keys, each group and the groups in the order in which they come.
+
+    Examples:
+        >>> group_by(["ab", "c", "de"], len)
+        {2: ['ab', 'de'], 1: ['c']}
+    """
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
