@@ -169,7 +169,7 @@ def mixing_share(job: Job, step_s: float) -> Iterator[Figure]:
     out = torch.empty_like(X)
     with one_thread_each():
         for t, name in ((0, "inside clusters"), (TAU_A, "over all links")):
-            mixing = engine._mixing(job.schedule(t).W)
+            mixing = engine.exchange.mixing(job.step(t).W)
             seconds = in_turns({"mix": partial(mixing.into, out, X, engine.threads)}, 3)["mix"]
             what = f"cnn, N = {len(X)}: mixing {name} / training step"
             yield Figure(3, what, 100 * seconds / step_s, "%", most=5)
