@@ -289,6 +289,13 @@ def test_only_whole_runs_of_shared_seeds_are_rankable():
     assert {row[5] for row in cost_table(lines).rows} == {"1.00"}  # a cycle costs all the same
 
 
+def test_whole_runs_of_different_seeds_are_not_ranked():
+    results = results_of(("ssdfl", 0, [0.5] * 4), ("sdfl", 1, [0.9] * 4), ("sdfl", 0, [0.1]))
+    assert headline([results], 0.5) == (
+        "So far, 1 of 2 seeds: ssdfl 50.0 %, sdfl 90.0 %. Unfinished: 9 of 32 cycles are recorded."
+    )
+
+
 def test_what_has_no_whole_run_is_told_so_far():
     results = results_of(("ssdfl", 0, [0.2, 0.3, math.nan]), ("ssdfl", 1, [0.4]), ("sdfl", 0, [0.5, 0.6]))
     assert winners(rankable([results], 0.5), 0.5) == []

@@ -80,7 +80,7 @@ def rankable(runs: Sequence[RunResults], target: float) -> list[MethodSummary]:
     """Summaries that can be held against each other, without references unless there is nobody else.
 
     Of a run that is not finished these are the methods that have whole runs, on the seeds that all of these
-    have completed; or, if it has no whole run, how far each method is.
+    have completed; or, if there is no such seed, how far each method is.
     """
     contenders = [run.without_references() for run in runs]
     ranked = contenders if any(run.rows for run in contenders) else runs
