@@ -20,6 +20,7 @@ import typer
 
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
+from ssdfl.machine import cores
 
 MISTAKE = "SSDFL_MISTAKE"
 """Names the file in which a rank leaves a user's mistake to the process that started all ranks."""
@@ -101,7 +102,7 @@ def start(out: Path, workers: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         mistake = Path(folder) / "mistake"
         arguments = [*sys.argv[1:], "--out", str(out)]
-        code = launch(arguments, workers or len(os.sched_getaffinity(0)), {MISTAKE: str(mistake)})
+        code = launch(arguments, workers or cores(), {MISTAKE: str(mistake)})
         if mistake.exists():
             typer.echo(mistake.read_text(encoding="utf-8"), err=True)
             return 2
