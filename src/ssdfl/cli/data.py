@@ -60,9 +60,9 @@ def fetch_dataset(
     with Progress(*columns, console=Console(stderr=True)) as bars:
         tasks = {file.name: bars.add_task(file.name, start=False) for file in sources[name].files}
 
-        def follow(file: str, received: int, total: int) -> None:
+        def show(file: str, received: int, total: int) -> None:
             bars.start_task(tasks[file])
             bars.update(tasks[file], completed=received, total=total or None)
 
-        place = fetch(sources[name], to, follow)
+        place = fetch(sources[name], to, show)
     typer.echo(json.dumps({"name": name, "folder": str(place)}) if as_json else f"{name} is in {place}")

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ssdfl.cli import pool
-from ssdfl.errors import InputError
+from ssdfl.errors import InputError, check_range
 
 if TYPE_CHECKING:
     from ssdfl.records import Experiment
@@ -75,12 +75,11 @@ def reproduce(
         return
     if not artefacts:
         raise InputError("artefact", "none", "at least one name, or all", "See: ssdfl reproduce --list.")
-    if seeds is not None and seeds < 1:
-        raise InputError("--seeds", seeds, "at least 1", "Give the number of seeds.")
+    if seeds is not None:
+        check_range("--seeds", seeds, 1, remedy="Give the number of seeds.")
     resources = Resources(workers, cpus, gpus, address)
-    chosen = [
-        load_artefact(name, profile, seeds=seeds) for name in (names if artefacts == ["all"] else artefacts)
-    ]
+    wanted = names if artefacts == ["all"] else artefacts
+    chosen = [load_artefact(name, profile, seeds=seeds) for name in wanted]
     if dry_run:
         groups = [([artefact.name], artefact.runs()) for artefact in chosen]
         pool.estimate(["artefact"], groups, cache, resources, data)

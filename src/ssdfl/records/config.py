@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -210,15 +210,29 @@ def _explain(problem: Any) -> InputError:
     return InputError(key, problem["input"], f"a known key ({', '.join(known)})", remedy)
 
 
-def load_experiment(path: Path | str | None = None, settings: Sequence[str] = ()) -> Experiment:
-    """An experiment from a TOML file (or the default one) with ``a.b=value`` settings laid over it.
+def load_experiment(
+    path: Path | str | None = None,
+    settings: Sequence[str] = (),
+    overrides: Mapping[str, Any] | None = None,
+) -> Experiment:
+    """An experiment from a TOML file (or the default one) with other values laid over it.
 
     A network or plan file named in the TOML file is looked up beside it first.
 
+    Args:
+        settings: texts ``a.b=value``, as users write them.
+        overrides: ``{"a.b": value}``, laid over all else.
+
     Raises:
         InputError: an unreadable file, or a key or value that cannot be used.
+
+    Examples:
+        >>> load_experiment(None, ["cycles=5"], {"schedule.tau_a": 3}).schedule.tau_a
+        3
     """
     values = read_values(path, settings)
+    for key, value in (overrides or {}).items():
+        set_value(values, key, value)
     locate_files(values, Path())
     return make_experiment(values)
 
