@@ -77,7 +77,7 @@ def fitting_plan(plan: Plan, network: Network) -> Plan:
     return plan
 
 
-def described_devices(task: Task, optimizers: Sequence[LocalOptimizer], seed: int) -> tuple[Device, ...]:
+def described_devices(task: Task, optimizers: Sequence[Optimizer], seed: int) -> tuple[Device, ...]:
     """What formation is told of the devices: label counts, optimizers and a few samples."""
     return describe_devices(task, optimizers, samples=DESCRIBED_SAMPLES, seed=seed)
 
@@ -118,6 +118,6 @@ def settings_of(
         gradient_bound=max(one.gradient_bound for one in in_order),
         smoothness=max(1e-12, *(one.smoothness for one in in_order)),
         initial_loss=float(np.mean([one.initial_loss for one in in_order])),
-        message_bytes=4 * task.num_parameters,
+        message_bytes=task.initial_parameters.nbytes,
     )
     return replace(formation_settings(experiment, facts), data_distance=data_distance)
