@@ -41,8 +41,8 @@ def _remarks(folder: RunFolder, experiment: Experiment) -> list[str]:
 
     if not any(find_method(method).needs_plan for method in experiment.methods):
         return []
-    plans = [folder.plan(seed) for seed in experiment.seeds]
-    return sorted({plan.remark for plan in plans if plan is not None and plan.remark})
+    plans = filter(None, map(folder.plan, experiment.seeds))
+    return sorted({plan.remark for plan in plans} - {""})
 
 
 def _print_json(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +21,9 @@ from ssdfl.errors import InputError, check_range
 if TYPE_CHECKING:
     from ssdfl.experiments import Advance
     from ssdfl.records import Experiment, RunFolder
+
+    Watcher = Callable[[Advance], None]
+    """Hears of every cycle."""
 
 RUNS = Path("runs")
 INTERRUPTED = 130
@@ -186,21 +189,27 @@ def _choose_folder(name: str, out: Path | None, resume: bool) -> tuple[RunFolder
 
 def _run_here(request: _Request, port: int | None, log: list[str]) -> None:
     """Run in this process, with a live page if there is a port for it (0 is a free one)."""
+    if request.resume:
+        request = replace(request, experiment=request.folder.joined(request.experiment))
+    if port is None:
+        _run_and_log(request, log)
+        return
+    page = LiveRun(request.folder, request.experiment)
+    with serving(page, port) as address:
+        report = _run_and_log(request, log, f"Live: {address}", [page.cycle])
+        page.end(f"The run has ended. This page stays as {report}.")
+
+
+def _run_and_log(
+    request: _Request, log: list[str], remark: str = "", watchers: Sequence[Watcher] = ()
+) -> Path:
+    """Run, write logs, and show what came out; returns the report's path."""
     from ssdfl.experiments.logs import logging_to
 
-    folder, experiment = request.folder, request.experiment
-    if request.resume:
-        experiment = folder.joined(experiment)
-        request = replace(request, experiment=experiment)
-    page = LiveRun(folder, experiment) if port is not None else None
-    with serving(page, port or 0) if page else nullcontext() as address:
-        watchers = [page.cycle] if page else []
-        remark = f"Live: {address}" if address else ""
-        with _resumable(folder), logging_to(log, experiment, folder) as watch:
-            _execute(request, remark, [*watchers, watch])
-        report = _conclude(request)
-        if page:
-            page.end(f"The run has ended. This page stays as {report}.")
+    folder = request.folder
+    with _resumable(folder), logging_to(log, request.experiment, folder) as write_logs:
+        _execute(request, remark, [*watchers, write_logs])
+    return _conclude(request)
 
 
 def _run_in_ranks(request: _Request, workers: int) -> None:
@@ -273,7 +282,7 @@ def _resumable(folder: RunFolder) -> Iterator[None]:
 def _execute(
     request: _Request,
     remark: str = "",
-    watchers: Sequence[Callable[[Advance], None]] = (),
+    watchers: Sequence[Watcher] = (),
     quiet: bool = False,
 ) -> None:
     """Run the experiment and show its progress."""

@@ -194,20 +194,28 @@ def make_experiment(values: dict[str, Any]) -> Experiment:
 def _explain(problem: Any) -> InputError:
     place = [part for part in problem["loc"] if part not in ("int", "float", "str", "bool")]
     key = ".".join(str(part) for part in place)
-    if problem["type"] != "extra_forbidden":
-        expected = (
-            problem["msg"].removeprefix("Input should be ").removeprefix("Value error, ").replace("'", "")
-        )
-        return InputError(key, problem["input"], expected, f"Set {key} to such a value.")
+    if problem["type"] == "extra_forbidden":
+        return _unknown_key(key, problem["input"])
+    message = problem["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return InputError(key, problem["input"], message.replace("'", ""), f"Set {key} to such a value.")
+
+
+def _unknown_key(key: str, value: object) -> InputError:
+    *sections, last = key.split(".")
+    known = list(_section(sections).model_fields)
+    near = difflib.get_close_matches(last, known, n=1)
+    remedy = f"Did you mean {near[0]}?" if near else "Remove it, or correct its name."
+    return InputError(key, value, f"a known key ({', '.join(known)})", remedy)
+
+
+def _section(names: Sequence[str]) -> type[BaseModel]:
+    """The class of a section, or the innermost one that there is."""
     section: type[BaseModel] = Experiment
-    for part in place[:-1]:
-        annotation = section.model_fields[str(part)].annotation
+    for name in names:
+        annotation = section.model_fields[name].annotation
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             section = annotation
-    known = list(section.model_fields)
-    near = difflib.get_close_matches(str(place[-1]), known, n=1)
-    remedy = f"Did you mean {near[0]}?" if near else "Remove it or mend its name."
-    return InputError(key, problem["input"], f"a known key ({', '.join(known)})", remedy)
+    return section
 
 
 def load_experiment(
