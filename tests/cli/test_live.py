@@ -15,7 +15,7 @@ from ssdfl.cli.live import LiveRun, own_names, serving
 from ssdfl.cli.progress import sparkline
 from ssdfl.errors import InputError
 from ssdfl.experiments import Advance, iterate_experiment
-from ssdfl.experiments.run import _run_mesh
+from ssdfl.experiments.on_mesh import run_on_mesh
 from ssdfl.records import Record, RunFolder, load_experiment
 
 SETTINGS = (
@@ -123,7 +123,7 @@ def test_a_mesh_shows_every_method_when_it_is_done(run, monkeypatch):
     shown = []
     for method in rows:
         job = SimpleNamespace(seed=0, cycles=2, steps_per_cycle=6)
-        for advance in _run_mesh(run.folder.experiment(), run.folder, job, method, None):
+        for advance in run_on_mesh(run.folder.experiment(), run.folder, job, method, None):
             run.live.cycle(advance)
             news = json.loads(run.live.news(-1)[1])
             shown.append([len(one["curves"]["loss"]["mean"]) for one in news["data"]["series"]])

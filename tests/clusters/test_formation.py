@@ -197,7 +197,8 @@ def test_a_score_of_ones_own():
         return max(len(c) for c in clusters) - min(len(c) for c in clusters) + abs(len(clusters) - 4)
 
     network = load_network("torus:rows=4,cols=4")
-    plan = form_clusters(network, [ALIKE] * 16, FormationSettings(score=most_equal_sizes))
+    settings = FormationSettings(Constants(learning_rate=0.01), score=most_equal_sizes)
+    plan = form_clusters(network, [ALIKE] * 16, settings)
     assert sorted(len(c) for c in plan.clusters) == [4, 4, 4, 4]
     assert plan.score_name == "most_equal_sizes"
 

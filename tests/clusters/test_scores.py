@@ -44,7 +44,7 @@ def test_time_is_the_clocks_cycle_times_the_predicted_slowdown():
 def test_bytes_count_links_inside_clusters_in_training_steps_and_all_links_in_mixing_steps():
     here = ScoreInputs(load_network("ring:n=6"), unknown_devices(load_network("ring:n=6")), message_bytes=10)
     clusters = ((0, 1, 2), (3, 4, 5))
-    assert SCORES["bytes"](here, clusters) == 10 * 2 * (3 * 4 + 1 * 6)
+    assert SCORES["bytes"](here, clusters) == 10 * 2 * (5 * 4 + 1 * 6)
 
 
 def test_unknown_devices_do_not_drift():
@@ -64,7 +64,7 @@ def test_drift_scales_with_the_square_of_the_step():
 def test_stationarity_is_the_mean_of_theorem_1():
     here = score_inputs("barbell:size=3")
     alone = ends(6)[1]
-    expected = published.intra_convergence(Constants(), ClusterTerms(1), Constants().initial_loss)
+    expected = published.intra_convergence(here.constants, ClusterTerms(1), here.constants.initial_loss)
     assert SCORES["stationarity"](here, alone) == pytest.approx(expected)
 
 

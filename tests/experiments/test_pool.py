@@ -62,7 +62,7 @@ def test_what_determines_a_run_is_its_key():
 
 def test_a_pool_does_each_run_once_and_as_one_process_would(tmp_path):
     runs = single_runs(tiny())
-    done = list(run_pool([*runs, *runs], tmp_path / "cache", resources=Resources(workers=2)))
+    done = list(run_pool([*runs, *runs], tmp_path / "cache", resources=Resources(at_a_time=2)))
     assert {run_key(one.experiment) for one in done} == {run_key(one) for one in runs}
     assert len(done) == 4
     assert all(finished_rows(one, tmp_path / "cache") for one in runs)
@@ -78,7 +78,7 @@ def test_a_run_that_diverges_does_not_stop_the_others(tmp_path):
     good, bad = single_runs(tiny("seeds=[0]"))[1], single_runs(tiny("training.learning_rate=1e30"))[1]
     done = {
         run_key(one.experiment): one
-        for one in run_pool([bad, good], tmp_path, resources=Resources(workers=1))
+        for one in run_pool([bad, good], tmp_path, resources=Resources(at_a_time=1))
     }
     assert "diverged" in done[run_key(bad)].error
     assert not done[run_key(good)].error
@@ -90,7 +90,7 @@ def test_a_mistake_in_a_users_function_does_not_stop_the_others(tmp_path):
     bad, good = (single_runs(tiny(*change))[0] for change in (["data.name=helpers:broken_data"], []))
     done = {
         run_key(one.experiment): one.error
-        for one in run_pool([bad, good], tmp_path, resources=Resources(workers=1))
+        for one in run_pool([bad, good], tmp_path, resources=Resources(at_a_time=1))
     }
     assert done == {run_key(bad): "KeyError: 'images'", run_key(good): ""}
 
@@ -101,7 +101,7 @@ def test_a_run_whose_process_always_dies_does_not_stop_the_others(tmp_path):
     )
     done = {
         run_key(one.experiment): one.error
-        for one in run_pool([bad, *good], tmp_path, resources=Resources(workers=2))
+        for one in run_pool([bad, *good], tmp_path, resources=Resources(at_a_time=2))
     }
     assert "killed 3 times" in done.pop(run_key(bad))
     assert done == {run_key(one): "" for one in good}
@@ -160,7 +160,7 @@ def test_a_killed_process_is_replaced(tmp_path):
 
     killer = threading.Thread(target=kill_one)
     killer.start()
-    done = list(run_pool(runs, tmp_path, resources=Resources(workers=1)))
+    done = list(run_pool(runs, tmp_path, resources=Resources(at_a_time=1)))
     killer.join()
     assert killed
     assert [one.error for one in done] == [""]

@@ -214,9 +214,49 @@ def dense_mixing(setting):
     )
 
 
-def test_a_users_method_must_return_sparse_steps(tmp_path):
-    with pytest.raises(InputError, match="steps with a sparse mixing matrix"):
-        run_experiment(small(f"methods=['{__name__}:dense_mixing']"), tmp_path / "run")
+def nothing(setting):
+    return None
+
+
+def no_steps(setting):
+    return lambda t: None
+
+
+def all_train(setting):
+    return lambda t: Step(True, setting.all_links(t))
+
+
+def counts(setting):
+    return lambda t: Step(np.ones(setting.network.num_devices), setting.all_links(t))
+
+
+def too_small(setting):
+    return lambda t: Step(np.full(setting.network.num_devices, True), csr_array(np.eye(2)))
+
+
+def one_sided(setting):
+    W = np.roll(np.eye(setting.network.num_devices), 1, axis=0)
+    return lambda t: Step(np.full(setting.network.num_devices, True), csr_array(W))
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("nothing", "what METHOD returned = None: expected a schedule.*Return setting.cycle"),
+        ("no_steps", "step 0 of METHOD = None: expected a Step"),
+        ("all_train", r"step 0 of METHOD: train = True: expected a bool array of shape \(6,\)"),
+        ("counts", r"step 0 of METHOD: train = ndarray of float64 \(6,\): expected a bool array"),
+        ("dense_mixing", r"step 0 of METHOD: W = ndarray of float64 \(6, 6\): expected a csr_array of shape"),
+        ("too_small", r"step 0 of METHOD: W = csr_array of float64 \(2, 2\): .* shape \(6, 6\): symmetric"),
+        ("one_sided", "step 0 of METHOD: W: mixing matrix: largest .* = 1.0: expected 0"),
+    ],
+)
+@pytest.mark.parametrize("fault", ["faults.link_loss=0.0", "faults.link_loss=0.5"])
+def test_a_users_method_must_return_valid_steps(tmp_path, method, message, fault):
+    name = f"{__name__}:{method}"
+    with pytest.raises(InputError, match=message.replace("METHOD", name)):
+        run_experiment(small(f"methods=['{name}']", fault), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_old_results_are_not_taken_for_new_ones(tmp_path):

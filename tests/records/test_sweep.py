@@ -124,7 +124,7 @@ def test_a_combination_that_lacks_runs_is_named_with_the_seeds_it_has(file, tmp_
     sweep = load_sweep(file)
     (lost,) = (one for one in sweep.runs()[:4] if (one.methods, one.seeds) == (("pdfl",), (0,)))
     runs = [one for one in sweep.runs()[:8] if one != lost]
-    for _ in run_pool(runs, tmp_path / "cache", resources=Resources(workers=2)):
+    for _ in run_pool(runs, tmp_path / "cache", resources=Resources(at_a_time=2)):
         pass
     lines = sweep_results(sweep, tmp_path / "cache")
     assert [list(line.runs) for line in lines] == [[0, 1], [1], [0, 1], [0, 1]]
@@ -178,7 +178,7 @@ from pathlib import Path
 from ssdfl.experiments.pool import Resources, run_pool
 from ssdfl.records.sweep import load_sweep
 runs = load_sweep(Path(sys.argv[1])).runs()[:3]
-done = list(run_pool(runs, Path(sys.argv[2]), resources=Resources(workers=2), backend="ray"))
+done = list(run_pool(runs, Path(sys.argv[2]), resources=Resources(at_a_time=2), backend="ray"))
 print(json.dumps([(one.error, one.seconds > 0) for one in done]))
 """
     words = [sys.executable, "-c", code, str(file), str(tmp_path / "ray")]
@@ -188,7 +188,7 @@ print(json.dumps([(one.error, one.seconds > 0) for one in done]))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == [["", True]] * 3
     runs = load_sweep(file).runs()[:3]
-    list(run_pool(runs, tmp_path / "processes", resources=Resources(workers=1)))
+    list(run_pool(runs, tmp_path / "processes", resources=Resources(at_a_time=1)))
     for one in runs:
         assert finished_rows(one, tmp_path / "ray")
         rows = [

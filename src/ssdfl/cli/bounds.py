@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +14,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from ssdfl.cli.options import check_choice
 from ssdfl.cli.progress import say
 from ssdfl.errors import InputError
 
@@ -61,17 +63,15 @@ def _of_run(path: Path, picture: Path | None, data: Path | None, as_json: bool) 
     rows = list(compare_bounds(RunFolder(path), data))
     RunFolder(path).write_bounds(rows)
     summaries = summarise_bounds(rows)
-    methods = list(dict.fromkeys(row.method for row in rows))
     picture = picture or path / "bounds.png"
-    shown = [row for row in rows if row.method == methods[0]] if methods else []
-    save(draw_measured_bounds(shown, f"{path.name}: {methods[0] if methods else ''}"), picture)
+    first = rows[0].method if rows else ""
+    shown = [row for row in rows if row.method == first]
+    save(draw_measured_bounds(shown, f"{path.name}: {first}"), picture)
     if as_json:
         result = {"rows": [_plain(asdict(row)) for row in rows], "picture": str(picture)}
         typer.echo(json.dumps({**result, "summary": [_plain(asdict(s)) for s in summaries]}, indent=1))
         return
-    console = Console()
-    console.print(_table(summaries))
-    say(console, f"Picture: {picture}")
+    _show(_table(summaries), picture)
 
 
 def _plain(value: object) -> object:
@@ -104,8 +104,7 @@ def _of_network(
     from ssdfl.report import draw_bounds_by_clusters, save
     from ssdfl.theory import Constants
 
-    if mixing not in MIXINGS:
-        raise InputError("--mixing", mixing, f"one of {', '.join(MIXINGS)}", "Choose one of them.")
+    check_choice("--mixing", mixing, MIXINGS)
     η, B, γ = constants
     base = Constants(learning_rate=η, gradient_bound=B, smoothness=γ)
     network = load_network(spec)
@@ -113,17 +112,23 @@ def _of_network(
     picture = picture or Path("bounds.png")
     save(draw_bounds_by_clusters(panels, f"{network.title}: Theorem 1 against S"), picture)
     if as_json:
-        values = {
-            name: {str(length): [_plain(float(value)) for value in bound] for length, bound in curves.items()}
-            for name, curves in panels.items()
-        }
+        values = {name: _plain_curves(curves) for name, curves in panels.items()}
         typer.echo(json.dumps({"panels": values, "picture": str(picture)}, indent=1))
         return
-    console = Console()
     headers = [f"best S at τ_a = {length}" for length in lengths]
     table = Table("case", *headers, box=SIMPLE_HEAD, pad_edge=False)
     for name, curves in panels.items():
         table.add_row(name, *(_least(list(values)) for values in curves.values()))
+    _show(table, picture)
+
+
+def _plain_curves(curves: Mapping[int, Iterable[float]]) -> dict[str, list[object]]:
+    """The bounds for every S of each τ_a, for JSON."""
+    return {str(length): [_plain(float(value)) for value in bound] for length, bound in curves.items()}
+
+
+def _show(table: Table, picture: Path) -> None:
+    console = Console()
     console.print(table)
     say(console, f"Picture: {picture}")
 

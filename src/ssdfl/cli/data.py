@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -12,6 +12,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 
 from ssdfl.errors import InputError
+
+if TYPE_CHECKING:
+    from ssdfl.learning.datasets import DatasetInfo
 
 app = typer.Typer(no_args_is_help=True, help="List data sets, or fetch one.")
 
@@ -26,20 +29,28 @@ def list_datasets(data: Folder = None, as_json: Json = False) -> None:
     Looked up in this order: `--data` or `SSDFL_DATA`, the user's cache, the system's data sets; `ssdfl run`
     downloads what is in none of them.
     """
-    from ssdfl.learning import DATASETS, locate
+    from ssdfl.learning import DATASETS
 
-    found = {
-        name: "built in" if info.source is None else str(locate(info.source, data) or "")
-        for name, info in DATASETS.items()
-    }
+    rows = [
+        {"name": name, "about": info.about, "found": _place(info, data)} for name, info in DATASETS.items()
+    ]
     if as_json:
-        rows = [{"name": name, "about": DATASETS[name].about, "found": found[name] or None} for name in found]
         typer.echo(json.dumps(rows, indent=1))
         return
     table = Table("name", "about", "found in")
-    for name, place in found.items():
-        table.add_row(name, DATASETS[name].about, place or f"not here: ssdfl data fetch {name}")
+    for row in rows:
+        table.add_row(row["name"], row["about"], row["found"] or f"not here: ssdfl data fetch {row['name']}")
     Console().print(table, highlight=False)
+
+
+def _place(info: DatasetInfo, folder: Path | None) -> str | None:
+    """Where a data set is; None if nowhere."""
+    from ssdfl.learning import locate
+
+    if info.source is None:
+        return "built in"
+    place = locate(info.source, folder)
+    return None if place is None else str(place)
 
 
 @app.command("fetch")
@@ -60,9 +71,9 @@ def fetch_dataset(
     with Progress(*columns, console=Console(stderr=True)) as bars:
         tasks = {file.name: bars.add_task(file.name, start=False) for file in sources[name].files}
 
-        def follow(file: str, received: int, total: int) -> None:
+        def show(file: str, received: int, total: int) -> None:
             bars.start_task(tasks[file])
             bars.update(tasks[file], completed=received, total=total or None)
 
-        place = fetch(sources[name], to, follow)
+        place = fetch(sources[name], to, show)
     typer.echo(json.dumps({"name": name, "folder": str(place)}) if as_json else f"{name} is in {place}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ssdfl.cli.options import check_choice
 from ssdfl.errors import InputError
+
+MOST_SHOWN = 60
 
 
 def graph(
@@ -43,8 +47,7 @@ def graph(
     from ssdfl.clusters import plan_clusters
     from ssdfl.graph import MIXINGS, describe, load_network, write_network
 
-    if mixing not in MIXINGS:
-        raise InputError("--mixing", mixing, f"one of {', '.join(MIXINGS)}", "Choose one of them.")
+    check_choice("--mixing", mixing, MIXINGS)
     if picture is not None and picture.suffix.lower() != ".png":
         raise InputError("--picture", str(picture), "a .png file", "Choose such a name.")
     network = load_network(spec)
@@ -90,15 +93,25 @@ def _print(facts: dict[str, Any]) -> None:
 
 
 def _readable(key: str, value: Any) -> str:
-    if key == "added_links":
-        pairs = ", ".join(f"{i}–{j}" for i, j in value)
-        return f"{len(value)} to make it connected: {pairs}" if value else "none needed"
-    if key == "clusters":
-        devices = sum(map(len, value))
-        return (
-            f"{len(value)} of {', '.join(str(len(c)) for c in value)} devices" if devices > 60 else str(value)
-        )
+    special: dict[str, Callable[[Any], str]] = {"added_links": _added_links, "clusters": _clusters}
+    if key in special:
+        return special[key](value)
     if isinstance(value, list):
         low, high = value
         return f"{low:g}" if low == high else f"{low:g} … {high:g}"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _added_links(links: list[tuple[int, int]]) -> str:
+    if not links:
+        return "none needed"
+    pairs = ", ".join(f"{i}–{j}" for i, j in links)
+    return f"{len(links)} to make it connected: {pairs}"
+
+
+def _clusters(clusters: list[list[int]]) -> str:
+    """The devices of all clusters, or only how many they are if they are many."""
+    sizes = [len(cluster) for cluster in clusters]
+    if sum(sizes) <= MOST_SHOWN:
+        return str(clusters)
+    return f"{len(clusters)} of {', '.join(map(str, sizes))} devices"

@@ -35,7 +35,7 @@ class LiveRun:
         self.total = experiment.all_cycles
         self.done = self.computed = self.version = 0
         self.text, self.ended = "preparing", False
-        self.told, self.due_s = -1, float("-inf")
+        self.newest_heard, self.due_s = -1, float("-inf")
         self._start_s = 0.0
         self._rows: dict[tuple[str, int], list[Row]] = {}
         self._kept: dict[tuple[str, int], list[Row]] = {}
@@ -75,7 +75,7 @@ class LiveRun:
                 self._rows.setdefault((row["method"], row["seed"]), []).append(row)
             self.text, self.ended = text, True
             self.version += 1
-        while self.told < self.version and time.monotonic() < self.due_s:
+        while self.newest_heard < self.version and time.monotonic() < self.due_s:
             time.sleep(0.05)
 
     def page(self) -> str:
@@ -103,7 +103,7 @@ class LiveRun:
 
     def heard(self, version: int, pause_s: float) -> None:
         """A page has heard a version, and pauses so long before it asks again."""
-        self.told = version
+        self.newest_heard = version
         self.due_s = time.monotonic() + min(pause_s, LONGEST_PAUSE_S) + PATIENCE_S
 
     def _of_method(self, method: str) -> list[Row]:

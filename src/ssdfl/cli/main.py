@@ -11,7 +11,7 @@ import typer
 
 import ssdfl
 from ssdfl.cli import bounds, data, graph, mesh, plan, report, reproduce, run, sweep
-from ssdfl.cli.ranks import mistaken
+from ssdfl.cli.ranks import report_mistake
 from ssdfl.errors import InputError, ToldError
 
 app = typer.Typer(
@@ -63,9 +63,9 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except ToldError:
-        sys.exit(mistaken(""))
+        sys.exit(report_mistake(""))
     except InputError as error:
-        sys.exit(mistaken(f"ssdfl: {error}"))
+        sys.exit(report_mistake(f"ssdfl: {error}"))
     except OSError as error:
         path = error.filename or "file"
-        sys.exit(mistaken(f"ssdfl: {path} = {error.strerror}: expected a usable path. Check it."))
+        sys.exit(report_mistake(f"ssdfl: {path} = {error.strerror}: expected a usable path. Check it."))

@@ -17,6 +17,7 @@ app = typer.Typer(
     no_args_is_help=True, help="Devices as processes on real hosts.", rich_markup_mode="markdown"
 )
 
+UNKNOWN = "–"
 Data = Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")]
 
 
@@ -126,16 +127,28 @@ def _table(statuses: list[dict[str, Any]], before: list[dict[str, Any]]) -> Tabl
         table.add_column(column, justify="left" if column == "device" else "right")
     earlier = {status["device"]: status for status in before}
     for status in statuses:
-        last = earlier.get(status["device"], {})
-        seconds = status.get("time_s", 0) - last.get("time_s", 0)
-        sent = (status.get("sent", 0) - last.get("sent", 0)) * status.get("message_bytes", 0)
-        accuracy = status.get("accuracy")
-        table.add_row(
-            status["device"],
-            str(status.get("step", "–")),
-            f"{100 * accuracy:.1f}" if accuracy is not None else "–",
-            f"failed ({status['failed']})" if "failed" in status else status.get("neighbours", "–"),
-            f"{sent / seconds / 1000:,.0f}" if seconds > 0 and last else "–",
-            str(status.get("refused", "–")),
-        )
+        table.add_row(*_cells(status, earlier.get(status["device"], {})))
     return table
+
+
+def _cells(status: dict[str, Any], before: dict[str, Any]) -> tuple[str, ...]:
+    """A device's line of the table, given its status now and before."""
+    accuracy = status.get("accuracy")
+    neighbours = status.get("neighbours", UNKNOWN)
+    return (
+        status["device"],
+        str(status.get("step", UNKNOWN)),
+        f"{100 * accuracy:.1f}" if accuracy is not None else UNKNOWN,
+        f"failed ({status['failed']})" if "failed" in status else neighbours,
+        _sending_rate(status, before),
+        str(status.get("refused", UNKNOWN)),
+    )
+
+
+def _sending_rate(status: dict[str, Any], before: dict[str, Any]) -> str:
+    """kB/s since the status before."""
+    seconds = status.get("real_s", 0) - before.get("real_s", 0)
+    if not before or seconds <= 0:
+        return UNKNOWN
+    messages = status.get("sent", 0) - before.get("sent", 0)
+    return f"{messages * status.get('message_bytes', 0) / seconds / 1000:,.0f}"

@@ -65,7 +65,7 @@ def estimate(
         total_s += seconds
         counts = (len(runs), len(runs) - len(missing), len(missing), f"{seconds / 3600:.3f}")
         table.add_row(*(Text(str(cell)) for cell in (*names, *counts)))
-    number = resources.at_a_time
+    number = resources.at_a_time_here
     console = Console()
     console.print(table, highlight=False)
     hours = total_s / 3600 / number

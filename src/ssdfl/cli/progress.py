@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 if TYPE_CHECKING:
     from ssdfl.experiments import Advance
-    from ssdfl.records import Experiment
+    from ssdfl.records import Experiment, Record
 
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -37,8 +37,8 @@ def say(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-class Follower:
-    """Follows one experiment."""
+class ProgressView:
+    """Shows how far one experiment is."""
 
     def __init__(self, console: Console, bars: Progress, experiment: Experiment, remark: str = "") -> None:
         self.console, self.bars, self.experiment, self.remark = console, bars, experiment, remark
@@ -55,15 +55,25 @@ class Follower:
         """Show that one more cycle is done."""
         if not self.begun:
             self._announce()
-        record, label = advance.record, f"seed {advance.seed} {advance.method}"
+        label = f"seed {advance.seed} {advance.method}"
         if label != self.label:
             self.label, self.accuracies = label, []
-        if record and record.tested:
-            self.accuracies.append(record.accuracy)
-        note = f"{sparkline(self.accuracies)} {100 * self.accuracies[-1]:.1f} %" if self.accuracies else ""
-        self.bars.update(self.task, advance=1, description=label, note=note)
-        if record and record.cycle == self.experiment.cycles and not self.console.is_terminal:
-            say(self.console, f"{label}: {note} after {record.cycle} cycles, {record.time_s:.2f} simulated s")
+        if advance.record is not None and advance.record.tested:
+            self.accuracies.append(advance.record.accuracy)
+        self.bars.update(self.task, advance=1, description=label, note=self._note())
+        if advance.record is not None and not self.console.is_terminal:
+            self._say_if_finished(advance.record)
+
+    def _note(self) -> str:
+        """The accuracies so far, as a sparkline and the last as a number."""
+        if not self.accuracies:
+            return ""
+        return f"{sparkline(self.accuracies)} {100 * self.accuracies[-1]:.1f} %"
+
+    def _say_if_finished(self, record: Record) -> None:
+        if record.cycle == self.experiment.cycles:
+            costs = f"after {record.cycle} cycles, {record.time_s:.2f} simulated s"
+            say(self.console, f"{self.label}: {self._note()} {costs}")
 
     def _announce(self) -> None:
         """Say what runs, once it is known that it can."""
@@ -76,8 +86,8 @@ class Follower:
 
 
 @contextmanager
-def follow(console: Console, experiment: Experiment, remark: str = "") -> Iterator[Follower]:
-    """A follower of an experiment, with bars if the console is a terminal; it says the remark first."""
+def showing_progress(console: Console, experiment: Experiment, remark: str = "") -> Iterator[ProgressView]:
+    """A view of an experiment's progress: bars on a terminal. It says the remark first."""
     columns = (
         TextColumn("{task.description:>16}"),
         BarColumn(),
@@ -86,4 +96,4 @@ def follow(console: Console, experiment: Experiment, remark: str = "") -> Iterat
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        yield Follower(console, bars, experiment, remark)
+        yield ProgressView(console, bars, experiment, remark)

@@ -20,6 +20,7 @@ import typer
 
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
+from ssdfl.machine import cores
 
 MISTAKE = "SSDFL_MISTAKE"
 """Names the file in which a rank leaves a user's mistake to the process that started all ranks."""
@@ -36,14 +37,9 @@ def number() -> int | None:
     return int(os.environ["RANK"]) if started_as_rank() else None
 
 
-def check_engine(name: str) -> None:
-    """Refuse to run the same experiment in every rank.
-
-    Raises:
-        InputError: there are several ranks, and the engine does not know them.
-    """
-    if name != "distributed" and number() is not None and os.environ["WORLD_SIZE"] != "1":
-        raise InputError("--engine", name, "distributed, in several ranks", "Add --engine distributed.")
+def one_of_several() -> bool:
+    """Whether this process is one of several ranks."""
+    return number() is not None and os.environ["WORLD_SIZE"] != "1"
 
 
 def begun(candidates: Iterable[Path]) -> Path | None:
@@ -64,8 +60,8 @@ def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
-def mistaken(text: str) -> int:
-    """The exit code after a user's mistake, which is shown: by this process, or by the one that started it.
+def report_mistake(text: str) -> int:
+    """Show a user's mistake, in this process or in the one that started it; returns the exit code.
 
     It is 2, but 0 in a rank that this command has started: torch's launcher would try again, and in vain.
 
@@ -83,7 +79,7 @@ def mistaken(text: str) -> int:
     return 0
 
 
-def another_is_mistaken(patience_s: float = 0.0) -> bool:
+def another_found_a_mistake(patience_s: float = 0.0) -> bool:
     """Whether another rank has found a user's mistake, or does so soon: then this one need not go on."""
     place = os.environ.get(MISTAKE)
     deadline = time.monotonic() + patience_s
@@ -93,7 +89,7 @@ def another_is_mistaken(patience_s: float = 0.0) -> bool:
 
 
 def start(out: Path, workers: int) -> int:
-    """Run this very command in ranks on this machine; its exit code."""
+    """Run this very command in so many ranks on this machine, 0 is one per core; its exit code."""
     from ssdfl.engine.launch import launch
 
     if workers < 0:
@@ -101,7 +97,7 @@ def start(out: Path, workers: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         mistake = Path(folder) / "mistake"
         arguments = [*sys.argv[1:], "--out", str(out)]
-        code = launch(arguments, workers or len(os.sched_getaffinity(0)), {MISTAKE: str(mistake)})
+        code = launch(arguments, workers or cores(), {MISTAKE: str(mistake)})
         if mistake.exists():
             typer.echo(mistake.read_text(encoding="utf-8"), err=True)
             return 2

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ssdfl.cli import pool
-from ssdfl.errors import InputError
+from ssdfl.errors import InputError, check_range
 
 if TYPE_CHECKING:
     from ssdfl.records import Experiment
@@ -67,20 +67,12 @@ def reproduce(
     Interrupted, the same command goes on where it stopped.
     """
     from ssdfl.experiments.pool import Resources
-    from ssdfl.records.artefacts import artefact_names, load_artefact, paper_folder
 
-    names = artefact_names(paper_folder())
     if listing:
-        _list(names)
+        _list()
         return
-    if not artefacts:
-        raise InputError("artefact", "none", "at least one name, or all", "See: ssdfl reproduce --list.")
-    if seeds is not None and seeds < 1:
-        raise InputError("--seeds", seeds, "at least 1", "Give the number of seeds.")
     resources = Resources(workers, cpus, gpus, address)
-    chosen = [
-        load_artefact(name, profile, seeds=seeds) for name in (names if artefacts == ["all"] else artefacts)
-    ]
+    chosen = _choose(artefacts or [], profile, seeds)
     if dry_run:
         groups = [([artefact.name], artefact.runs()) for artefact in chosen]
         pool.estimate(["artefact"], groups, cache, resources, data)
@@ -89,15 +81,28 @@ def reproduce(
         _forget(chosen, cache)
     runs = _runs(chosen)
     pool.refuse(pool.run_all(runs, cache, data, resources, backend), len(runs))
-    options = ["--profile", profile, *(["--seeds", str(seeds)] if seeds is not None else [])]
+    options = ["--profile", profile]
+    if seeds is not None:
+        options += ["--seeds", str(seeds)]
     _write(chosen, cache, out or OUT / profile, options, data)
 
 
-def _list(names: list[str]) -> None:
-    from ssdfl.records.artefacts import load_artefact
+def _choose(names: list[str], profile: str, seeds: int | None) -> list[Artefact]:
+    from ssdfl.records.artefacts import artefact_names, load_artefact, paper_folder
+
+    if not names:
+        raise InputError("artefact", "none", "at least one name, or all", "See: ssdfl reproduce --list.")
+    if seeds is not None:
+        check_range("--seeds", seeds, 1, remedy="Give the number of seeds.")
+    wanted = artefact_names(paper_folder()) if names == ["all"] else names
+    return [load_artefact(name, profile, seeds=seeds) for name in wanted]
+
+
+def _list() -> None:
+    from ssdfl.records.artefacts import artefact_names, load_artefact, paper_folder
 
     table = Table("artefact", "what", "the paper's label", box=SIMPLE_HEAD)
-    for name in names:
+    for name in artefact_names(paper_folder()):
         artefact = load_artefact(name)
         table.add_row(name, artefact.title, artefact.label)
     Console(width=None if Console().is_terminal else 150).print(table, highlight=False, markup=False)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from ssdfl.cli import ranks
 from ssdfl.cli.live import LiveRun, serving
-from ssdfl.cli.progress import follow, say
-from ssdfl.errors import InputError
+from ssdfl.cli.progress import say, showing_progress
+from ssdfl.cli.results import present
+from ssdfl.errors import InputError, check_range
 
 if TYPE_CHECKING:
     from ssdfl.experiments import Advance
     from ssdfl.records import Experiment, RunFolder
+
+    Watcher = Callable[[Advance], None]
+    """Hears of every cycle."""
 
 RUNS = Path("runs")
 INTERRUPTED = 130
@@ -41,7 +42,9 @@ def run(
     methods: Annotated[
         str | None,
         typer.Option(
-            metavar="A,B", help="Methods: ssdfl, sdfl, pdfl, stc, cstc, central, or your own module:function."
+            metavar="A,B",
+            help="Methods: ssdfl, sdfl, pdfl, stc, cstc, central, or your own module:function; "
+            "with a rule: ssdfl+atc.",
         ),
     ] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N−1.")] = None,
@@ -54,7 +57,8 @@ def run(
     workers: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="With --engine distributed: ranks on this machine; 0 is one per core."
+            metavar="N",
+            help="Ranks (processes) on this machine, with --engine distributed; 0 is one per core.",
         ),
     ] = None,
     device: Annotated[str | None, typer.Option(help="Where tensors live: cpu, cuda, cuda:1.")] = None,
@@ -96,51 +100,171 @@ def run(
     A method, model or data set of your own is named `module:function`; the module lies in the working
     folder, beside FILE, or on PYTHONPATH.
     """
-    from ssdfl.experiments.logs import logging_to
     from ssdfl.records import load_experiment, to_toml
-    from ssdfl.records.folder import RunFolder, newest_folder, next_free_folder
 
-    extra = [f"methods={json.dumps([m.strip() for m in methods.split(',')])}"] if methods is not None else []
-    if seeds is not None:
-        if seeds < 1:
-            raise InputError("--seeds", seeds, "at least 1", "Give the number of seeds.")
-        extra.append(f"seeds={list(range(seeds))}")
-    extra += [f"clusters.plan={json.dumps(str(plan.resolve()))}"] if plan is not None else []
-    extra += [f"engine.name={engine}"] if engine is not None else []
-    extra += [f"engine.device={json.dumps(device)}"] if device is not None else []
-    experiment = load_experiment(file, [*(settings or []), *extra])
+    overrides = _overrides(methods, seeds, plan, engine, device)
+    experiment = load_experiment(file, settings or [], overrides)
     if show:
         typer.echo(to_toml(experiment), nl=False)
         return
     if file is not None:
         sys.path.append(str(file.parent.resolve()))
+    in_ranks = _runs_in_ranks(experiment, workers)
+    _check_page_and_logs(experiment, in_ranks, live, port, log)
+    folder, resume = _choose_folder(experiment.name, out, resume)
+    request = _Request(experiment, folder, resume, data, as_json)
+    if in_ranks:
+        _run_in_ranks(request, workers or 0)
+    else:
+        _run_here(request, port if live else None, log or [])
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What the user asked for."""
+
+    experiment: Experiment
+    folder: RunFolder
+    resume: bool
+    data: Path | None
+    as_json: bool
+
+
+def _overrides(
+    methods: str | None, seeds: int | None, plan: Path | None, engine: str | None, device: str | None
+) -> dict[str, Any]:
+    """The experiment's keys that options set, and their values."""
+    values: dict[str, Any] = {"engine.name": engine, "engine.device": device}
+    if methods is not None:
+        from ssdfl.methods import split_methods
+
+        values["methods"] = split_methods(methods)
+    if seeds is not None:
+        check_range("--seeds", seeds, 1, remedy="Give the number of seeds.")
+        values["seeds"] = list(range(seeds))
+    if plan is not None:
+        values["clusters.plan"] = str(plan.resolve())
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _runs_in_ranks(experiment: Experiment, workers: int | None) -> bool:
+    """Whether several processes run the experiment together.
+
+    Raises:
+        InputError: torchrun has started several, or the user wants several, and the engine is for one.
+    """
+    from ssdfl.records.engines import engine_traits, engines_that
+
+    name = experiment.engine.name
+    in_ranks = engine_traits(name).ranks
+    able = " or ".join(engines_that(lambda traits: traits.ranks))
+    if not in_ranks and ranks.one_of_several():
+        raise InputError("--engine", name, f"{able}, in several ranks", f"Add --engine {able}.")
+    if not in_ranks and workers is not None:
+        raise InputError("--workers", workers, f"--engine {able}", "Other engines use all cores.")
+    return in_ranks
+
+
+def _check_page_and_logs(
+    experiment: Experiment, in_ranks: bool, live: bool, port: int, log: list[str] | None
+) -> None:
+    """Refuse a port without a page, and what engines that run in ranks do not offer."""
     if port and not live:
         raise InputError("--port", port, "a run with --live", "Add --live.")
-    ranks.check_engine(experiment.engine.name)
-    newest = newest_folder(experiment.name, RUNS)
-    again = ranks.begun([out or newest]) if ranks.number() == 0 else None
-    folder = RunFolder(out or again or (newest if resume else next_free_folder(experiment.name, RUNS)))
-    resume = resume or again is not None
-    if experiment.engine.name == "distributed":
-        for option, given in (("--live", live), ("--log", log)):
-            if given:
-                remedy = "Leave it out; report.html has everything afterwards."
-                raise InputError(option, given, "another engine than distributed", remedy)
-        _in_ranks(experiment, folder, resume, data, as_json, workers or 0)
+    for option, given in (("--live", live), ("--log", log)):
+        if given and in_ranks:
+            expected = f"another engine than {experiment.engine.name}"
+            raise InputError(option, given, expected, "Leave it out; report.html has everything afterwards.")
+
+
+def _choose_folder(name: str, out: Path | None, resume: bool) -> tuple[RunFolder, bool]:
+    """The run's folder, and whether to go on with what it holds."""
+    from ssdfl.records.folder import RunFolder, newest_folder, next_free_folder
+
+    newest = newest_folder(name, RUNS)
+    restarted = ranks.begun([out or newest]) if ranks.number() == 0 else None
+    chosen = out or restarted or (newest if resume else next_free_folder(name, RUNS))
+    return RunFolder(chosen), resume or restarted is not None
+
+
+def _run_here(request: _Request, port: int | None, log: list[str]) -> None:
+    """Run in this process, with a live page if there is a port for it (0 is a free one)."""
+    if request.resume:
+        request = replace(request, experiment=request.folder.joined(request.experiment))
+    if port is None:
+        _run_and_log(request, log)
         return
-    if workers is not None:
-        raise InputError("--workers", workers, "--engine distributed", "Other engines use all cores.")
-    experiment = folder.joined(experiment) if resume else experiment
-    page = LiveRun(folder, experiment) if live else None
-    with serving(page, port) if page else nullcontext() as address:
-        watchers = [page.cycle] if page else []
-        remark = f"Live: {address}" if address else ""
-        with _resumable(folder), logging_to(log or [], experiment, folder) as watch:
-            _execute(experiment, folder, resume, data, remark, [*watchers, watch])
-        _compare_bounds(experiment, folder, data)
-        report = _present(folder, as_json)
-        if page:
-            page.end(f"The run has ended. This page stays as {report}.")
+    page = LiveRun(request.folder, request.experiment)
+    with serving(page, port) as address:
+        report = _run_and_log(request, log, f"Live: {address}", [page.cycle])
+        page.end(f"The run has ended. This page stays as {report}.")
+
+
+def _run_and_log(
+    request: _Request, log: list[str], remark: str = "", watchers: Sequence[Watcher] = ()
+) -> Path:
+    """Run, write logs, and show what came out; returns the report's path."""
+    from ssdfl.experiments.logs import logging_to
+
+    folder = request.folder
+    with _resumable(folder), logging_to(log, request.experiment, folder) as write_logs:
+        _execute(request, remark, [*watchers, write_logs])
+    return _conclude(request)
+
+
+def _run_in_ranks(request: _Request, workers: int) -> None:
+    """Be a rank, or start them all."""
+    rank = ranks.number()
+    if rank is None:
+        _start_ranks(request, workers)
+    else:
+        _run_as_rank(request, rank)
+
+
+def _start_ranks(request: _Request, workers: int) -> None:
+    folder = request.folder
+    if request.resume:
+        folder.joined(request.experiment)
+    else:
+        folder.check_free()
+    with _resumable(folder):
+        code = ranks.start(folder.path, workers)
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+    if code:
+        raise typer.Exit(code)
+
+
+def _run_as_rank(request: _Request, rank: int) -> None:
+    """Rank 0 alone shows something."""
+    if ranks.another_found_a_mistake():
+        return
+    if rank == 0:
+        ranks.begin(request.folder.path)
+    try:
+        _execute(request, quiet=rank > 0)
+    except RuntimeError as error:
+        _end_without_others(rank, error)
+        return
+    if rank == 0:
+        _conclude(request)
+
+
+def _end_without_others(rank: int, error: RuntimeError) -> None:
+    """End a rank whose others have gone: quietly if one of them found a mistake, which is shown anyway.
+
+    Raises:
+        RuntimeError: the error, if it says something else.
+        typer.Exit: with a line about it.
+    """
+    from ssdfl.engine.ranks import means_lost_ranks
+
+    if not means_lost_ranks(error):
+        raise error
+    if ranks.another_found_a_mistake(patience_s=5.0):
+        return
+    say(Console(stderr=True), f"ssdfl: rank {rank} has lost the others: {str(error).splitlines()[0]}")
+    raise typer.Exit(1) from None
 
 
 @contextmanager
@@ -155,100 +279,33 @@ def _resumable(folder: RunFolder) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _in_ranks(
-    experiment: Experiment, folder: RunFolder, resume: bool, data: Path | None, as_json: bool, workers: int
-) -> None:
-    """Be a rank, or start them; rank 0 alone shows something."""
-    rank = ranks.number()
-    if rank is None:
-        if resume:
-            folder.joined(experiment)
-        else:
-            folder.check_free()
-        with _resumable(folder):
-            code = ranks.start(folder.path, workers)
-            if code == INTERRUPTED:
-                raise KeyboardInterrupt
-        if code:
-            raise typer.Exit(code)
-        return
-    if ranks.another_is_mistaken():
-        return
-    if rank == 0:
-        ranks.begin(folder.path)
-    try:
-        _execute(experiment, folder, resume, data, quiet=rank > 0)
-    except RuntimeError as error:
-        from ssdfl.engine.ranks import means_lost_ranks
-
-        if not means_lost_ranks(error):
-            raise
-        if ranks.another_is_mistaken(patience_s=5.0):
-            return
-        say(Console(stderr=True), f"ssdfl: rank {rank} has lost the others: {str(error).splitlines()[0]}")
-        raise typer.Exit(1) from None
-    if rank == 0:
-        _compare_bounds(experiment, folder, data)
-        _present(folder, as_json)
-
-
 def _execute(
-    experiment: Experiment,
-    folder: RunFolder,
-    resume: bool,
-    data: Path | None,
+    request: _Request,
     remark: str = "",
-    watchers: Sequence[Callable[[Advance], None]] = (),
+    watchers: Sequence[Watcher] = (),
     quiet: bool = False,
 ) -> None:
-    with follow(Console(stderr=True, quiet=quiet), experiment, remark) as follower:
+    """Run the experiment and show its progress."""
+    with showing_progress(Console(stderr=True, quiet=quiet), request.experiment, remark) as progress:
         from ssdfl.experiments import iterate_experiment
 
-        for advance in iterate_experiment(
-            experiment, folder.path, resume=resume, data=data, progress=follower.download
-        ):
-            follower.cycle(advance)
+        advances = iterate_experiment(
+            request.experiment,
+            request.folder.path,
+            resume=request.resume,
+            data=request.data,
+            progress=progress.download,
+        )
+        for advance in advances:
+            progress.cycle(advance)
             for watch in watchers:
                 watch(advance)
 
 
-def _compare_bounds(experiment: Experiment, folder: RunFolder, data: Path | None) -> None:
-    """Keep what the bounds say of a run that recorded what they speak of, for its report."""
+def _conclude(request: _Request) -> Path:
+    """Show what came out, the bounds beside it if the run recorded what they are about."""
     from ssdfl.experiments.bounds import can_compare, compare_bounds
 
-    if can_compare(experiment):
-        folder.write_bounds(compare_bounds(folder, data))
-
-
-def _present(folder: RunFolder, as_json: bool) -> Path:
-    from ssdfl.report import RunResults, headline, summarise, summary_table, write_report
-
-    experiment, report, summaries = folder.experiment(), write_report(folder), summarise(folder)
-    remarks = {plan.remark for seed in experiment.seeds if (plan := folder.plan(seed)) and plan.remark}
-    for remark in sorted(remarks) if "ssdfl" in experiment.methods else ():
-        say(Console(stderr=True), f"ssdfl: {remark}")
-    if as_json:
-        result = {
-            "experiment": experiment.model_dump(mode="json"),
-            "folder": str(folder.path),
-            "report": str(report),
-            "methods": [summary.flat() for summary in summaries],
-        }
-        typer.echo(json.dumps(result, indent=1))
-        return report
-    console = Console()
-    target = experiment.evaluate.target_accuracy
-    title = f"{experiment.name}: {experiment.cycles} cycles, seeds {', '.join(map(str, experiment.seeds))}"
-    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    headers, rows = summary_table(summaries, target)
-    table.add_column("method", overflow="fold")
-    for place, text in enumerate(headers[1:], start=1):
-        table.add_column(text, justify="right", min_width=max(len(row[place]) for row in rows))
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console.print(table)
-    say(console, headline([RunResults(experiment, folder.all_rows())], target))
-    say(console, f"Report:  {report}")
-    say(console, f"Figures: {folder.path / 'figures'}")
-    say(console, f"Records: {folder.path / 'metrics.parquet'}")
-    return report
+    if can_compare(request.experiment):
+        request.folder.write_bounds(compare_bounds(request.folder, request.data))
+    return present(request.folder, request.as_json)

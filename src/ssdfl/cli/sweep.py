@@ -57,13 +57,13 @@ def sweep(
     from ssdfl.records.cache import distinct
     from ssdfl.records.sweep import load_sweep
 
+    sys.path.append(str(file.parent.resolve()))
     grid = load_sweep(file, tuple(settings or ()))
     resources = Resources(workers, cpus, gpus, address)
     if dry_run:
         groups = [(tuple(one.choices.values()), one.runs()) for one in grid.combinations]
         pool.estimate(grid.keys, groups, cache, resources, data)
         return
-    sys.path.append(str(file.parent.resolve()))
     runs = distinct(grid.runs())
     failed = pool.run_all(runs, cache, data, resources, backend)
     _present(grid, cache, out or OUT / grid.name)

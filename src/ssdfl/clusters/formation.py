@@ -14,7 +14,7 @@ from ssdfl.clusters.candidates import Candidate, choose, round_score
 from ssdfl.clusters.diagnostics import Diagnostic, diagnose
 from ssdfl.clusters.heterogeneity import Device
 from ssdfl.clusters.partition import Cluster, Clusters
-from ssdfl.clusters.scores import MESSAGE_BYTES, SCORES, Score, ScoreInputs, evaluate, find_score
+from ssdfl.clusters.scores import MESSAGE_BYTES, SCORES, TRAINING, Score, ScoreInputs, evaluate, find_score
 from ssdfl.clusters.spectral import Budget
 from ssdfl.errors import InputError, check_range
 from ssdfl.graph import Network, Weights, metropolis
@@ -49,7 +49,7 @@ class FormationSettings:
         data_distance: (L,) how different the data of linked devices are, if not computed from their samples.
     """
 
-    constants: Constants = field(default_factory=Constants)
+    constants: Constants = TRAINING
     partition: str = "cost"
     score: str | Score = "time"
     mode: str = "auto"

@@ -21,9 +21,11 @@ from ssdfl.learning import (
     measure_constants,
     spread_devices,
 )
+from ssdfl.methods import find_method
 from ssdfl.preparation import MEASURED_DEVICES, Prepared, clusters_of_method, make_job, prepare
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.config import Experiment
+from ssdfl.records.engines import engine_traits, engines_that
 from ssdfl.records.folder import Row, RunFolder
 from ssdfl.theory import ClusterTerms, Constants, published, rigorous
 
@@ -34,38 +36,43 @@ def compare_bounds(folder: RunFolder, data: Path | None = None) -> Iterator[Boun
     """Every recorded quantity of a run beside its bounds, with constants measured at θ⁰ and at the end.
 
     Raises:
-        InputError: the run was a mesh, recorded no gaps, or took several local steps, of which the paper does
-            not speak.
+        InputError: the engine could not record gaps, the run did not, or it took several local steps, which
+            the paper's bounds do not cover.
     """
     experiment = folder.experiment()
-    if experiment.engine.name == "mesh":
-        remedy = "No device of a mesh sees gaps. Run it with --engine local."
-        raise InputError("engine.name", "mesh", "a run that recorded gaps", remedy)
-    if not experiment.evaluate.gaps:
-        remedy = "Run it again with --set evaluate.gaps=true."
-        raise InputError("evaluate.gaps", False, "a run that recorded gaps", remedy)
-    if experiment.training.local_steps > 1:
-        remedy = "Run it with --set training.local_steps=1."
-        raise InputError(
-            "training.local_steps", experiment.training.local_steps, "1, as in the paper", remedy
-        )
+    if (obstacle := _obstacle(experiment)) is not None:
+        raise obstacle
     dataset = load_dataset(experiment.data.name, data)
+    methods = [method for method in experiment.methods if find_method(method).bounded]
     for seed in experiment.seeds:
         instance = prepare(experiment, seed, dataset, formed=folder.plan(seed))
-        for method in experiment.methods:
-            if method in ("ssdfl", "sdfl", "pdfl"):
-                job = make_job(experiment, instance, method)
-                rows = folder.read_rows(seed, method)
-                checkpoint = folder.method_folder(seed, method) / "checkpoint.safetensors"
-                measured = _constants_along(job, checkpoint)
-                situation = _situation(instance, job, measured, MIXINGS[experiment.network.mixing])
-                yield from _compare(situation, measured, method, instance, rows)
+        for method in methods:
+            job = make_job(experiment, instance, method)
+            rows = folder.read_rows(seed, method)
+            checkpoint = folder.method_folder(seed, method) / "checkpoint.safetensors"
+            measured = _constants_along(job, checkpoint)
+            inputs = _score_inputs(instance, job, measured, MIXINGS[experiment.network.mixing])
+            yield from _compare(inputs, measured, method, instance, rows)
 
 
 def can_compare(experiment: Experiment) -> bool:
     """Whether `compare_bounds` has something to say of a run of this experiment."""
-    one_step = experiment.training.local_steps == 1
-    return experiment.evaluate.gaps and one_step and experiment.engine.name != "mesh"
+    return _obstacle(experiment) is None
+
+
+def _obstacle(experiment: Experiment) -> InputError | None:
+    """Why a run cannot be held against the bounds; None if it can."""
+    engine, local_steps = experiment.engine.name, experiment.training.local_steps
+    gaps = "a run that recorded gaps"
+    if not engine_traits(engine).records_gaps:
+        able = engines_that(lambda traits: traits.records_gaps)[0]
+        return InputError("engine.name", engine, gaps, f"It records none. Run it with --engine {able}.")
+    if not experiment.evaluate.gaps:
+        return InputError("evaluate.gaps", False, gaps, "Run it again with --set evaluate.gaps=true.")
+    if local_steps > 1:
+        remedy = "Run it with --set training.local_steps=1."
+        return InputError("training.local_steps", local_steps, "1, as in the paper", remedy)
+    return None
 
 
 def _constants_along(job: Job, checkpoint: Path) -> MeasuredConstants:
@@ -86,7 +93,7 @@ def _constants_along(job: Job, checkpoint: Path) -> MeasuredConstants:
     )
 
 
-def _situation(instance: Prepared, job: Job, measured: MeasuredConstants, weights: Weights) -> ScoreInputs:
+def _score_inputs(instance: Prepared, job: Job, measured: MeasuredConstants, weights: Weights) -> ScoreInputs:
     steps = [job.schedule(t) for t in range(job.steps_per_cycle)]
     τ_a = sum(bool(step.train.any()) for step in steps)
     constants = Constants(
@@ -103,25 +110,24 @@ def _situation(instance: Prepared, job: Job, measured: MeasuredConstants, weight
 
 
 def _compare(
-    situation: ScoreInputs, measured: MeasuredConstants, method: str, instance: Prepared, rows: list[Row]
+    inputs: ScoreInputs, measured: MeasuredConstants, method: str, instance: Prepared, rows: list[Row]
 ) -> Iterator[BoundRow]:
     clusters = clusters_of_method(method, instance.plan)
-    terms = [replace(situation.terms(cluster), amplification=0.0) for cluster in clusters]
-    network = situation.terms(tuple(range(situation.network.num_devices)))
+    terms = [replace(inputs.terms(cluster), amplification=0.0) for cluster in clusters]
+    network = inputs.terms(tuple(range(inputs.network.num_devices)))
+    theories = THEORIES.values()
     for row in rows:
         place = (instance.seed, method, row["cycle"])
         for s, term in enumerate(terms):
-            constants = replace(situation.constants, variance_floor=measured.gradient_variance * term.size)
+            constants = replace(inputs.constants, variance_floor=measured.gradient_variance * term.size)
             gap = row["cluster_gaps_before"][s]
-            bounds = [theory.intra_consensus(constants, term, gap) for theory in THEORIES.values()]
+            bounds = [theory.intra_consensus(constants, term, gap) for theory in theories]
             yield BoundRow(*place, "Lemma 1", s, row["cluster_gaps"][s], *bounds)
-            squares = [_theorem_1(theory, constants, term, row, s) for theory in THEORIES.values()]
+            squares = [_theorem_1(theory, constants, term, row, s) for theory in theories]
             yield BoundRow(*place, "Theorem 1", s, row["cluster_gradients"][s], *squares)
-        after = row["consensus_distance"] * math.sqrt(situation.network.num_devices)
-        gaps = [
-            theory.inter_consensus(situation.constants, network, row["training_gap"])
-            for theory in THEORIES.values()
-        ]
+        after = row["consensus_distance"] * math.sqrt(inputs.network.num_devices)
+        before = row["training_gap"]
+        gaps = [theory.inter_consensus(inputs.constants, network, before) for theory in theories]
         yield BoundRow(*place, "Lemma 2", -1, after, *gaps)
 
 

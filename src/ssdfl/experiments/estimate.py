@@ -39,9 +39,9 @@ class Estimator:
         parts = (experiment.data, experiment.model, experiment.training, experiment.evaluate.samples)
         key = repr((*parts, network))
         if key not in self._measured:
-            one = experiment.model_copy(update={"clusters": ClustersSection(number=1), "methods": ("pdfl",)})
+            one = experiment.model_copy(update={"clusters": ClustersSection(number=1)})
             instance = prepare(one, one.seeds[0], load_dataset(one.data.name, self._data))
-            job = make_job(one, instance, "pdfl")
+            job = make_job(one, instance, one.methods[0])  # all methods train and test alike
             engine = ReferenceEngine(job)
             theta = job.task.initial_parameters
             with one_thread_each():

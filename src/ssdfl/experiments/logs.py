@@ -20,7 +20,7 @@ from ssdfl.records.record import METRICS
 from ssdfl.records.tables import Row, is_measured
 
 if TYPE_CHECKING:
-    from ssdfl.experiments.run import Advance
+    from ssdfl.experiments.advance import Advance
 
 Result = TypeVar("Result")
 Outcome = Literal["FINISHED", "KILLED", "FAILED"]

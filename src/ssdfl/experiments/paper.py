@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ssdfl.errors import InputError
 from ssdfl.learning import load_dataset
+from ssdfl.methods import find_method
 from ssdfl.preparation import prepare
 from ssdfl.records.artefacts import Artefact, Case, CaseKey
 from ssdfl.records.cache import finished_rows, run_folder, single_runs
@@ -14,9 +15,10 @@ from ssdfl.records.folder import Row
 
 
 def artefact_rows(artefact: Artefact, root: Path, data: Path | None = None) -> dict[CaseKey, list[list[Row]]]:
-    """Every case's records, a list for each seed, from the runs in a cache; SSD-FL's with its ``clusters``.
+    """Every case's records, a list for each seed, from the runs in a cache.
 
-    The bound needs no runs: its rows are formation's candidates, ``clusters`` and ``score`` of each.
+    Each has ``clusters``, the number of them, or None of a method that needs no plan. The bound
+    needs no runs: its rows are formation's candidates, ``clusters`` and ``score`` of each.
 
     Raises:
         InputError: a run is not there; it names it.
@@ -35,8 +37,10 @@ def _rows(artefact: Artefact, case: Case, one: Experiment, root: Path) -> list[R
     if not rows:
         what = f"{case.series}, {case.panel} {case.point}".strip()
         raise InputError("run", what, "a finished one", f"Run: ssdfl reproduce {artefact.name}.")
-    plan = run_folder(one, root).plan(one.seeds[0]) if one.methods == ("ssdfl",) else None
-    return [{**row, "clusters": plan.num_clusters if plan else None} for row in rows]
+    method, seed = one.methods[0], one.seeds[0]
+    plan = run_folder(one, root).plan(seed) if find_method(method).needs_plan else None
+    number = plan.num_clusters if plan else None
+    return [{**row, "clusters": number} for row in rows]
 
 
 def _candidates(experiment: Experiment, data: Path | None) -> list[list[Row]]:

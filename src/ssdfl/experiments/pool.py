@@ -21,8 +21,9 @@ from pathlib import Path
 
 from ssdfl.engine.threads import use_cores
 from ssdfl.errors import InputError, check_range
-from ssdfl.experiments.run import run_experiment
+from ssdfl.experiments.run import DEVICES_FOLDER, run_experiment
 from ssdfl.learning import Dataset, load_dataset
+from ssdfl.machine import cores
 from ssdfl.records.cache import distinct, finished_rows, run_folder, whole_rows
 from ssdfl.records.config import Experiment, make_experiment
 from ssdfl.records.folder import RunFolder
@@ -41,36 +42,31 @@ class Finished:
     error: str = ""
 
 
-def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 @dataclass(frozen=True)
 class Resources:
     """What a pool may use.
 
     Attributes:
-        workers: runs at a time; 0 is as many as there are cores for.
+        at_a_time: runs side by side; 0 is as many as there are cores for.
         cpus: cores of one run.
         gpus: of one run, where a backend deals them out; its ``engine.device`` has to be cuda.
         address: of a cluster's head, for backends that know clusters; none is this machine.
     """
 
-    workers: int = 0
+    at_a_time: int = 0
     cpus: int = 1
     gpus: float = 0.0
     address: str = ""
 
     def __post_init__(self) -> None:
-        check_range("--workers", self.workers, 0, remedy="0 is one per core.")
+        check_range("--workers", self.at_a_time, 0, remedy="0 is one per core.")
         check_range("--cpus", self.cpus, 1)
         check_range("--gpus", self.gpus, 0)
 
     @property
-    def at_a_time(self) -> int:
-        """How many runs this machine does at a time."""
-        return self.workers or max(1, cores() // self.cpus)
+    def at_a_time_here(self) -> int:
+        """How many runs this machine does side by side."""
+        return self.at_a_time or max(1, cores() // self.cpus)
 
 
 DEFAULT = Resources()
@@ -121,19 +117,24 @@ def in_processes(
     todo = {run_folder(one, root).path: one for one in experiments}
     deaths = 0
     while todo:
-        several = resources.at_a_time if deaths < RETRIES else 1
-        chosen = list(todo.items())[: None if deaths < RETRIES else 1]
+        chosen = todo if deaths < RETRIES else _first(todo)
         try:
-            for done in _in_processes(dict(chosen), data, several, resources.cpus):
-                del todo[done.folder.path]
+            for done in _in_processes(chosen, data, resources):
+                todo.pop(done.folder.path)
                 deaths = 0
                 yield done
         except BrokenProcessPool:
             deaths += 1
-            if deaths > RETRIES:
-                deaths, (path, one) = 0, chosen[0]
-                del todo[path]
-                yield Finished(one, RunFolder(path), 0.0, KILLED)
+        if deaths > RETRIES:
+            deaths = 0
+            ((path, one),) = chosen.items()
+            todo.pop(path)
+            yield Finished(one, RunFolder(path), 0.0, KILLED)
+
+
+def _first(experiments: Mapping[Path, Experiment]) -> dict[Path, Experiment]:
+    path = next(iter(experiments))
+    return {path: experiments[path]}
 
 
 def _on_ray(
@@ -148,12 +149,13 @@ BACKENDS: dict[str, Backend] = {"processes": in_processes, "ray": _on_ray}
 
 
 def _in_processes(
-    experiments: Mapping[Path, Experiment], data: Path | None, workers: int, cpus: int
+    experiments: Mapping[Path, Experiment], data: Path | None, resources: Resources
 ) -> Iterator[Finished]:
+    experiments = dict(experiments)  # the caller strikes out what is finished
     context = multiprocessing.get_context("spawn")
-    number = min(workers, len(experiments))
+    number = min(resources.at_a_time_here, len(experiments))
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(number, mp_context=context, initializer=_begin, initargs=(cpus,))
+    pool = ProcessPoolExecutor(number, mp_context=context, initializer=_begin, initargs=(resources.cpus,))
     try:
         running: dict[Future[tuple[float, str]], Path] = {
             pool.submit(run_one, one.model_dump(), path, data): path for path, one in experiments.items()
@@ -170,7 +172,7 @@ def _in_processes(
 
 
 def _begin(cpus: int) -> None:
-    """A worker keeps to its cores, leaves Ctrl-C to the process that started it, and ends with that."""
+    """Prepare a process of the pool: it keeps to its cores, ignores Ctrl-C, and ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_cores(cpus)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -190,7 +192,7 @@ def _dataset(name: str, data: Path | None) -> Dataset:
 
 
 def run_one(values: dict[str, object], folder: Path, data: Path | None) -> tuple[float, str]:
-    """Do or finish one run, in a worker of a backend: how long it took, and its error if it failed."""
+    """Do or finish one run, in a backend's process: how long it took, and its error if it failed."""
     start = time.monotonic()
     try:
         experiment = make_experiment(values)
@@ -201,8 +203,13 @@ def run_one(values: dict[str, object], folder: Path, data: Path | None) -> tuple
         return time.monotonic() - start, str(error)
     except Exception as error:  # a full disk, or whatever a user's own function raises: others go on
         return time.monotonic() - start, f"{type(error).__name__}: {error}"
+    _remove_states(folder)
+    return time.monotonic() - start, ""
+
+
+def _remove_states(folder: Path) -> None:
+    """Remove what only serves to go on: a finished run needs it no more, and a cache holds many runs."""
     for checkpoint in folder.rglob("checkpoint.safetensors"):
         checkpoint.unlink(missing_ok=True)
-    for rest in folder.rglob("mesh"):
-        shutil.rmtree(rest, ignore_errors=True)
-    return time.monotonic() - start, ""
+    for devices in folder.rglob(DEVICES_FOLDER):
+        shutil.rmtree(devices, ignore_errors=True)

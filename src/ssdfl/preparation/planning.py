@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import (
+    Device,
     FormationSettings,
     Plan,
     form_clusters,
@@ -18,7 +19,6 @@ from ssdfl.clusters import (
     plan_clusters,
     read_plan,
 )
-from ssdfl.clusters.formation import PRICE
 from ssdfl.errors import InputError
 from ssdfl.graph import MIXINGS, Network, links_within
 from ssdfl.learning import (
@@ -30,7 +30,7 @@ from ssdfl.learning import (
     spread_devices,
 )
 from ssdfl.records.config import Experiment
-from ssdfl.theory import Constants
+from ssdfl.records.formation import TaskFacts, formation_settings
 
 MEASURED_DEVICES = 8
 CURVED_DEVICES = 2
@@ -51,8 +51,8 @@ def make_plan(
         return given
     if formed is not None:
         return fitting_plan(formed, network)
-    devices = describe_devices(task, optimizers, samples=DESCRIBED_SAMPLES, seed=seed)
-    return form_clusters(network, devices, formation_settings(experiment, task, seed))
+    devices = described_devices(task, optimizers, seed)
+    return form_clusters(network, devices, measured_settings(experiment, task, seed))
 
 
 def given_plan(experiment: Experiment, network: Network) -> Plan | None:
@@ -77,7 +77,12 @@ def fitting_plan(plan: Plan, network: Network) -> Plan:
     return plan
 
 
-def formation_settings(experiment: Experiment, task: Task, seed: int) -> FormationSettings:
+def described_devices(task: Task, optimizers: Sequence[Optimizer], seed: int) -> tuple[Device, ...]:
+    """What formation is told of the devices: label counts, optimizers and a few samples."""
+    return describe_devices(task, optimizers, samples=DESCRIBED_SAMPLES, seed=seed)
+
+
+def measured_settings(experiment: Experiment, task: Task, seed: int) -> FormationSettings:
     """What formation is told of an experiment; constants are measured on the task at θ⁰ where not given."""
     measured = {
         device: measure_device(experiment, task, device, seed) for device in measuring(task.num_devices)
@@ -108,25 +113,11 @@ def settings_of(
     data_distance: FloatArray | None = None,
 ) -> FormationSettings:
     """What formation is told, given what some devices measured."""
-    config = experiment.clusters
     in_order = [measured[device] for device in sorted(measured)]
-    constants = Constants(
-        learning_rate=experiment.training.learning_rate,
-        local_steps=experiment.training.local_steps,
-        tau_a=experiment.schedule.tau_a,
-        tau_r=experiment.schedule.tau_r,
-        gradient_bound=config.gradient_bound or max(one.gradient_bound for one in in_order),
+    facts = TaskFacts(
+        gradient_bound=max(one.gradient_bound for one in in_order),
         smoothness=max(1e-12, *(one.smoothness for one in in_order)),
         initial_loss=float(np.mean([one.initial_loss for one in in_order])),
-        tolerance=config.tolerance,
+        message_bytes=task.initial_parameters.nbytes,
     )
-    return FormationSettings(
-        constants=constants,
-        partition=config.partition,
-        score=config.score,
-        mode=config.mode,
-        price=math.inf if config.strict else PRICE,
-        message_bytes=4 * task.num_parameters,
-        weights=MIXINGS[experiment.network.mixing],
-        data_distance=data_distance,
-    )
+    return replace(formation_settings(experiment, facts), data_distance=data_distance)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -144,43 +144,53 @@ def load_artefact(
         InputError: no such artefact or profile, or a file that does not describe one.
     """
     folder = folder or paper_folder()
-    names = artefact_names(folder)
-    if name not in names:
-        raise InputError("artefact", name, f"one of {', '.join(names)}", "See: ssdfl reproduce --list.")
-    common, told = _read(folder / "common.toml"), _read(folder / f"{name}.toml")
-    if profile not in common["profile"]:
-        raise InputError("--profile", profile, f"one of {', '.join(common['profile'])}", "Choose one.")
-    if told["kind"] not in KINDS:
-        raise InputError(f"{name}.toml: kind", told["kind"], f"one of {', '.join(KINDS)}", "Mend the file.")
-    dataset, shrunk = told["dataset"], common["profile"][profile]
-    base: dict[str, Any] = {}
-    for settings in (
-        common["setting"],
-        common["calibrated"][dataset],
-        told.get("set", {}),
-        shrunk.get("set", {}),
-        shrunk.get(dataset, {}),
-    ):
-        lay_over(base, settings)
+    _check_one_of("artefact", name, artefact_names(folder), "See: ssdfl reproduce --list.")
+    common, own = _read(folder / "common.toml"), _read(folder / f"{name}.toml")
+    _check_one_of("--profile", profile, common["profile"], "Choose one.")
+    _check_one_of(f"{name}.toml: kind", own["kind"], KINDS, "Correct the file.")
+    base = _base_settings(common, own, profile)
     if seeds is not None:
         base["seeds"] = list(range(seeds))
     return Artefact(
         name=name,
-        title=told["title"],
-        label=told["label"],
-        kind=told["kind"],
-        axis=told.get("axis", ""),
-        panels=tuple(_variant(one) for one in told["panel"]),
-        points=tuple(_variant(one) for one in told.get("point", [{"name": ""}])),
-        series=tuple(_variant(one) for one in told.get("series", common["series"])),
+        title=own["title"],
+        label=own["label"],
+        kind=own["kind"],
+        axis=own.get("axis", ""),
+        panels=_variants(own["panel"]),
+        points=_variants(own.get("point", [{"name": ""}])),
+        series=_variants(own.get("series", common["series"])),
         base=base,
-        reading=told.get("reading", common["reading"]),
+        reading=own.get("reading", common["reading"]),
         expected=_expected(folder / f"{name}.csv"),
     )
 
 
-def _variant(told: Mapping[str, Any]) -> Variant:
-    return Variant(told["name"], told.get("set", {}), tuple(told.get("thresholds", ())))
+def _check_one_of(what: str, value: str, known: Collection[str], remedy: str) -> None:
+    if value not in known:
+        raise InputError(what, value, f"one of {', '.join(known)}", remedy)
+
+
+def _base_settings(common: Settings, own: Settings, profile: str) -> dict[str, Any]:
+    """What all cases of an artefact share: the paper's setting, calibrated, shrunk to a profile."""
+    dataset, shrunk = own["dataset"], common["profile"][profile]
+    layers = (
+        common["setting"],
+        common["calibrated"][dataset],
+        own.get("set", {}),
+        shrunk.get("set", {}),
+        shrunk.get(dataset, {}),
+    )
+    base: dict[str, Any] = {}
+    for settings in layers:
+        lay_over(base, settings)
+    return base
+
+
+def _variants(tables: Iterable[Mapping[str, Any]]) -> tuple[Variant, ...]:
+    return tuple(
+        Variant(table["name"], table.get("set", {}), tuple(table.get("thresholds", ()))) for table in tables
+    )
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -11,28 +11,32 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import ssdfl
+from ssdfl.methods import find_method
 from ssdfl.records.config import ClustersSection, EvaluateSection, Experiment
 from ssdfl.records.folder import Row, RunFolder
-
-PLANLESS = ("sdfl", "pdfl", "stc", "cstc", "central")
 
 
 def single_runs(experiment: Experiment) -> list[Experiment]:
     """An experiment's runs of one method and one seed.
 
-    A method that knows no clusters is given one, so that none are formed and all such runs are shared; unless
-    gaps inside the clusters are recorded. Titles and targets are everyone's own and left out.
+    Titles and targets change no result, so they are set to the same values in all runs.
+
+    Raises:
+        InputError: there is no such method.
     """
-    runs = []
-    aimless = {"target_accuracy": EvaluateSection().target_accuracy}
-    common = {"name": "run", "evaluate": experiment.evaluate.model_copy(update=aimless)}
-    for seed in experiment.seeds:
-        for method in experiment.methods:
-            update: dict[str, object] = {**common, "methods": (method,), "seeds": (seed,)}
-            if method in PLANLESS and not experiment.evaluate.gaps:
-                update["clusters"] = ClustersSection(number=1)
-            runs.append(experiment.model_copy(update=update))
-    return runs
+    default_target = {"target_accuracy": EvaluateSection().target_accuracy}
+    evaluate = experiment.evaluate.model_copy(update=default_target)
+    anonymous = experiment.model_copy(update={"name": "run", "evaluate": evaluate})
+    return [
+        _single_run(anonymous, method, seed) for seed in experiment.seeds for method in experiment.methods
+    ]
+
+
+def _single_run(experiment: Experiment, method: str, seed: int) -> Experiment:
+    """One run. If clusters change nothing in it, it has one cluster: none are formed, and runs are shared."""
+    clusters_matter = find_method(method).needs_plan or experiment.evaluate.gaps
+    clusters = experiment.clusters if clusters_matter else ClustersSection(number=1)
+    return experiment.model_copy(update={"methods": (method,), "seeds": (seed,), "clusters": clusters})
 
 
 def run_key(experiment: Experiment) -> str:

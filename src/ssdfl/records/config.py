@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -194,31 +194,53 @@ def make_experiment(values: dict[str, Any]) -> Experiment:
 def _explain(problem: Any) -> InputError:
     place = [part for part in problem["loc"] if part not in ("int", "float", "str", "bool")]
     key = ".".join(str(part) for part in place)
-    if problem["type"] != "extra_forbidden":
-        expected = (
-            problem["msg"].removeprefix("Input should be ").removeprefix("Value error, ").replace("'", "")
-        )
-        return InputError(key, problem["input"], expected, f"Set {key} to such a value.")
+    if problem["type"] == "extra_forbidden":
+        return _unknown_key(key, problem["input"])
+    message = problem["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return InputError(key, problem["input"], message.replace("'", ""), f"Set {key} to such a value.")
+
+
+def _unknown_key(key: str, value: object) -> InputError:
+    *sections, last = key.split(".")
+    known = list(_section(sections).model_fields)
+    near = difflib.get_close_matches(last, known, n=1)
+    remedy = f"Did you mean {near[0]}?" if near else "Remove it, or correct its name."
+    return InputError(key, value, f"a known key ({', '.join(known)})", remedy)
+
+
+def _section(names: Sequence[str]) -> type[BaseModel]:
+    """The class of a section, or the innermost one that there is."""
     section: type[BaseModel] = Experiment
-    for part in place[:-1]:
-        annotation = section.model_fields[str(part)].annotation
+    for name in names:
+        annotation = section.model_fields[name].annotation
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             section = annotation
-    known = list(section.model_fields)
-    near = difflib.get_close_matches(str(place[-1]), known, n=1)
-    remedy = f"Did you mean {near[0]}?" if near else "Remove it or mend its name."
-    return InputError(key, problem["input"], f"a known key ({', '.join(known)})", remedy)
+    return section
 
 
-def load_experiment(path: Path | str | None = None, settings: Sequence[str] = ()) -> Experiment:
-    """An experiment from a TOML file (or the default one) with ``a.b=value`` settings laid over it.
+def load_experiment(
+    path: Path | str | None = None,
+    settings: Sequence[str] = (),
+    overrides: Mapping[str, Any] | None = None,
+) -> Experiment:
+    """An experiment from a TOML file (or the default one) with other values laid over it.
 
     A network or plan file named in the TOML file is looked up beside it first.
 
+    Args:
+        settings: texts ``a.b=value``, as users write them.
+        overrides: ``{"a.b": value}``, laid over all else.
+
     Raises:
         InputError: an unreadable file, or a key or value that cannot be used.
+
+    Examples:
+        >>> load_experiment(None, ["cycles=5"], {"schedule.tau_a": 3}).schedule.tau_a
+        3
     """
     values = read_values(path, settings)
+    for key, value in (overrides or {}).items():
+        set_value(values, key, value)
     locate_files(values, Path())
     return make_experiment(values)
 

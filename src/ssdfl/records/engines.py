@@ -5,6 +5,7 @@ Nobody asks for an engine's name. Whoever cares asks for a capability: ``engine_
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ssdfl.errors import InputError
@@ -63,6 +64,16 @@ def engine_traits(name: str) -> EngineTraits:
     if name not in ENGINES:
         raise InputError("engine.name", name, f"one of {', '.join(ENGINES)}", "Choose one of them.")
     return ENGINES[name]
+
+
+def engines_that(can: Callable[[EngineTraits], bool]) -> list[str]:
+    """The names of the engines with a capability.
+
+    Examples:
+        >>> engines_that(lambda traits: traits.ranks)
+        ['distributed']
+    """
+    return [name for name, traits in ENGINES.items() if can(traits)]
 
 
 def describe_engines() -> str:

@@ -1,0 +1,115 @@
+"""What ``ssdfl plan`` plans with: measured on an experiment's data as ``ssdfl run`` does, or assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ssdfl.clusters import Device, FormationSettings, read_devices, unknown_devices
+from ssdfl.graph import Network, load_network
+from ssdfl.records.formation import TaskFacts, formation_settings
+
+if TYPE_CHECKING:
+    from ssdfl.learning import Dataset
+    from ssdfl.records import Experiment
+
+
+@dataclass(frozen=True)
+class PlanInputs:
+    """What formation is given, and where it comes from.
+
+    Attributes:
+        source: how values that the user did not give came about.
+        given: what the user gave, in words by name, such as ``devices`` or ``gradient_bound``.
+    """
+
+    network: Network
+    devices: Sequence[Device]
+    settings: FormationSettings
+    source: str
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    def with_devices(self, path: Path) -> PlanInputs:
+        """With descriptions of the devices from a CSV file."""
+        devices = read_devices(path, self.network.names)
+        return replace(self, devices=devices, given={**self.given, "devices": f"devices of {path}"})
+
+    def with_constants(self, values: Mapping[str, Any]) -> PlanInputs:
+        """With constants that no key of an experiment names."""
+        constants = replace(self.settings.constants, **values)
+        return replace(self, settings=replace(self.settings, constants=constants)).as_given(values)
+
+    def with_settings(self, values: Mapping[str, Any]) -> PlanInputs:
+        """With settings of formation that no key of an experiment names."""
+        return replace(self, settings=replace(self.settings, **values)).as_given(values)
+
+    def as_given(self, names: Mapping[str, Any]) -> PlanInputs:
+        """With some values counted as given by the user."""
+        facts = self._facts()
+        return replace(self, given={**self.given, **{name: facts[name] for name in names if name in facts}})
+
+    def _facts(self) -> dict[str, str]:
+        """What only a task or the user can tell, in words."""
+        constants = self.settings.constants
+        return {
+            "devices": "what devices hold" if len(set(self.devices)) > 1 else "all devices alike",
+            "gradient_bound": f"B = {constants.gradient_bound:.4g}",
+            "smoothness": f"γ̂ = {constants.smoothness:.4g}",
+            "initial_loss": f"L(θ⁰) = {constants.initial_loss:.4g}",
+            "message_bytes": f"{self.settings.message_bytes:,} bytes per message",
+        }
+
+    def explain(self) -> str:
+        """Which values are given, measured or assumed, in one line."""
+        others = [text for name, text in self._facts().items() if name not in self.given]
+        parts = [("given", list(self.given.values())), (self.source, others)]
+        return "; ".join(f"{source}: {', '.join(texts)}" for source, texts in parts if texts)
+
+
+def gather_inputs(experiment: Experiment, measure: bool, data: Path | None) -> PlanInputs:
+    """What to plan an experiment's first seed with.
+
+    Args:
+        measure: load data and model and measure as ``ssdfl run`` does, if the data is on disk. Otherwise
+            constants are assumed, devices all alike, and torch is not imported.
+        data: folder with data sets.
+    """
+    source = "assumed (--experiment measures it)"
+    dataset = None
+    if measure:
+        dataset = _dataset_on_disk(experiment.data.name, data)
+        name = experiment.data.name
+        source = f"assumed, as {name} is not on disk (ssdfl data fetch {name})"
+    inputs = _assumed(experiment, source) if dataset is None else _measured(experiment, dataset)
+    if experiment.clusters.gradient_bound:
+        return inputs.as_given({"gradient_bound": experiment.clusters.gradient_bound})
+    return inputs
+
+
+def _assumed(experiment: Experiment, source: str) -> PlanInputs:
+    network = load_network(experiment.network.spec, default_seed=experiment.seeds[0])
+    settings = formation_settings(experiment, TaskFacts())
+    return PlanInputs(network, unknown_devices(network), settings, source)
+
+
+def _measured(experiment: Experiment, dataset: Dataset) -> PlanInputs:
+    from ssdfl.preparation import described_devices, draw, measured_settings
+
+    seed = experiment.seeds[0]
+    network, task, optimizers = draw(experiment, seed, dataset)
+    devices = described_devices(task, optimizers, seed)
+    settings = measured_settings(experiment, task, seed)
+    source = f"measured on {experiment.data.name} with {experiment.model.name}, seed {seed}"
+    return PlanInputs(network, devices, settings, source)
+
+
+def _dataset_on_disk(name: str, folder: Path | None) -> Dataset | None:
+    """A data set, unless it would have to be downloaded."""
+    from ssdfl.learning import DATASETS, load_dataset, locate
+
+    known = DATASETS.get(name)
+    if known is not None and known.source is not None and locate(known.source, folder) is None:
+        return None
+    return load_dataset(name, folder)

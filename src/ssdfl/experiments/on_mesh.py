@@ -1,0 +1,55 @@
+"""A method as processes on loopback, one per device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ssdfl.engine import Job
+from ssdfl.experiments.advance import Advance
+from ssdfl.experiments.run import DEVICES_FOLDER
+from ssdfl.mesh.folder import device_folders, init_mesh, move_to_free_ports
+from ssdfl.mesh.processes import MeshProcesses, collected_rows, watch_statuses
+from ssdfl.records.config import Experiment
+from ssdfl.records.folder import RunFolder
+
+
+def run_on_mesh(
+    experiment: Experiment, folder: RunFolder, job: Job, method: str, data: Path | None
+) -> Iterator[Advance]:
+    """Run a method as one process per device; their folders stay beside its metrics.
+
+    Devices hand over their records at the end. So the last cycle is reported only when they are written.
+    """
+    mesh = folder.method_folder(job.seed, method) / DEVICES_FOLDER
+    reported = 0
+    rows = folder.read_rows(job.seed, method)
+    if len(rows) < job.cycles:
+        _set_up(experiment, mesh, method, job.seed)
+        for finished in _finished_cycles(MeshProcesses(mesh, data), job):
+            while reported < min(finished, job.cycles - 1):
+                reported += 1
+                yield Advance(job.seed, method, reported, None)
+        rows = collected_rows(device_folders(mesh))
+        folder.write_rows(job.seed, method, rows)
+    for row in rows[reported:]:
+        yield Advance(job.seed, method, row["cycle"], None)
+
+
+def _set_up(experiment: Experiment, mesh: Path, method: str, seed: int) -> None:
+    """Make the devices' folders, or give those of an earlier run new ports."""
+    if any(mesh.glob("device-*")):
+        move_to_free_ports(mesh)
+    else:
+        init_mesh(experiment, mesh, method=method, seed=seed)
+
+
+def _finished_cycles(processes: MeshProcesses, job: Job) -> Iterator[int]:
+    """Run the devices to the end; yields now and then how many cycles all of them have finished."""
+    processes.start()
+    try:
+        for statuses in watch_statuses(processes):
+            slowest = min(status.get("step", 0) for status in statuses)
+            yield slowest // job.steps_per_cycle
+    finally:
+        processes.stop()

@@ -1,0 +1,59 @@
+"""What an experiment tells formation. Needs no torch, so that a plan can be made without data and model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ssdfl.clusters import FormationSettings
+from ssdfl.clusters.formation import PRICE
+from ssdfl.clusters.scores import MESSAGE_BYTES
+from ssdfl.graph import MIXINGS
+from ssdfl.records.config import Experiment
+from ssdfl.theory import Constants
+
+
+@dataclass(frozen=True)
+class TaskFacts:
+    """What only data and model can tell; the defaults are assumed where neither is at hand.
+
+    Attributes:
+        gradient_bound: B of Assumption 2.
+        smoothness: γ̂ of Assumption 1.
+        initial_loss: L(θ⁰); ln 10 is the loss of guessing among ten classes.
+        message_bytes: the size of a model on the wire, by default that of the default experiment.
+    """
+
+    gradient_bound: float = 1.0
+    smoothness: float = 1.0
+    initial_loss: float = math.log(10)
+    message_bytes: int = MESSAGE_BYTES
+
+
+def formation_settings(experiment: Experiment, facts: TaskFacts) -> FormationSettings:
+    """How to form an experiment's clusters; ``clusters.gradient_bound`` goes before the measured B.
+
+    Examples:
+        >>> formation_settings(Experiment(), TaskFacts()) == FormationSettings()
+        True
+    """
+    config = experiment.clusters
+    constants = Constants(
+        learning_rate=experiment.training.learning_rate,
+        local_steps=experiment.training.local_steps,
+        tau_a=experiment.schedule.tau_a,
+        tau_r=experiment.schedule.tau_r,
+        gradient_bound=config.gradient_bound or facts.gradient_bound,
+        smoothness=facts.smoothness,
+        initial_loss=facts.initial_loss,
+        tolerance=config.tolerance,
+    )
+    return FormationSettings(
+        constants=constants,
+        partition=config.partition,
+        score=config.score,
+        mode=config.mode,
+        price=math.inf if config.strict else PRICE,
+        message_bytes=facts.message_bytes,
+        weights=MIXINGS[experiment.network.mixing],
+    )

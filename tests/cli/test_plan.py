@@ -1,0 +1,131 @@
+"""``ssdfl plan`` plans for the training that ``ssdfl run`` does."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from commands import quick_command
+from ssdfl.clusters import FormationSettings
+from ssdfl.records import Experiment
+from ssdfl.records.formation import TaskFacts, formation_settings
+
+TINY = """
+methods = ["ssdfl"]
+seeds = [3, 4]
+cycles = 1
+
+[network]
+spec = "sites:sites=3,size=3"
+
+[data]
+name = "helpers:tiny_data"
+labels_per_device = 2
+
+[model]
+name = "logreg"
+
+[training]
+learning_rate = 0.02
+"""
+UNLIKE_DEFAULTS = """
+[network]
+spec = "er:n=9,p=0.4"
+mixing = "lazy"
+
+[schedule]
+tau_a = 2
+tau_r = 3
+
+[clusters]
+partition = "paper"
+score = "bytes"
+mode = "fast"
+strict = true
+tolerance = 40.0
+gradient_bound = 2.5
+"""
+
+
+def command(*words, cwd, **environment):
+    done = quick_command(*words, cwd=cwd, COLUMNS="200", **environment)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def planned(*words, cwd):
+    return json.loads(command("plan", *words, "--json", cwd=cwd).stdout)
+
+
+def test_python_the_command_and_runs_share_defaults():
+    assert formation_settings(Experiment(), TaskFacts()) == FormationSettings()
+
+
+def test_it_shows_the_plan_that_a_run_forms_for_its_first_seed(tmp_path):
+    (tmp_path / "mine.toml").write_text(TINY)
+    command("run", "mine.toml", "--out", "r", cwd=tmp_path)
+    expected = json.loads((tmp_path / "r" / "seed-3" / "plan.json").read_text())
+    assert planned("--experiment", "mine.toml", cwd=tmp_path) == expected
+    assert expected["settings"]["message_bytes"] == 4 * (16 * 4 + 4)
+
+
+def test_it_follows_every_key_that_formation_reads(tmp_path):
+    text = TINY.replace('[network]\nspec = "sites:sites=3,size=3"\n', UNLIKE_DEFAULTS)
+    (tmp_path / "mine.toml").write_text(text)
+    command("run", "mine.toml", "--out", "r", cwd=tmp_path)
+    expected = json.loads((tmp_path / "r" / "seed-3" / "plan.json").read_text())
+    assert planned("--experiment", "mine.toml", cwd=tmp_path) == expected
+
+
+def test_settings_and_a_network_change_what_is_planned_for(tmp_path):
+    (tmp_path / "mine.toml").write_text(TINY)
+    words = ["--experiment", "mine.toml"]
+    changed = planned("barbell:size=3", *words, "--set", "schedule.tau_a=2", "--tau-r", 4, cwd=tmp_path)
+    assert changed["num_devices"] == 6
+    assert (changed["settings"]["tau_a"], changed["settings"]["tau_r"]) == (2, 4)
+    assert changed["settings"]["learning_rate"] == 0.02
+
+
+def test_only_a_network_is_planned_without_torch(tmp_path):
+    code = (
+        "import sys; sys.argv = ['ssdfl', 'plan', 'barbell:size=3', '--json']\n"
+        "from ssdfl.cli.main import app\n"
+        "app(standalone_mode=False)\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    settings = json.loads(done.stdout)["settings"]
+    default = Experiment()
+    assert settings["learning_rate"] == default.training.learning_rate
+    assert settings["local_steps"] == default.training.local_steps
+    assert settings["tau_a"] == default.schedule.tau_a
+    assert "assumed (--experiment measures it): all devices alike, B = 1, γ̂ = 1" in done.stderr
+
+
+def test_it_says_what_is_given_measured_or_assumed(tmp_path):
+    (tmp_path / "mine.toml").write_text(TINY)
+    words = ["plan", "--experiment", "mine.toml", "--gradient-bound", 3, "--message-bytes", 7]
+    told = command(*words, cwd=tmp_path).stderr
+    assert "given: B = 3, 7 bytes per message; measured on helpers:tiny_data with logreg, seed 3: " in told
+    assert "what devices hold, γ̂ = " in told
+    quick = command(*words, "--quick", cwd=tmp_path).stderr
+    assert "assumed" in quick
+    assert "measured on" not in quick
+
+
+def test_data_that_would_have_to_be_downloaded_is_not(tmp_path):
+    (tmp_path / "none").mkdir()
+    words = ["plan", "--set", "data.name=cifar10", "--set", "network.spec=ring:n=4", "--data", "none"]
+    told = command(*words, cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path)).stderr
+    assert "assumed, as cifar10 is not on disk (ssdfl data fetch cifar10): all devices alike" in told
+
+
+@pytest.mark.parametrize("given", ["clusters.number=2", "clusters.plan=plan.json"])
+def test_clusters_that_an_experiment_gives_are_told(tmp_path, given):
+    told = command("plan", "--quick", "--set", given, cwd=tmp_path).stderr
+    assert (
+        f"note: ssdfl run forms no clusters here, since the experiment has {given.replace('=', ' = ')}"
+        in told
+    )
