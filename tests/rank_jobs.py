@@ -11,7 +11,7 @@ from torch import nn
 from helpers import OWN_RULES, tiny_job, tiny_task
 from ssdfl.cli.main import main
 from ssdfl.engine import make_engine, run
-from ssdfl.engine.ranks import told
+from ssdfl.engine.ranks import find_on_rank_0
 from ssdfl.engine.row_exchange import SHARED_MEMORY
 from ssdfl.errors import InputError
 from ssdfl.experiments import iterate_experiment, run_experiment
@@ -130,7 +130,7 @@ def mistakes():
     """In a rank: what it raises when parameters diverge, and when rank 0 finds a mistake."""
     found = []
     job = tiny_job("ssdfl", learning_rate=1e30, optimizers="sgd", model="mlp", cycles=30)
-    for work in (lambda: list(run(job, "distributed")), lambda: told(fail)):
+    for work in (lambda: list(run(job, "distributed")), lambda: find_on_rank_0(fail)):
         try:
             work()
         except InputError as error:

@@ -25,7 +25,7 @@ class InputError(ValueError):
         return type(self), (self.what, self.got, self.expected, self.remedy)
 
 
-class ToldError(InputError):
+class OtherRankError(InputError):
     """A mistake that another process of the same run has found and shows."""
 
 

@@ -79,7 +79,7 @@ def test_all_ranks_end_with_the_same_mistake(tmp_path):
     first, second = in_ranks("rank_jobs:mistakes", 2, tmp_path)
     assert [text for _, text in first] == [text for _, text in second]
     assert [kind for kind, _ in first] == ["InputError"] * 2
-    assert [kind for kind, _ in second] == ["ToldError"] * 2
+    assert [kind for kind, _ in second] == ["OtherRankError"] * 2
     assert "diverged at step" in first[0][1]
     assert first[1][1] == "colour = red: expected blue. Paint it."
 

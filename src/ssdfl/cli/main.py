@@ -12,7 +12,7 @@ import typer
 import ssdfl
 from ssdfl.cli import bounds, data, graph, mesh, plan, report, reproduce, run, sweep
 from ssdfl.cli.ranks import report_mistake
-from ssdfl.errors import InputError, ToldError
+from ssdfl.errors import InputError, OtherRankError
 
 app = typer.Typer(
     name="ssdfl",
@@ -62,7 +62,7 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(130)
-    except ToldError:
+    except OtherRankError:
         sys.exit(report_mistake(""))
     except InputError as error:
         sys.exit(report_mistake(f"ssdfl: {error}"))

@@ -23,7 +23,7 @@ from ssdfl.engine.job import Job
 from ssdfl.engine.local import LocalEngine
 from ssdfl.engine.mixing import Mixing
 from ssdfl.engine.rank_mixing import RankMixing, divide_mixing, shard_job
-from ssdfl.engine.ranks import number_of_ranks, rank, told
+from ssdfl.engine.ranks import find_on_rank_0, number_of_ranks, rank
 from ssdfl.engine.row_exchange import RowExchange
 from ssdfl.engine.shares import LocalShares, RankShares, Shares
 from ssdfl.engine.state import State, initial_state, lasting, lasting_memory, memory_keepers, own_rows
@@ -135,7 +135,7 @@ def _owner(shares: Shares) -> IntArray:
 
 def _shared_out(job: Job) -> RankShares:
     """The shares that rank 0 finds: two machines may round a Fiedler vector differently."""
-    parts = json.loads(told(lambda: json.dumps(shard_job(job, number_of_ranks()))))
+    parts = json.loads(find_on_rank_0(lambda: json.dumps(shard_job(job, number_of_ranks()))))
     return RankShares([np.array(part, dtype=np.int64) for part in parts])
 
 
@@ -144,7 +144,7 @@ def _part_of_state(job: Job, shares: RankShares, state: State | None) -> State:
     start = initial_state(job)
     known = state or start
     facts = (state is None, known.step, known.transmissions, lasting(job, known))
-    fresh, step, transmissions, all_memory = json.loads(told(lambda: json.dumps(facts)))
+    fresh, step, transmissions, all_memory = json.loads(find_on_rank_0(lambda: json.dumps(facts)))
     own = torch.from_numpy(shares.devices).to(start.X.device)
     memory = own_rows(job, start.memory, shares.devices)
     if fresh:

@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.rendezvous import rendezvous
 
-from ssdfl.errors import InputError, ToldError
+from ssdfl.errors import InputError, OtherRankError
 
 WAITING = timedelta(hours=1)
 
@@ -75,11 +75,11 @@ def own_device(name: str) -> str:
     return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if name == "cuda" and started_as_rank() else name
 
 
-def told(find: Callable[[], str]) -> str:
-    """A text that rank 0 finds, told to all.
+def find_on_rank_0(find: Callable[[], str]) -> str:
+    """A text that rank 0 finds and all ranks return.
 
     Raises:
-        InputError: the mistake that rank 0 found instead; `ToldError` in the others.
+        InputError: what rank 0 raised instead; `OtherRankError` in the others.
     """
     if number_of_ranks() == 1:
         return find()
@@ -94,12 +94,12 @@ def told(find: Callable[[], str]) -> str:
     if mistake is not None:
         raise mistake
     if "error" in heard:
-        raise ToldError(*heard["error"])
+        raise OtherRankError(*heard["error"])
     return str(heard["text"])
 
 
-def agreed(wish: bool) -> bool:
-    """What rank 0 wishes."""
+def decide_on_rank_0(wish: bool) -> bool:
+    """What rank 0 wants, in all ranks."""
     if number_of_ranks() == 1:
         return wish
     flag = torch.tensor([wish])
@@ -109,7 +109,7 @@ def agreed(wish: bool) -> bool:
 
 def common_error(what: str, got: object, expected: str, remedy: str) -> InputError:
     """A mistake that every rank finds by itself, and only rank 0 shows."""
-    return (InputError if rank() == 0 else ToldError)(what, got, expected, remedy)
+    return (InputError if rank() == 0 else OtherRankError)(what, got, expected, remedy)
 
 
 def _broadcast(message: bytes) -> bytes:

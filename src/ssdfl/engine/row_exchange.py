@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ssdfl.engine.rank_mixing import PeerRows, RankMixing
-from ssdfl.engine.ranks import number_of_ranks, rank, told
+from ssdfl.engine.ranks import find_on_rank_0, number_of_ranks, rank
 from ssdfl.errors import InputError
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -31,7 +31,7 @@ class RowExchange:
 
     def __init__(self, like: Tensor) -> None:
         self.like, self.sent_bytes = like, 0
-        self.token = told(lambda: secrets.token_hex(8))
+        self.token = find_on_rank_0(lambda: secrets.token_hex(8))
         self._neighbours = _ranks_that_share_memory(self.token) if like.device.type == "cpu" else set()
         self._out: dict[int, Slots] = {}
         self._in: dict[int, Slots] = {}
@@ -129,13 +129,16 @@ def _reserve(file: int, size_bytes: int) -> None:
 def _ranks_that_share_memory(token: str) -> set[int]:
     """The other ranks whose file this rank finds: those of the same machine, if nothing forbids it."""
     allowed = os.environ.get(FORBIDDEN) != "0" and os.access(SHARED_MEMORY, os.W_OK)
-    names = [SHARED_MEMORY / f"ssdfl-{token}-{number}" for number in range(number_of_ranks())]
+    files = [SHARED_MEMORY / f"ssdfl-{token}-{number}" for number in range(number_of_ranks())]
     if allowed:
-        names[rank()].touch()
-    if len(names) > 1:
+        files[rank()].touch()
+    _wait_for_all()
+    there = {number for number, file in enumerate(files) if file.exists()} if allowed else set()
+    _wait_for_all()
+    files[rank()].unlink(missing_ok=True)
+    return there - {rank()}
+
+
+def _wait_for_all() -> None:
+    if number_of_ranks() > 1:
         dist.barrier()
-    found = {number for number, name in enumerate(names) if allowed and number != rank() and name.exists()}
-    if len(names) > 1:
-        dist.barrier()
-    names[rank()].unlink(missing_ok=True)
-    return found

@@ -17,6 +17,7 @@ from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
 CALLS_BEFORE = 16
+_TRANSPOSE = torch.ops.aten.transpose.int
 _SHAPING = {
     torch.ops.aten.view.default,
     torch.ops.aten._unsafe_view.default,
@@ -70,11 +71,22 @@ def _same_as(node: Node) -> Node | None:
     source = node.args[0] if node.args else None
     if node.op != "call_function" or not isinstance(source, Node):
         return None
-    if node.target in _SHAPING and node.meta["val"].shape == source.meta["val"].shape:
+    if _keeps_shape(node, source) or _multiplies_by_one(node):
         return source
-    if node.target is torch.ops.aten.mul.Scalar and node.args[1] == 1:
-        return source
-    transpose = torch.ops.aten.transpose.int
-    if node.target is transpose and source.target is transpose and node.args[1:] == source.args[1:]:
-        return source.args[0] if isinstance(source.args[0], Node) else None
-    return None
+    return _transposed_back(node, source)
+
+
+def _keeps_shape(node: Node, source: Node) -> bool:
+    return node.target in _SHAPING and bool(node.meta["val"].shape == source.meta["val"].shape)
+
+
+def _multiplies_by_one(node: Node) -> bool:
+    return node.target is torch.ops.aten.mul.Scalar and node.args[1] == 1
+
+
+def _transposed_back(node: Node, source: Node) -> Node | None:
+    """What was transposed twice, by this node and its source."""
+    twice = node.target is _TRANSPOSE and source.target is _TRANSPOSE
+    if not twice or node.args[1:] != source.args[1:]:
+        return None
+    return source.args[0] if isinstance(source.args[0], Node) else None

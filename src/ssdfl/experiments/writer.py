@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ssdfl.engine.ranks import agreed, joined, rank, told
+from ssdfl.engine.ranks import decide_on_rank_0, find_on_rank_0, joined, rank
 from ssdfl.records.config import EngineSection
 from ssdfl.records.engines import engine_traits
 
@@ -50,4 +50,4 @@ def joining_others(engine: EngineSection) -> Iterator[Process]:
         yield ALONE
         return
     with joined(engine.device):
-        yield Process(rank() == 0, told, agreed)
+        yield Process(rank() == 0, find_on_rank_0, decide_on_rank_0)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ssdfl.arrays import FloatArray
 from ssdfl.engine.checkpoint import load_parameters
 from ssdfl.errors import InputError
 from ssdfl.mesh.folder import device_folders, read_device
@@ -155,23 +156,33 @@ def _record(
     """The record of a cycle, of the devices that wrote one; None for those that did not."""
     rows = [row for row in of_devices if row is not None]
     accuracies = [math.nan if row is None else row["accuracy"] for row in of_devices]
-    tested = [accuracy for accuracy in accuracies if not math.isnan(accuracy)]
-    sent = sum(int(row["sent"]) for row in rows)
+    tested = np.array([accuracy for accuracy in accuracies if not math.isnan(accuracy)])
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    sent = int(columns["sent"].sum())
     return Record(
         cycle=cycle,
-        accuracy=float(np.mean(tested)) if tested else math.nan,
-        accuracy_std=float(np.std(tested)) if tested else math.nan,
-        accuracy_worst=min(tested, default=math.nan),
+        **_accuracies(tested),
         average_model_accuracy=math.nan,
-        loss=float(np.mean([row["loss"] for row in rows])),
+        loss=float(columns["loss"].mean()),
         consensus_distance=consensus_distance,
-        effective_gradient=math.sqrt(np.mean([row["effective_gradient"] ** 2 for row in rows])),
+        effective_gradient=float(np.sqrt(np.square(columns["effective_gradient"]).mean())),
         transmissions=sent,
         sent_bytes=sent * bytes_each,
-        time_s=max(row["time_s"] for row in rows),
-        real_s=max(row["real_s"] for row in rows),
-        device_accuracy=tuple(accuracies) if tested else (),
+        time_s=float(columns["time_s"].max()),
+        real_s=float(columns["real_s"].max()),
+        device_accuracy=tuple(accuracies) if len(tested) else (),
     )
+
+
+def _accuracies(tested: FloatArray) -> dict[str, float]:
+    """Mean, deviation and worst of the devices that tested; NaN if none did."""
+    if not len(tested):
+        return dict.fromkeys(("accuracy", "accuracy_std", "accuracy_worst"), math.nan)
+    return {
+        "accuracy": float(tested.mean()),
+        "accuracy_std": float(tested.std()),
+        "accuracy_worst": float(tested.min()),
+    }
 
 
 def _metrics(folder: Path) -> dict[int, DeviceRow]:
