@@ -28,7 +28,7 @@ import numpy as np
 from ssdfl.clusters import labels_of, spectral_bisection
 from ssdfl.engine import Job, run
 from ssdfl.engine.rank_mixing import shard_job
-from ssdfl.engine.ranks import agreed, joined
+from ssdfl.engine.ranks import decide_on_rank_0, joined
 from ssdfl.engine.row_exchange import FORBIDDEN
 from ssdfl.graph import load_network
 from ssdfl.learning import build_model, draw_optimizers, iid, make_dataset, make_task
@@ -90,7 +90,7 @@ def cycle_times(case: Case, seconds: float) -> dict[str, float]:
             before, busy_s = loopback_bytes(), time.thread_time()
         if record.cycle > 2:
             times.append(now - last)
-        if record.cycle >= 4 and agreed(now - start > seconds):
+        if record.cycle >= 4 and decide_on_rank_0(now - start > seconds):
             break
         last = time.monotonic()
     return {

@@ -81,7 +81,7 @@ def _keeps_shape(node: Node, source: Node) -> bool:
 
 
 def _multiplies_by_one(node: Node) -> bool:
-    return node.target is torch.ops.aten.mul.Scalar and node.args[1] == 1
+    return node.target is torch.ops.aten.mul.Scalar and bool(node.args[1] == 1)
 
 
 def _transposed_back(node: Node, source: Node) -> Node | None:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,9 @@ def _record(
     sent = int(columns["sent"].sum())
     return Record(
         cycle=cycle,
-        **_accuracies(tested),
+        accuracy=_over(tested, np.mean),
+        accuracy_std=_over(tested, np.std),
+        accuracy_worst=_over(tested, np.min),
         average_model_accuracy=math.nan,
         loss=float(columns["loss"].mean()),
         consensus_distance=consensus_distance,
@@ -174,15 +176,9 @@ def _record(
     )
 
 
-def _accuracies(tested: FloatArray) -> dict[str, float]:
-    """Mean, deviation and worst of the devices that tested; NaN if none did."""
-    if not len(tested):
-        return dict.fromkeys(("accuracy", "accuracy_std", "accuracy_worst"), math.nan)
-    return {
-        "accuracy": float(tested.mean()),
-        "accuracy_std": float(tested.std()),
-        "accuracy_worst": float(tested.min()),
-    }
+def _over(values: FloatArray, reduce: Callable[[FloatArray], np.floating[Any]]) -> float:
+    """A statistic of some values; NaN if there are none."""
+    return float(reduce(values)) if len(values) else math.nan
 
 
 def _metrics(folder: Path) -> dict[int, DeviceRow]:
