@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from ssdfl.experiments.pool import CACHE, Resources, run_pool
+from ssdfl.cli.pool import CACHE
+from ssdfl.experiments.pool import Resources, run_pool
 from ssdfl.files import atomic_path
 from ssdfl.records import Experiment, make_experiment
 from ssdfl.records.cache import run_folder, single_runs
