@@ -190,7 +190,7 @@ def test_the_learning_rate_follows_its_schedule(engine):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_momenta_are_kept_across_regimes_if_asked_for(engine):
     job = tiny_job("pdfl", optimizers="momentum", cycles=3)
-    kept = dataclasses.replace(job, keep_momentum=True)
+    kept = dataclasses.replace(job, reset="never")
     first, later = (list(run(one, engine)) for one in (job, kept))
     assert torch.allclose(first[0][1].X, later[0][1].X)
     assert not torch.allclose(first[1][1].X, later[1][1].X, atol=1e-4)
@@ -201,7 +201,7 @@ def test_momenta_are_kept_across_regimes_if_asked_for(engine):
 
 
 def test_a_kept_momentum_is_saved_between_regimes(tmp_path):
-    job = dataclasses.replace(tiny_job("pdfl", optimizers="momentum", cycles=3), keep_momentum=True)
+    job = dataclasses.replace(tiny_job("pdfl", optimizers="momentum", cycles=3), reset="never")
     whole = list(run(job))
     save_state(whole[0][1], job, tmp_path / "state")
     rest = list(run(job, state=load_state(tmp_path / "state", job)))
@@ -228,3 +228,19 @@ def test_a_periodic_schedule_is_built_once(period, monkeypatch):
     for _ in run(dataclasses.replace(job, schedule=Periodic(anew, period))):
         pass
     assert len(built) == len(timed) == period
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_momenta_may_start_anew_at_every_step_while_anchors_stay(engine):
+    """With one local step, momentum that starts anew at every step is plain SGD; a pull is not."""
+    rho, mu = 0.8, 0.05
+    base = tiny_job("ssdfl", task=in_double(tiny_task(6)), optimizers="sgd", cycles=2)
+    anew = dataclasses.replace(base, optimizers=(parse_optimizer(f"momentum:{rho}"),) * 6, reset="step")
+    pulled = dataclasses.replace(base, optimizers=(parse_optimizer(f"proximal:{mu}"),) * 6)
+    both = dataclasses.replace(
+        base, optimizers=(parse_optimizer(f"effective:rho={rho},mu={mu}"),) * 6, reset="step"
+    )
+    X = [list(run(job, engine))[-1][1].X for job in (base, anew, pulled, both)]
+    assert torch.allclose(X[0], X[1], atol=1e-12)
+    assert torch.allclose(X[2], X[3], atol=1e-12)
+    assert not torch.allclose(X[0], X[2], atol=1e-6)

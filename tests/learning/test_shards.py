@@ -69,3 +69,15 @@ def test_more_devices_than_samples():
     ):
         with pytest.raises(InputError, match="number of devices = 601"):
             deal()
+
+
+def test_labels_may_be_dealt_at_random():
+    """Evenly, ten devices with one label each have ten labels; drawn at random, some share one."""
+    held = {}
+    for dealing in ("even", "random"):
+        shards = by_labels(LABELS, 10, 1, np.random.default_rng(1), dealing)
+        assert all(len(set(LABELS[shard])) == 1 for shard in shards)
+        assert len(set(shards.ravel())) == shards.size
+        held[dealing] = {int(LABELS[shard[0]]) for shard in shards}
+    assert len(held["even"]) == 10
+    assert len(held["random"]) < 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import torch
@@ -38,7 +39,7 @@ class Job:
         evaluate_every: test every so many cycles, and after the last.
         gap_clusters: record consensus gaps, effective gradients and losses of these clusters, if any.
         rate_factor: what the learning rate is multiplied by in each cycle, counted from 0.
-        keep_momentum: optimizers keep their momenta across regimes; otherwise each regime starts anew.
+        reset: when momenta start anew: at every training ``step``, at every ``regime``, or ``never``.
     """
 
     task: Task
@@ -55,7 +56,7 @@ class Job:
     gap_clusters: Clusters = ()
     rule: Rule = field(default_factory=RULES["cta"])
     rate_factor: Callable[[int], float] = _always_one
-    keep_momentum: bool = False
+    reset: Literal["step", "regime", "never"] = "regime"
 
     def __post_init__(self) -> None:
         N = self.network.num_devices

@@ -200,7 +200,7 @@ class LocalEngine:
         """A group's E local steps from where it starts."""
         assert turn.samples is not None
         kept = self._optimizers.gathered(group, turn.memory)
-        self._optimizers.start_regimes(group, start, kept, ~turn.before.trained)
+        self._optimizers.start_step(group, start, kept, ~turn.before.trained)
         samples, gradients = turn.samples[group.rows], self._gradients[thread]
 
         def direction_at(θ: Tensor, e: int) -> Tensor:

@@ -136,8 +136,7 @@ def plain_move(
         kept: (1, k) each, what its optimizer kept before.
         in_regime: it trained in the step before; otherwise a new regime starts.
     """
-    if not in_regime:
-        kept = starting_memory(job, job.optimizers[device].kind, theta, kept)
+    kept = starting_memory(job, job.optimizers[device].kind, theta, kept, in_regime)
     end, kept = train_device(job, theta, kept, device, t)
     return PlainMove(end - theta, job.rate(t)), kept
 

@@ -83,7 +83,7 @@ def memory_keepers(job: Job) -> dict[str, IntArray]:
 
 def lasting(job: Job, state: State) -> bool:
     """Whether all memory matters for what comes: somebody is in a regime, or momenta are kept."""
-    return job.keep_momentum or bool(state.trained.any())
+    return job.reset == "never" or bool(state.trained.any())
 
 
 def lasting_memory(memory: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -51,13 +51,26 @@ def train_device(
 
 
 def starting_memory(
-    job: Job, kind: OptimizerKind, theta: Tensor, memory: dict[str, Tensor]
+    job: Job, kind: OptimizerKind, theta: Tensor, memory: dict[str, Tensor], in_regime: bool
 ) -> dict[str, Tensor]:
-    """What optimizers of a kind keep when a regime starts at (n, d) parameters."""
+    """What an optimizer keeps when a training step starts at (1, d) parameters.
+
+    Args:
+        in_regime: the device trained in the step before; otherwise a new regime starts.
+    """
     fresh = kind.init(theta)
-    if not job.keep_momentum:
-        return fresh
-    return {name: fresh[name] if name in kind.restarts else rows for name, rows in memory.items()}
+    new = np.array([not in_regime])
+    return {
+        name: fresh[name] if starts_anew(job, kind, name, new).all() else rows
+        for name, rows in memory.items()
+    }
+
+
+def starts_anew(job: Job, kind: OptimizerKind, name: str, new_regime: BoolArray) -> BoolArray:
+    """(n,) whose memory of a name starts anew, given who starts a regime."""
+    if name in kind.restarts or job.reset == "regime":
+        return new_regime
+    return np.full_like(new_regime, job.reset == "step")
 
 
 def hyperparameters(optimizers: Sequence[Optimizer], like: Tensor) -> dict[str, Tensor]:
@@ -160,19 +173,17 @@ class GroupOptimizers:
         names = [name for name in memory if name.startswith(prefix)]
         return {name.removeprefix(prefix): memory[name][part.kept] for name in names}
 
-    def start_regimes(
-        self, group: Group, theta: Tensor, kept: list[dict[str, Tensor]], fresh: BoolArray
+    def start_step(
+        self, group: Group, theta: Tensor, kept: list[dict[str, Tensor]], new_regime: BoolArray
     ) -> None:
-        """Those that did not train last start anew: ``fresh`` (N here,) says who."""
+        """Let start anew what has to: ``new_regime`` (N here,) says who did not train last."""
         for part, rows in zip(group.parts, kept, strict=True):
-            starts = fresh[part.places]
-            if not rows or not starts.any():
-                continue
-            initial = starting_memory(self._job, part.kind, theta[part.members], rows)
-            chosen = torch.from_numpy(starts).to(theta.device)[:, None]
-            for name, value in initial.items():
-                if value is not rows[name]:
-                    rows[name].copy_(value if starts.all() else torch.where(chosen, value, rows[name]))
+            initial: dict[str, Tensor] = {}
+            for name, row in rows.items():
+                starts = starts_anew(self._job, part.kind, name, new_regime[part.places])
+                if starts.any():
+                    initial = initial or part.kind.init(theta[part.members])
+                    _start(row, initial[name], starts)
 
     def direction(
         self, group: Group, theta: Tensor, gradients: Tensor, kept: list[dict[str, Tensor]]
@@ -201,6 +212,12 @@ class GroupOptimizers:
             if isinstance(part.kept, Tensor):
                 for name, value in rows.items():
                     memory[memory_name(part.kind.name, name)][part.kept] = value
+
+
+def _start(rows: Tensor, initial: Tensor, starts: BoolArray) -> None:
+    """Copy the initial rows of those that start anew."""
+    chosen = torch.from_numpy(starts).to(rows.device)[:, None]
+    rows.copy_(initial if starts.all() else torch.where(chosen, initial, rows))
 
 
 def _updated(

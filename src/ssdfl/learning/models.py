@@ -13,14 +13,16 @@ from ssdfl.errors import InputError, find_function
 
 ImageShape = tuple[int, ...]
 
-_POOLINGS = 3
+_MOST_POOLINGS = 3
 
 
 def paper_cnn(image_shape: ImageShape, num_classes: int, initial: str = "torch") -> nn.Module:
     """Five convolutions of 32, 64, 128, 128, 256 channels and one linear layer, as in the paper.
 
     The paper gives no kernel or pooling; ours are 3 × 3 with max-pooling after the first three, which
-    makes 558,474 parameters on Fashion-MNIST. Nor does it say how parameters start.
+    makes 558,474 parameters on Fashion-MNIST. Images below 16 pixels are pooled less often: on maps of one
+    pixel, eight of nine weights of a kernel would see nothing but padding and never train. Nor does the
+    paper say how parameters start.
 
     Args:
         initial: ``torch``, PyTorch's default, under which signals shrink from layer to layer so that training
@@ -32,15 +34,26 @@ def paper_cnn(image_shape: ImageShape, num_classes: int, initial: str = "torch")
     height, width = image_shape[1:]
     if min(height, width) < 8:
         raise InputError("image shape", image_shape, "at least 8 × 8 pixels for cnn", "Use mlp or logreg.")
+    poolings = _poolings(min(height, width))
     layers: list[nn.Module] = []
     for depth, (entering, leaving) in enumerate(pairwise(channels)):
         layers += [nn.Conv2d(entering, leaving, kernel_size=3, padding=1), nn.ReLU()]
-        if depth < _POOLINGS:
+        if depth < poolings:
             layers.append(nn.MaxPool2d(2))
     if initial == "he":
         _initialise_as_he(layers)
-    pixels = (height >> _POOLINGS) * (width >> _POOLINGS)
+    pixels = (height >> poolings) * (width >> poolings)
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels[-1] * pixels, num_classes))
+
+
+def _poolings(pixels: int) -> int:
+    """How often to halve images of so many pixels: at most three times, and never to a single pixel.
+
+    Examples:
+        >>> [_poolings(pixels) for pixels in (8, 14, 16, 28, 32)]
+        [2, 2, 3, 3, 3]
+    """
+    return min(_MOST_POOLINGS, pixels.bit_length() - 2)
 
 
 def _initialise_as_he(layers: Iterable[nn.Module]) -> None:

@@ -71,6 +71,11 @@ def momentum(gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor) ->
     return _pushed(memory["velocity"], gradient, rho), memory
 
 
+def damped(gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor) -> tuple[Tensor, Memory]:
+    """v ← (1 − ρ) g + ρ v; down along v. Momentum that moves no further than SGD does."""
+    return _pushed(memory["velocity"], gradient.mul_(1 - rho), rho), memory
+
+
 def nesterov(gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor) -> tuple[Tensor, Memory]:
     """v ← g + ρ v; down along g + ρ v, Nesterov's look ahead."""
     velocity = _pushed(memory["velocity"], gradient, rho)
@@ -151,6 +156,7 @@ def _moments(theta: Tensor) -> Memory:
 _KNOWN = (
     OptimizerKind("sgd", sgd, plain=True),
     OptimizerKind("momentum", momentum, _velocity),
+    OptimizerKind("damped", damped, _velocity),
     OptimizerKind("nesterov", nesterov, _velocity),
     OptimizerKind("proximal", proximal, _anchor, frozenset({"anchor"})),
     OptimizerKind("effective", effective, _velocity_and_anchor, frozenset({"anchor"})),
@@ -290,8 +296,9 @@ def draw_optimizers(
     rng: np.random.Generator,
     rhos: tuple[float, ...] = PAPER_RHO,
     mus: tuple[float, ...] = PAPER_MU,
+    mix: tuple[str, ...] = MIXED,
 ) -> tuple[Optimizer, ...]:
-    """One optimizer per device: all of a kind, or ``mixed``, each device's kind drawn at random.
+    """One optimizer per device: all of a kind, or ``mixed``, each device's kind drawn from ``mix``.
 
     ρ and μ are drawn uniformly from ``rhos`` and ``mus``, by default the paper's values, unless the kind is
     given with its own, as in ``momentum:0.9``.
@@ -300,7 +307,7 @@ def draw_optimizers(
         >>> {o.kind.name for o in draw_optimizers("mixed", 30, np.random.default_rng(0))} == set(MIXED)
         True
     """
-    kinds = rng.choice(MIXED, size=num_devices) if kind == "mixed" else [kind] * num_devices
+    kinds = rng.choice(mix, size=num_devices) if kind == "mixed" else [kind] * num_devices
     drawn = [(float(rng.choice(rhos)), float(rng.choice(mus))) for _ in range(num_devices)]
     return tuple(_drawn(str(k), rho, mu) for k, (rho, mu) in zip(kinds, drawn, strict=True))
 

@@ -9,11 +9,19 @@ from ssdfl.errors import InputError, check_range
 
 
 def by_labels(
-    labels: IntArray, num_devices: int, labels_per_device: int, rng: np.random.Generator
+    labels: IntArray,
+    num_devices: int,
+    labels_per_device: int,
+    rng: np.random.Generator,
+    dealing: str = "even",
 ) -> IntArray:
     """Each device holds samples of ``labels_per_device`` labels: 3 is the paper's mild, 1 its extreme case.
 
     Labels go to devices as evenly as possible, and each label's samples to its devices in equal parts.
+
+    Args:
+        dealing: ``even``; or ``random``, each device's labels drawn at random, so that some labels may have
+            many devices and others none.
 
     Returns:
         (N, m) sample indices.
@@ -25,7 +33,7 @@ def by_labels(
     """
     classes = int(labels.max()) + 1
     check_range("data.labels_per_device", labels_per_device, 1, classes, f"There are {classes} labels.")
-    held = _even_labels(num_devices, labels_per_device, classes, rng)
+    held = DEALINGS[dealing](num_devices, labels_per_device, classes, rng)
     uses = np.bincount(held.ravel(), minlength=classes)
     used = uses > 0
     counts = np.bincount(labels, minlength=classes)
@@ -51,6 +59,17 @@ def _even_labels(
         held[device] = np.lexsort((rng.random(classes), uses))[:labels_per_device]
         uses[held[device]] += 1
     return held
+
+
+def _random_labels(
+    num_devices: int, labels_per_device: int, classes: int, rng: np.random.Generator
+) -> IntArray:
+    """(N, labels per device) which labels each device holds: drawn at random."""
+    drawn = [rng.choice(classes, size=labels_per_device, replace=False) for _ in range(num_devices)]
+    return np.array(drawn, dtype=np.int64)
+
+
+DEALINGS = {"even": _even_labels, "random": _random_labels}
 
 
 def _shuffled_by_label(labels: IntArray, rng: np.random.Generator) -> list[IntArray]:

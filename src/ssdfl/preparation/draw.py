@@ -39,7 +39,9 @@ def draw(
 def _deal(experiment: Experiment, data: Dataset, num_devices: int, seed: int) -> IntArray:
     config, rng = experiment.data, generator(seed, "partition")
     shards = {
-        "labels": lambda: by_labels(data.train_labels, num_devices, config.labels_per_device, rng),
+        "labels": lambda: by_labels(
+            data.train_labels, num_devices, config.labels_per_device, rng, config.label_dealing
+        ),
         "dirichlet": lambda: dirichlet(data.train_labels, num_devices, config.alpha, rng),
         "iid": lambda: iid(data.train_labels, num_devices, rng),
     }[config.partition]()
@@ -63,4 +65,5 @@ def _optimizers(experiment: Experiment, num_devices: int, seed: int) -> tuple[Op
                 "optimizers.devices", len(config.devices), f"{num_devices}, one per device", "List them all."
             )
         return tuple(parse_optimizer(text) for text in config.devices)
-    return draw_optimizers(config.kind, num_devices, generator(seed, "optimizers"), config.rho, config.mu)
+    rng = generator(seed, "optimizers")
+    return draw_optimizers(config.kind, num_devices, rng, config.rho, config.mu, config.mix)

@@ -34,7 +34,7 @@ def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
         seed=prepared.seed,
         gap_clusters=clusters_of_method(method, prepared.plan) if experiment.evaluate.gaps else (),
         rate_factor=find_rate(experiment.training.rate, experiment.cycles),
-        keep_momentum=experiment.optimizers.keep,
+        reset=experiment.optimizers.reset,
     )
 
 

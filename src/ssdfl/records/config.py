@@ -86,6 +86,9 @@ class DataSection(Section):
     name: str = Field("digits", description="digits, fmnist, cifar10 or package.module:function")
     partition: Literal["labels", "dirichlet", "iid"] = Field("labels", description="how samples are dealt")
     labels_per_device: Count = Field(3, description="for partition = labels: 3 is mild, 1 extreme")
+    label_dealing: Literal["even", "random"] = Field(
+        "even", description="for partition = labels: whether labels go to devices evenly or at random"
+    )
     alpha: Annotated[float, Field(gt=0)] = Field(0.5, description="for partition = dirichlet")
     samples_per_device: OrAll = Field(0, description="keep so many samples of each device; 0 is all")
 
@@ -126,7 +129,15 @@ class OptimizersSection(Section):
         (5e-5, 1e-4), description="proximal factors to draw from", min_length=1, strict=False
     )
     devices: tuple[str, ...] = Field((), description="or one per device, such as momentum:0.9", strict=False)
-    keep: bool = Field(False, description="keep momenta across regimes instead of starting each anew")
+    mix: tuple[str, ...] = Field(
+        ("sgd", "momentum", "proximal"),
+        description="what kind = mixed draws from, each device one",
+        min_length=1,
+        strict=False,
+    )
+    reset: Literal["step", "regime", "never"] = Field(
+        "regime", description="when momenta start anew: at every training step, at every regime, or never"
+    )
 
 
 class EvaluateSection(Section):

@@ -1,0 +1,190 @@
+"""Search for the settings that the paper leaves open, with its CNN on whole images.
+
+    python docs/studies/cnn/search.py [--data FOLDER] [--at-a-time N] [--cache FOLDER] [STAGE …]
+
+The setting of its tables: ten devices on a joined G(10, 0.1), τ_a = 1. Runs land in a cache and are not
+repeated; ``search.csv`` has a row per run and cycle, of all runs that have ended, so an interrupted search
+keeps what it found. τ_r = 5, the complete graph and all figures are held out: nothing here looks at them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+
+from ssdfl.experiments.pool import CACHE, Resources, run_pool
+from ssdfl.files import atomic_path
+from ssdfl.records import Experiment, make_experiment
+from ssdfl.records.cache import run_folder, single_runs
+from ssdfl.records.folder import RunFolder
+
+TABLE = Path(__file__).parent / "search.csv"
+CYCLES = 20
+
+
+@dataclass(frozen=True)
+class Point:
+    """One choice of what the paper leaves open.
+
+    Attributes:
+        rate, steps, batch: η, E and M.
+        rule: whether devices mix and train at once (cta) or train, then mix (atc).
+        momentum: momentum as printed, or damped, which moves no further than SGD.
+        initial: how the CNN starts.
+        dealing: whether labels go to devices evenly or at random.
+    """
+
+    rate: float
+    steps: int
+    batch: int
+    rule: str = "cta"
+    momentum: str = "momentum"
+    initial: str = "he"
+    dealing: str = "even"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Points to try, and how thoroughly."""
+
+    points: tuple[Point, ...]
+    dataset: str = "fmnist"
+    optimizers: tuple[str, ...] = ("sgd", "mixed")
+    labels: tuple[int, ...] = (3, 1)
+    tau_r: tuple[int, ...] = (1, 3)
+    methods: tuple[str, ...] = ("ssdfl", "pdfl")
+    seeds: tuple[int, ...] = (0,)
+
+
+STAGES = {
+    "quick": Stage(
+        (
+            Point(0.05, 5, 32, "atc"),
+            Point(0.1, 5, 32, "atc"),
+            Point(0.1, 5, 32, "cta"),
+            Point(0.2, 2, 64, "atc"),
+            Point(0.1, 2, 64, "atc"),
+            Point(0.05, 5, 32, "cta", momentum="damped"),
+        ),
+        tau_r=(1,),
+    ),
+    "long": Stage(
+        (
+            Point(0.03, 20, 10, "cta"),
+            Point(0.01, 20, 10, "cta"),
+            Point(0.03, 20, 10, "atc"),
+            Point(0.01, 20, 10, "atc"),
+            Point(0.03, 20, 10, "cta", momentum="damped"),
+        ),
+        tau_r=(1,),
+    ),
+}
+
+
+def runs_of(stage: Stage) -> Iterator[tuple[dict[str, object], Experiment]]:
+    """Every run of one method and seed of a stage, and what it is called in the table."""
+    for point, optimizers, labels, tau_r in product(
+        stage.points, stage.optimizers, stage.labels, stage.tau_r
+    ):
+        experiment = _experiment(stage, point, optimizers, labels, tau_r)
+        for one in single_runs(experiment):
+            what = {
+                "dataset": stage.dataset,
+                **asdict(point),
+                "optimizers": optimizers,
+                "labels": labels,
+                "tau_r": tau_r,
+                "method": one.methods[0].partition("+")[0],
+                "seed": one.seeds[0],
+            }
+            yield what, one
+
+
+def _experiment(stage: Stage, point: Point, optimizers: str, labels: int, tau_r: int) -> Experiment:
+    values = {
+        "name": "search",
+        "methods": [f"{method}+{point.rule}" for method in stage.methods],
+        "seeds": list(stage.seeds),
+        "cycles": CYCLES,
+        "network": {"spec": "er:n=10,p=0.1"},
+        "clusters": {"partition": "paper", "score": "stationarity"},
+        "schedule": {"tau_a": 1, "tau_r": tau_r},
+        "data": {
+            "name": stage.dataset,
+            "labels_per_device": labels,
+            "label_dealing": point.dealing,
+        },
+        "model": {"name": "cnn", "options": {"initial": point.initial}},
+        "optimizers": {"kind": optimizers, "mix": ["sgd", point.momentum, "proximal"]},
+        "training": {
+            "learning_rate": point.rate,
+            "local_steps": point.steps,
+            "batch_size": point.batch,
+        },
+        "evaluate": {"every": 1, "samples": 1000},
+    }
+    return make_experiment(values)
+
+
+def rows_of(what: dict[str, object], folder: RunFolder) -> Iterator[dict[str, object]]:
+    """A run's rows of the table, with the plan that its clusters came from."""
+    (seed,), (method,) = folder.experiment().seeds, folder.experiment().methods
+    plan = folder.plan(seed)
+    for row in folder.read_rows(seed, method):
+        yield {
+            **what,
+            "clusters": plan.num_clusters if plan else "",
+            "choice": plan.choice if plan else "",
+            "cycle": row["cycle"],
+            "accuracy": round(row["accuracy"], 4),
+            "average_model_accuracy": round(row["average_model_accuracy"], 4),
+        }
+
+
+def write(rows: list[dict[str, object]]) -> None:
+    """Add rows to the table, each once, in an order that does not depend on when runs ended."""
+    found = {tuple(row.values()): row for row in [*_known(), *map(_as_text, rows)]}
+    ordered = [found[key] for key in sorted(found, key=lambda key: (*key[:-3], int(key[-3])))]
+    with atomic_path(TABLE) as path, path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(ordered[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(ordered)
+
+
+def _known() -> list[dict[str, str]]:
+    if not TABLE.exists():
+        return []
+    with TABLE.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _as_text(row: dict[str, object]) -> dict[str, str]:
+    return {key: str(value) for key, value in row.items()}
+
+
+def main() -> None:
+    """Run stages and write their records."""
+    parser = argparse.ArgumentParser(description="Search for what the paper does not state.")
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"of {', '.join(STAGES)}; all by default")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--cache", type=Path, default=CACHE)
+    parser.add_argument("--at-a-time", type=int, default=0)
+    options = parser.parse_args()
+    for name in options.stages or STAGES:
+        runs = {run_folder(one, options.cache).path: (what, one) for what, one in runs_of(STAGES[name])}
+        experiments = [one for _, one in runs.values()]
+        resources = Resources(options.at_a_time)
+        finished = run_pool(experiments, options.cache, resources=resources, data=options.data)
+        for number, done in enumerate(finished, start=1):
+            what, _ = runs[done.folder.path]
+            print(f"{name} {number}/{len(runs)} {what}: {done.seconds:.0f} s {done.error}", flush=True)
+            if not done.error:
+                write(list(rows_of(what, done.folder)))
+
+
+if __name__ == "__main__":
+    main()
