@@ -5,6 +5,7 @@ import pytest
 
 from ssdfl.clusters import (
     SCORES,
+    AmplificationSettings,
     Device,
     FormationSettings,
     ScoreInputs,
@@ -66,6 +67,21 @@ def test_stationarity_is_the_mean_of_theorem_1():
     alone = ends(6)[1]
     expected = published.intra_convergence(here.constants, ClusterTerms(1), here.constants.initial_loss)
     assert SCORES["stationarity"](here, alone) == pytest.approx(expected)
+
+
+def test_stationarity_rises_with_alpha_and_with_what_differences_contribute():
+    one = ends(6)[0]
+    plain = score_inputs("barbell:size=3", constants=Constants(learning_rate=1e-3))
+    noisier = score_inputs("barbell:size=3", constants=Constants(learning_rate=1e-3, variance_floor=0.5))
+    amplified = score_inputs(
+        "barbell:size=3",
+        constants=Constants(learning_rate=1e-3),
+        amplification=AmplificationSettings(data_min=0.1, data_max=0.5),
+    )
+    score = SCORES["stationarity"]
+    assert score(plain, one) < min(score(noisier, one), score(amplified, one))
+    β = plain.terms(one[0]).amplification / 0.2
+    assert amplified.terms(one[0]).amplification == pytest.approx(0.1 + 0.4 * β)
 
 
 def test_integrated_prefers_the_bells_to_the_whole_barbell_but_single_devices_to_both():
