@@ -55,16 +55,18 @@ def choose(
         least score, because keeping to it costs too much or nothing does; or, at an infinite price,
         ``nearest`` to its threshold.
     """
-    strict = math.isinf(price)
     feasible = [candidate for candidate in candidates if candidate.feasible]
-    if strict and not feasible:
+    if math.isinf(price) and not feasible:
         return _nearest(candidates), "nearest"
-    chosen = best = _simplest_of_best(candidates, indifference)
-    if feasible:
-        keeping = _simplest_of_best(feasible, indifference)
-        affordable = strict or keeping.score <= best.score * price
-        chosen = keeping if affordable else best
+    best = _simplest_of_best(candidates, indifference)
+    keeping = _simplest_of_best(feasible or candidates, indifference)
+    chosen = keeping if _is_affordable(keeping, best, price) else best
     return chosen, "feasible" if chosen.feasible else "price"
+
+
+def _is_affordable(keeping: Candidate, best: Candidate, price: float) -> bool:
+    """Whether the candidate that keeps to Φ_min costs at most ``price`` times the best of all."""
+    return math.isinf(price) or keeping.score <= best.score * price
 
 
 def _simplest_of_best(candidates: Sequence[Candidate], indifference: float) -> Candidate:
