@@ -45,6 +45,11 @@ mode = "fast"
 strict = true
 tolerance = 40.0
 gradient_bound = 2.5
+threshold_step = "eta_E"
+variance_floor = 0.2
+optimizer_weights = [1, 0.5, 2.0]
+optimizer_amplification = [0.1, 0.3]
+data_amplification = [0.0, 0.4]
 """
 
 
@@ -85,6 +90,14 @@ def test_settings_and_a_network_change_what_is_planned_for(tmp_path):
     assert changed["num_devices"] == 6
     assert (changed["settings"]["tau_a"], changed["settings"]["tau_r"]) == (2, 4)
     assert changed["settings"]["learning_rate"] == 0.02
+
+
+def test_the_threshold_step_is_an_option(tmp_path):
+    def first_threshold(*words):
+        return planned("barbell:size=3", *words, cwd=tmp_path)["candidates"][0]["threshold"]
+
+    four = ["--local-steps", 4, "--learning-rate", 0.01, "--threshold-step", "eta_E"]
+    assert first_threshold(*four) == first_threshold("--local-steps", 1, "--learning-rate", 0.04)
 
 
 def test_only_a_network_is_planned_without_torch(tmp_path):

@@ -108,10 +108,27 @@ def test_choice_is_the_best_certainly_feasible_candidate():
     assert choose([candidate(1, math.inf, 0.6), candidate(2, math.inf, 0.6)])[0].num_clusters == 1
 
 
+def test_candidates_of_infinite_score_are_equal_and_fewer_clusters_win():
+    found = [candidate(S, math.inf, 0.6) for S in (3, 2, 4)]
+    assert choose(found)[0].num_clusters == 2
+    assert choose([*found, candidate(5, 7.0, 0.6)])[0].num_clusters == 5
+    assert choose([*found, candidate(5, 7.0, 0.4)]) == (found[1], "feasible")
+
+
+def test_nearest_looks_at_the_threshold_alone():
+    far, near, as_near = candidate(1, 1.0, 0.1), candidate(3, math.inf, 0.3), candidate(4, 2.0, 0.3)
+    assert choose([far, as_near, near]) == (near, "nearest")
+    lower_threshold = candidate(5, math.inf, 0.2, threshold=0.25)
+    assert choose([far, near, lower_threshold]) == (lower_threshold, "nearest")
+
+
 def test_a_threshold_that_costs_too_much_gives_way():
     found = [candidate(1, 5.0, 0.6), candidate(2, 3.0, 0.5), candidate(3, 2.8, 0.4)]
     assert choose(found, price=1.1)[1] == "feasible"
     assert (choose(found, price=1.05)[0].num_clusters, choose(found, price=1.05)[1]) == (3, "price")
+    found = [candidate(1, 1.045, 0.6), candidate(2, 1.02, 0.6), candidate(3, 1.0, 0.4)]
+    chosen, rule = choose(found, price=1.01, indifference=INDIFFERENCE)
+    assert (chosen.num_clusters, rule) == (2, "feasible")
     nothing = [candidate(1, 1.0, 0.1), candidate(2, 1.05, 0.3)]
     assert (choose(nothing, price=1.1)[0].num_clusters, choose(nothing, price=1.1)[1]) == (1, "price")
 
@@ -184,6 +201,16 @@ def test_differing_devices_may_overrule_the_threshold_and_strictness_forbids_it(
     assert (strict.num_clusters, strict.choice) == (2, "feasible")
 
 
+def test_the_threshold_counts_local_steps_if_told():
+    def thresholds(threshold_step="eta", **constants):
+        settings = FormationSettings(Constants(**constants), threshold_step=threshold_step)
+        return [c.threshold for c in form_clusters("barbell:size=3", None, settings).candidates]
+
+    four_steps = {"learning_rate": 0.01, "local_steps": 4}
+    assert thresholds("eta_E", **four_steps) == thresholds(learning_rate=0.04, local_steps=1)
+    assert thresholds(**four_steps) == thresholds(learning_rate=0.01, local_steps=1)
+
+
 def test_slow_links_stay_between_clusters():
     network = load_network("sites:sites=3,size=6,density=0.6,links=3,seed=1")
     plan = form_clusters(network, devices_of(network))
@@ -209,6 +236,7 @@ def test_a_score_of_ones_own():
         ({"score": "beauty"}, "score = beauty: expected one of time"),
         ({"partition": "random"}, "partition = random"),
         ({"mode": "slow"}, "mode = slow"),
+        ({"threshold_step": "E"}, "threshold_step = E: expected one of eta, eta_E"),
         ({"price": 0.5}, "price = 0.5"),
         ({"message_bytes": 0}, "message_bytes = 0"),
     ],

@@ -3,7 +3,14 @@ import math
 import numpy as np
 import pytest
 
-from ssdfl.clusters import Device, amplification, energy_distance, label_divergence, optimizer_distance
+from ssdfl.clusters import (
+    AmplificationSettings,
+    Device,
+    amplification,
+    energy_distance,
+    label_divergence,
+    optimizer_distance,
+)
 from ssdfl.clusters.heterogeneity import data_distances, label_differences
 from ssdfl.errors import InputError
 
@@ -55,6 +62,36 @@ def test_optimizers_of_many_devices_by_the_papers_double_sum():
     members = [device(1, **kinds[k]) for k in rng.integers(5, size=40)]
     pairs = [optimizer_distance(a, b) for a in members for b in members]
     assert amplification(members, 0.0) == pytest.approx(0.2 * np.mean(pairs) / 3)
+
+
+def test_weights_minima_and_maxima_by_hand():
+    settings = AmplificationSettings(
+        kind_weight=2, mu_weight=3, rho_weight=5,
+        optimizer_min=0.1, optimizer_max=0.5, data_min=0.2, data_max=0.6,
+    )  # fmt: skip
+    members = [device(1), device(1, rho=0.5), device(1, mu=0.1)]
+    # Of 9 ordered pairs, 6 differ in kind, 4 by 0.5 in ρ and 4 by 0.1 in μ.
+    beta = (6 * 2 + 4 * 0.1 * 3 + 4 * 0.5 * 5) / 9
+    pairs = [optimizer_distance(a, b, settings) for a in members for b in members]
+    assert np.mean(pairs) == pytest.approx(beta)
+    expected = beta / (2 + 3 + 5) * (0.5 - 0.1) + 0.1 + 0.25 * (0.6 - 0.2) + 0.2
+    assert amplification(members, 0.25, settings) == pytest.approx(expected)
+    assert amplification([device(1)], 0.0, settings) == pytest.approx(0.1 + 0.2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rho_weight": -1}, "rho_weight = -1"),
+        ({"data_max": math.nan}, "data_max = nan"),
+        ({"optimizer_min": 0.3}, "optimizer_max = 0.2: expected a number in .0.3"),
+        ({"data_min": 0.3}, "data_max = 0.2"),
+        ({"kind_weight": 0, "mu_weight": 0, "rho_weight": 0}, "the weights ζ = all 0"),
+    ],
+)
+def test_impossible_amplification_settings(change, message):
+    with pytest.raises(InputError, match=message):
+        AmplificationSettings(**change)
 
 
 def test_label_differences_add_up_to_nothing():

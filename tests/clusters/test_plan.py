@@ -1,14 +1,19 @@
 import json
+import math
 
 import networkx as nx
 import numpy as np
 import pytest
 
 from ssdfl.clusters import (
+    CHOICES,
+    AmplificationSettings,
+    Decision,
     Device,
     FormationSettings,
     Plan,
     form_clusters,
+    parse_plan,
     plan_clusters,
     read_plan,
     write_plan,
@@ -47,6 +52,68 @@ def test_an_infinite_score_survives_the_file(tmp_path):
     assert "Infinity" not in (tmp_path / "plan.json").read_text()
     assert read_plan(tmp_path / "plan.json") == plan
     assert not plan.chosen.feasible
+
+
+UNLIKE = [Device(np.eye(10)[k % 10] + 1e-3) for k in range(10)]
+PAPER = {"partition": "paper", "score": "stationarity"}
+
+
+@pytest.mark.parametrize(
+    ("devices", "settings", "choice", "words", "num_feasible"),
+    [
+        (None, {}, "feasible", "least score of the feasible candidates", range(1, 10)),
+        (UNLIKE, {}, "price", "least predicted cost, though below its threshold", range(1, 10)),
+        (UNLIKE, {"price": math.inf}, "feasible", "least score of the feasible candidates", range(1, 10)),
+        (UNLIKE, {"constants": Constants(learning_rate=0.9)}, "price", "least predicted cost", [0]),
+        (UNLIKE, {"constants": Constants(learning_rate=0.9), **PAPER}, "nearest", "nearest to its", [0]),
+        (None, {"constants": Constants(learning_rate=0.9)}, "nearest", "nearest to its threshold", [0]),
+    ],
+)
+def test_a_plan_tells_which_rule_chose_it(tmp_path, devices, settings, choice, words, num_feasible):
+    plan = form_clusters("barbell:size=5", devices, FormationSettings(**settings))
+    write_plan(plan, tmp_path / "plan.json")
+    data = json.loads((tmp_path / "plan.json").read_text())
+    assert (data["choice"], data["num_clusters"]) == (choice, plan.num_clusters)
+    decision = read_plan(tmp_path / "plan.json").decision
+    assert decision == plan.decision
+    assert (decision.rule, decision.num_clusters, decision.score) == (
+        choice, plan.num_clusters, plan.chosen.score
+    )  # fmt: skip
+    assert decision.words.startswith(words)
+    assert decision.words == CHOICES[choice]
+    assert decision.num_feasible in num_feasible
+    assert (decision.conductance >= decision.threshold) == plan.chosen.feasible == (choice == "feasible")
+    assert bool(plan.remark) == (choice != "feasible")
+
+
+def test_a_decision_in_a_line():
+    plan = form_clusters("ring:n=5", None, FormationSettings(Constants(learning_rate=0.9), **PAPER))
+    assert plan.decision.score == math.inf
+    numbers = f"Φ = {plan.decision.conductance:.4f}, Φ_min = {plan.decision.threshold:.4f}, 0 of 5 feasible"
+    expected = f"S = {plan.num_clusters}: nearest to its threshold; stationarity = ∞, {numbers}"
+    assert str(plan.decision) == expected
+
+
+def test_given_clusters_say_so(tmp_path):
+    by_number = plan_clusters("barbell:size=3", 2)
+    by_hand = Plan(((0, 1, 2), (3, 4, 5)), "by hand")
+    for plan in (by_number, by_hand):
+        assert (plan.choice, str(plan.decision)) == ("given", "S = 2: given, not formed")
+        assert plan.decision.score is None
+        assert plan.remark == ""
+    older = json.dumps(by_hand.to_json() | {"choice": ""})
+    assert parse_plan(older) == by_hand
+    formed = form_clusters("barbell:size=3")
+    changed = parse_plan(json.dumps(formed.to_json() | {"clusters": [[0, 1], [2, 3], [4, 5]]}))
+    assert changed.decision == Decision("given", 3)
+
+
+def test_a_plan_keeps_every_number_that_formation_was_given():
+    scales = AmplificationSettings(kind_weight=2.0, data_max=0.7)
+    settings = FormationSettings(threshold_step="eta_E", amplification=scales)
+    found = form_clusters("barbell:size=3", None, settings).settings
+    assert (found["threshold_step"], found["kind_weight"], found["data_max"]) == ("eta_E", 2.0, 0.7)
+    assert (found["rho_weight"], found["optimizer_min"], found["variance_floor"]) == (1.0, 0.0, 0.1)
 
 
 def test_what_cannot_be_planned():

@@ -5,6 +5,7 @@ import pytest
 
 from ssdfl.clusters import (
     SCORES,
+    AmplificationSettings,
     Device,
     FormationSettings,
     ScoreInputs,
@@ -68,13 +69,33 @@ def test_stationarity_is_the_mean_of_theorem_1():
     assert SCORES["stationarity"](here, alone) == pytest.approx(expected)
 
 
-def test_integrated_prefers_the_bells_to_the_whole_barbell_and_to_nobody():
+def test_stationarity_rises_with_alpha_and_with_what_differences_contribute():
+    one = ends(6)[0]
+    plain = score_inputs("barbell:size=3", constants=Constants(learning_rate=1e-3))
+    noisier = score_inputs("barbell:size=3", constants=Constants(learning_rate=1e-3, variance_floor=0.5))
+    amplified = score_inputs(
+        "barbell:size=3",
+        constants=Constants(learning_rate=1e-3),
+        amplification=AmplificationSettings(data_min=0.1, data_max=0.5),
+    )
+    score = SCORES["stationarity"]
+    assert score(plain, one) < min(score(noisier, one), score(amplified, one))
+    β = plain.terms(one[0]).amplification / 0.2
+    assert amplified.terms(one[0]).amplification == pytest.approx(0.1 + 0.4 * β)
+
+
+def test_integrated_prefers_the_bells_to_the_whole_barbell_but_single_devices_to_both():
+    """As printed, γ^eff holds (1 − λ_N(Ã)) / η, which single devices do not have; Φ_min excludes them."""
     network = load_network("barbell:size=5")
-    here = ScoreInputs(network, unknown_devices(network), Constants(tau_a=5, learning_rate=0.002))
+    constants = Constants(tau_a=5, learning_rate=0.002)
+    here = ScoreInputs(network, unknown_devices(network), constants)
     bells = ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
     score = SCORES["integrated"]
     one, alone = ends(10)
-    assert score(here, bells) < min(score(here, one), score(here, alone))
+    assert score(here, alone) < score(here, bells) < score(here, one)
+    plan = form_clusters(network, None, FormationSettings(constants, score="integrated"))
+    assert plan.choice == "feasible"
+    assert all(len(cluster) > 1 for cluster in plan.clusters)
 
 
 @pytest.mark.parametrize("name", SCORES)

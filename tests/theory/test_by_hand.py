@@ -69,11 +69,12 @@ def test_published_theorem_2_with_three_mixing_steps():
     three = ClusterTerms(size=3, lambda_2=0.5, lambda_min=0.9, amplification=0.2)
     one = ClusterTerms(size=1, amplification=0.05)
     network = ClusterTerms(size=4, lambda_2=0.6, lambda_min=0.7)
-    Γ = 1 + 1 + 0.3 / 0.02 + 2 * 2 * 2
+    smooth = 1 + 1 + 0.1 / 0.02  # λ_N(Ã) = 0.9 of the three, not λ_N(A) = 0.7
+    Γ = smooth + 2 * 2 * 2
     Γ_sum = (1 + 1 + 0.1 / 0.02 + 2 * 2 * math.sqrt(3)) + (1 + 1 + 2 * 2)
     descent = 0.02 - 1.2 * 0.02**2 * Γ / 2
     first = (5 * 7 + 0.1 * (2 + 2 * 3 - 2) * 0.02**2 / 2 * Γ_sum) / descent
-    mixing = 4 * 2 * ((1 + 1 + 0.3 / 0.02) * 0.3 / 0.4 * 1.5) ** 2
+    mixing = 4 * 2 * (smooth * 0.3 / 0.4 * 1.5) ** 2  # 1 − λ_N(A) = 0.3, 1 − λ₂(A) = 0.4
     momentum = 4 * (2**2 * 2**2 * 4 * 3 * (2 + 3 - 1) ** 2)
     found = published.integrated_convergence(constants, network, (three, one), initial=7, gap=1.5)
     assert found == pytest.approx(first + mixing + momentum)
@@ -86,3 +87,33 @@ def test_published_theorems_say_nothing_where_their_denominator_is_0():
     assert published.intra_convergence(constants, four, initial=1) == math.inf
     assert published.intra_convergence_limit(constants, four) == math.inf
     assert published.integrated_convergence(constants, four, (four,), initial=1, gap=1) == math.inf
+
+
+def theorem_2(learning_rate, network, *clusters):
+    constants = Constants(
+        learning_rate=learning_rate, tau_a=1, tau_r=3, gradient_bound=1, smoothness=1, variance_floor=0.0
+    )
+    return published.integrated_convergence(constants, network, clusters, initial=1, gap=1)
+
+
+def test_published_theorem_2_asks_that_every_cluster_mixes_fast_enough():
+    network = ClusterTerms(size=4, lambda_2=0.5, lambda_min=0.9)
+    slow = ClusterTerms(size=2, lambda_2=0.95, lambda_min=0.95)
+    quick = ClusterTerms(size=2, lambda_2=0.9, lambda_min=0.9)
+    assert math.isfinite(theorem_2(0.04, network, quick, slow))
+    assert theorem_2(0.06, network, quick, slow) == math.inf
+    assert math.isfinite(theorem_2(0.06, network, quick, quick))
+
+
+def test_published_theorem_2_asks_for_its_denominator_where_the_printed_condition_on_eta_holds():
+    """η ≤ 2 / (α̂_s Γ_s) in every cluster does not make η − ½ α̂ η² Γ positive, since Γ has √N for √N_s."""
+    network = ClusterTerms(size=16, lambda_2=0.5, lambda_min=0.9)
+    alone = ClusterTerms(size=1)  # Γ_s = 1 + 1 + 1 = 3, but Γ = 1 + 1 + √16 = 6
+    assert 0.5 <= 2 / 3
+    assert theorem_2(0.5, network, *[alone] * 16) == math.inf
+    assert math.isfinite(theorem_2(0.3, network, *[alone] * 16))
+
+
+def test_published_theorem_2_says_nothing_of_a_network_that_does_not_mix():
+    alone = ClusterTerms(size=1)
+    assert theorem_2(0.1, ClusterTerms(size=2, lambda_2=1.0), alone, alone) == math.inf

@@ -87,7 +87,7 @@ def test_integrated_by_hand():
     inside = 2 * 2 * (2 * 0.01 * (1 + 0.01)) ** 2
     between = 2 * 2 * 0.5 * (2 * 0.01 * 2) ** 2
     assert gap**2 == pytest.approx(inside + between)
-    smooth = 1 + 1 + 0.6 / 0.01
+    smooth = 1 + 1 + 0.5 / 0.01  # λ_N(Ã) = 0.5, where λ_N(A) = 0.4
     Γ, Γ_s = smooth + 2 * 2, 1 + 1 + 0.5 / 0.01 + 2 * np.sqrt(2)
     first = (4 * 2 + 0.1 * (2 * 0.01**2 / 2) * 2 * Γ_s) / (0.01 - 1.1 * 0.01**2 * Γ / 2)
     second = 4 * (smooth * 0.6 / 0.2) ** 2 * gap**2

@@ -17,6 +17,16 @@ def test_threshold_by_hand():
     )
 
 
+def test_the_threshold_of_four_local_steps_is_that_of_four_times_the_learning_rate():
+    four_steps = Constants(learning_rate=0.01, local_steps=4, gradient_bound=5, tau_a=3)
+    long_step = Constants(learning_rate=0.04, local_steps=1, gradient_bound=5, tau_a=3)
+    for with_tau_a in (False, True):
+        expected = conductance_threshold(long_step, 20, 4, with_tau_a)
+        assert conductance_threshold(four_steps, 20, 4, with_tau_a, step="eta_E") == expected
+        assert conductance_threshold(four_steps, 20, 4, with_tau_a) < expected
+        assert conductance_threshold(long_step, 20, 4, with_tau_a, step="eta_E") == expected
+
+
 def test_threshold_falls_with_more_clusters_and_more_tolerance():
     constants = Constants()
     values = [conductance_threshold(constants, 30, S) for S in range(1, 31)]

@@ -68,6 +68,9 @@ def plan(
     with_tau_a: Annotated[
         bool, typer.Option("--with-tau-a", help="Keep Lemma 1's τ_a in Φ_min, which the paper drops.")
     ] = False,
+    threshold_step: Annotated[
+        str | None, typer.Option(help="Step size in Φ_min: eta (as printed), or eta_E (η times E).")
+    ] = None,
     strict: Annotated[
         bool | None,
         typer.Option("--strict/--no-strict", help="Keep to the conductance threshold, whatever it costs."),
@@ -109,6 +112,7 @@ def plan(
         "clusters.score": score,
         "clusters.mode": mode,
         "clusters.strict": strict,
+        "clusters.threshold_step": threshold_step,
     }
     chosen = load_experiment(experiment, settings or [], _without_none(keys))
     if experiment is not None:

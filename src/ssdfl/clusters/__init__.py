@@ -1,10 +1,12 @@
 """Clusters of devices and the plan that holds them."""
 
 from ssdfl.clusters.candidates import Candidate, choose
+from ssdfl.clusters.decision import CHOICES, Decision
 from ssdfl.clusters.device_file import read_devices
 from ssdfl.clusters.diagnostics import Diagnostic
 from ssdfl.clusters.formation import FormationSettings
 from ssdfl.clusters.heterogeneity import (
+    AmplificationSettings,
     Device,
     amplification,
     energy_distance,
@@ -20,15 +22,19 @@ from ssdfl.clusters.partition import (
     random_clusters,
     spectral_bisection,
 )
-from ssdfl.clusters.plan import Plan, form_clusters, parse_plan, plan_clusters, read_plan, write_plan
+from ssdfl.clusters.plan import Plan, form_clusters, plan_clusters
+from ssdfl.clusters.plan_file import parse_plan, read_plan, write_plan
 from ssdfl.clusters.rank_assignment import assign_to_ranks
 from ssdfl.clusters.scores import SCORES, Score, ScoreInputs
 
 __all__ = [
+    "CHOICES",
     "SCORES",
+    "AmplificationSettings",
     "Candidate",
     "Cluster",
     "Clusters",
+    "Decision",
     "Device",
     "Diagnostic",
     "FormationSettings",

@@ -51,17 +51,22 @@ def choose(
     Scores within a factor of ``indifference`` count as equal, and then fewer clusters win.
 
     Returns:
-        The candidate and why: ``feasible``; ``price`` if Φ_min gave way to the least score, because keeping
-        to it costs too much or nothing does; or, at an infinite price, ``nearest`` to its threshold.
+        The candidate and the rule, a name of `CHOICES`: ``feasible``; ``price`` if Φ_min gave way to the
+        least score, because keeping to it costs too much or nothing does; or, at an infinite price,
+        ``nearest`` to its threshold.
     """
-    strict = math.isinf(price)
-    best = _simplest_of_best(candidates, indifference)
     feasible = [candidate for candidate in candidates if candidate.feasible]
-    if not feasible:
-        return (_nearest(candidates), "nearest") if strict else (best, "price")
-    keeping = _simplest_of_best(feasible, indifference)
-    affordable = strict or keeping.score <= best.score * price
-    return (keeping, "feasible") if affordable else (best, "price")
+    if math.isinf(price) and not feasible:
+        return _nearest(candidates), "nearest"
+    best = _simplest_of_best(candidates, indifference)
+    keeping = _simplest_of_best(feasible or candidates, indifference)
+    chosen = keeping if _is_affordable(keeping, best, price) else best
+    return chosen, "feasible" if chosen.feasible else "price"
+
+
+def _is_affordable(keeping: Candidate, best: Candidate, price: float) -> bool:
+    """Whether the candidate that keeps to Φ_min costs at most ``price`` times the best of all."""
+    return math.isinf(price) or keeping.score <= best.score * price
 
 
 def _simplest_of_best(candidates: Sequence[Candidate], indifference: float) -> Candidate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from threadpoolctl import threadpool_limits
@@ -12,19 +12,24 @@ from ssdfl.arrays import FloatArray
 from ssdfl.clusters import cost_aware, spectral
 from ssdfl.clusters.candidates import Candidate, choose, round_score
 from ssdfl.clusters.diagnostics import Diagnostic, diagnose
-from ssdfl.clusters.heterogeneity import Device
+from ssdfl.clusters.heterogeneity import PAPER_AMPLIFICATION, AmplificationSettings, Device
 from ssdfl.clusters.partition import Cluster, Clusters
 from ssdfl.clusters.scores import MESSAGE_BYTES, SCORES, TRAINING, Score, ScoreInputs, evaluate, find_score
 from ssdfl.clusters.spectral import Budget
 from ssdfl.errors import InputError, check_range
 from ssdfl.graph import Network, Weights, metropolis
-from ssdfl.theory import Constants, conductance_threshold
+from ssdfl.theory import THRESHOLD_STEPS, Constants, conductance_threshold
 
 PARTITIONS = ("cost", "paper")
 MODES = ("auto", "literal", "fast")
 PREDICTIONS = ("time", "bytes")
 PRICE = 1.1
 INDIFFERENCE = 1.03
+_KNOWN: dict[str, Collection[str]] = {
+    "partition": PARTITIONS,
+    "mode": MODES,
+    "threshold_step": THRESHOLD_STEPS,
+}
 _AUTO_LIMIT = 200
 _FAST = Budget(state_limit=1 << 8, half_limit=1 << 6, prefixes=3)
 _EVERY_SIZE_TO = 16
@@ -46,6 +51,8 @@ class FormationSettings:
         message_bytes: the size of a model on the wire.
         weights: rule for mixing weights.
         with_tau_a: keep Lemma 1's τ_a in Φ_min, which the paper drops.
+        threshold_step: the step size in Φ_min: ``eta``, as printed, or ``eta_E``, η times the local steps.
+        amplification: how differences between devices become α_s.
         data_distance: (L,) how different the data of linked devices are, if not computed from their samples.
     """
 
@@ -57,14 +64,23 @@ class FormationSettings:
     message_bytes: int = MESSAGE_BYTES
     weights: Weights = metropolis
     with_tau_a: bool = False
+    threshold_step: str = "eta"
+    amplification: AmplificationSettings = PAPER_AMPLIFICATION
     data_distance: FloatArray | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        for name, value, known in (("partition", self.partition, PARTITIONS), ("mode", self.mode, MODES)):
+        for name, known in _KNOWN.items():
+            value = getattr(self, name)
             if value not in known:
                 raise InputError(name, value, f"one of {', '.join(known)}", "Choose one of them.")
         check_range("price", self.price, 1)
         check_range("message_bytes", self.message_bytes, 1)
+
+    def threshold(self, num_devices: int, num_clusters: int) -> float:
+        """Φ_min(S)."""
+        return conductance_threshold(
+            self.constants, num_devices, num_clusters, self.with_tau_a, self.threshold_step
+        )
 
     @property
     def score_name(self) -> str:
@@ -143,6 +159,7 @@ def _form(network: Network, devices: Sequence[Device], settings: FormationSettin
         settings.message_bytes,
         _FAST if fast else Budget(),
         settings.data_distance,
+        settings.amplification,
     )
     sizes = _sizes(n) if fast else list(range(1, n + 1))
     weigher = _Weigher(inputs, settings)
@@ -171,8 +188,7 @@ class _Weigher:
 
     def threshold(self, num_clusters: int) -> float:
         """Φ_min(S)."""
-        settings = self.settings
-        return conductance_threshold(settings.constants, self.num_devices, num_clusters, settings.with_tau_a)
+        return self.settings.threshold(self.num_devices, num_clusters)
 
     def candidate(self, clusters: Clusters, rule: str, split: Cluster = ()) -> Candidate:
         """A partition with its score, threshold and conductance."""

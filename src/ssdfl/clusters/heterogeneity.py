@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import rel_entr
 
 from ssdfl.arrays import FloatArray, IntArray
-from ssdfl.errors import InputError
+from ssdfl.errors import InputError, check_range
 from ssdfl.graph import Network
+from ssdfl.theory.constants import LARGEST
 
-AMPLIFICATION_MAX = 0.2
 MOST_SAMPLES = 1e15
 _KINDS = {
     (False, False): "sgd",
@@ -26,6 +26,54 @@ _KINDS = {
     (False, True): "proximal",
     (True, True): "effective",
 }
+
+
+@dataclass(frozen=True)
+class AmplificationSettings:
+    """How differences between devices become α_s; the defaults are the paper's.
+
+    Attributes:
+        kind_weight: ζ_1, the weight of another kind of optimizer.
+        mu_weight: ζ_2, the weight of a difference of proximal factors.
+        rho_weight: ζ_3, the weight of a difference of momenta.
+        optimizer_min: α^{o,min}.
+        optimizer_max: α^{o,max}.
+        data_min: α^{d,min}.
+        data_max: α^{d,max}.
+    """
+
+    kind_weight: float = 1.0
+    mu_weight: float = 1.0
+    rho_weight: float = 1.0
+    optimizer_min: float = 0.0
+    optimizer_max: float = 0.2
+    data_min: float = 0.0
+    data_max: float = 0.2
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            check_range(name, value, 0, LARGEST)
+        check_range("optimizer_max", self.optimizer_max, self.optimizer_min, LARGEST)
+        check_range("data_max", self.data_max, self.data_min, LARGEST)
+        if self.total_weight == 0:
+            remedy = "To leave optimizers out, set optimizer_max to 0 instead."
+            raise InputError("the weights ζ", "all 0", "at least one above 0", remedy)
+
+    @property
+    def total_weight(self) -> float:
+        """ζ_1 + ζ_2 + ζ_3."""
+        return self.kind_weight + self.mu_weight + self.rho_weight
+
+    def scaled(self, optimizer_distance: float, data_distance: float) -> float:
+        """``α_s`` from β_s^o and β_s^d (`eq:optim_het_alpha_s2`, `eq:data_het_alpha_s2`)."""
+        optimizer_span = self.optimizer_max - self.optimizer_min
+        data_span = self.data_max - self.data_min
+        by_optimizers = optimizer_distance / self.total_weight * optimizer_span + self.optimizer_min
+        by_data = data_distance * data_span + self.data_min
+        return by_optimizers + by_data
+
+
+PAPER_AMPLIFICATION = AmplificationSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,26 +178,31 @@ def data_distances(devices: Sequence[Device], links: IntArray) -> FloatArray:
     return distances
 
 
-def optimizer_distance(a: Device, b: Device) -> float:
-    """The summand of `eq:optim_het_alpha_s1` with ζ = 1: another kind of optimizer, and |Δμ| + |Δρ|.
+def optimizer_distance(a: Device, b: Device, settings: AmplificationSettings = PAPER_AMPLIFICATION) -> float:
+    """The summand of `eq:optim_het_alpha_s1`: ζ_1 for another kind of optimizer, ζ_2 |Δμ|, ζ_3 |Δρ|.
+
+    Momentum with a proximal factor is a kind of its own.
 
     Examples:
         >>> one_label = np.ones(1)
         >>> optimizer_distance(Device(one_label), Device(one_label, rho=0.5))
         1.5
     """
-    return (a.kind != b.kind) + abs(a.mu - b.mu) + abs(a.rho - b.rho)
+    different = settings.kind_weight * (a.kind != b.kind)
+    return different + settings.mu_weight * abs(a.mu - b.mu) + settings.rho_weight * abs(a.rho - b.rho)
 
 
 def amplification(
-    members: Sequence[Device], mean_data_distance: float, most: float = AMPLIFICATION_MAX
+    members: Sequence[Device],
+    mean_data_distance: float,
+    settings: AmplificationSettings = PAPER_AMPLIFICATION,
 ) -> float:
     """``α_s = α_s^o + α_s^d`` of a cluster (`eq:optim_het_alpha_s1` … `eq:data_het_alpha_s2`).
 
     Args:
         members: the cluster's devices.
         mean_data_distance: the mean of `data_distances` over the links inside it, 0 if there are none.
-        most: α^{o,max} = α^{d,max}; the minima are 0, as in the paper's experiments.
+        settings: the weights ζ, and the least and most that optimizers and data contribute.
 
     Examples:
         >>> one_label = np.ones(1)
@@ -157,16 +210,17 @@ def amplification(
         >>> round(amplification(pair, mean_data_distance=0.0), 6)
         0.05
     """
-    return most * (_mean_optimizer_distance(members) / 3 + mean_data_distance)
+    return settings.scaled(_mean_optimizer_distance(members, settings), mean_data_distance)
 
 
-def _mean_optimizer_distance(members: Sequence[Device]) -> float:
-    """The mean of `optimizer_distance` over all ordered pairs, in n log n."""
+def _mean_optimizer_distance(members: Sequence[Device], settings: AmplificationSettings) -> float:
+    """β_s^o: the mean of `optimizer_distance` over all ordered pairs, in n log n."""
     n = len(members)
     kinds = Counter(member.kind for member in members)
     different = 1 - sum((count / n) ** 2 for count in kinds.values())
-    spread = _mean_gap([member.mu for member in members]) + _mean_gap([member.rho for member in members])
-    return different + spread
+    mu_gap = _mean_gap([member.mu for member in members])
+    rho_gap = _mean_gap([member.rho for member in members])
+    return settings.kind_weight * different + settings.mu_weight * mu_gap + settings.rho_weight * rho_gap
 
 
 def _mean_gap(values: Sequence[float]) -> float:

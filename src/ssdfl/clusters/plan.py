@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from ssdfl.arrays import IntArray
 from ssdfl.clusters.candidates import Candidate
+from ssdfl.clusters.decision import GIVEN, Decision
 from ssdfl.clusters.diagnostics import Diagnostic
 from ssdfl.clusters.formation import FormationSettings, Skipped, form
 from ssdfl.clusters.heterogeneity import Device, unknown_devices
 from ssdfl.clusters.partition import Clusters, labels_of, spectral_bisection
 from ssdfl.errors import InputError
-from ssdfl.files import write_text
-from ssdfl.graph import Conductance, NetworkLike, Weights, load_network, metropolis
+from ssdfl.graph import NetworkLike, Weights, load_network, metropolis
 
 VERSION = 2
 
@@ -32,7 +29,7 @@ class Plan:
         partition: the rule that made them: ``cost``, ``paper`` or ``bisection``.
         candidates: what formation chose from, one for every number of clusters that it weighed.
         score_name: which score it chose by.
-        choice: why: ``feasible``, ``nearest`` or ``price``; see `choose`.
+        choice: the rule that chose them, a name of `CHOICES`; ``given`` if nothing was formed.
         mode: ``literal`` or ``fast``.
         skipped: what the fast mode left out.
         settings: the numbers that formation was given.
@@ -43,7 +40,7 @@ class Plan:
     partition: str
     candidates: tuple[Candidate, ...] = ()
     score_name: str = ""
-    choice: str = ""
+    choice: str = GIVEN
     mode: str = ""
     skipped: Skipped = field(default_factory=Skipped)
     settings: Mapping[str, float | str] = field(default_factory=dict)
@@ -70,6 +67,23 @@ class Plan:
         return next((c for c in self.candidates if c.clusters == self.clusters), None)
 
     @property
+    def decision(self) -> Decision:
+        """How the clusters were chosen, for reports."""
+        chosen = self.chosen
+        if chosen is None:
+            return Decision(GIVEN, self.num_clusters)
+        return Decision(
+            rule=self.choice,
+            num_clusters=self.num_clusters,
+            score_name=self.score_name,
+            score=chosen.score,
+            conductance=chosen.min_conductance.lower,
+            threshold=chosen.threshold,
+            num_feasible=sum(candidate.feasible for candidate in self.candidates),
+            num_candidates=len(self.candidates),
+        )
+
+    @property
     def left_out(self) -> str:
         """What formation left out, in words."""
         skipped = self.skipped
@@ -84,7 +98,7 @@ class Plan:
     def remark(self) -> str:
         """What a user has to know of how the plan was chosen; empty if it simply keeps to the threshold."""
         chosen = self.chosen
-        if chosen is None or self.choice in ("", "feasible"):
+        if chosen is None or chosen.feasible:
             return ""
         numbers = (
             f"Φ = {chosen.min_conductance.lower:.4f} against Φ_min = {chosen.threshold:.4f} "
@@ -170,6 +184,8 @@ def form_clusters(
             "message_bytes": settings.message_bytes,
             "price": settings.price,
             "with_tau_a": settings.with_tau_a,
+            "threshold_step": settings.threshold_step,
+            **asdict(settings.amplification),
             "mixing": getattr(settings.weights, "__name__", "own"),
         },
         diagnostics=formation.diagnostics,
@@ -193,10 +209,6 @@ def _finite(value: float | str) -> float | str | None:
     return value if math.isfinite(value) else None
 
 
-def _or_infinite(value: float | None) -> float:
-    return math.inf if value is None else value
-
-
 def _candidate_to_json(candidate: Candidate) -> dict[str, Any]:
     found = candidate.min_conductance
     return {
@@ -214,75 +226,3 @@ def _candidate_to_json(candidate: Candidate) -> dict[str, Any]:
         "split": list(candidate.split),
         "rule": candidate.rule,
     }
-
-
-def _candidate_from_json(data: dict[str, Any]) -> Candidate:
-    found = data["min_conductance"]
-    return Candidate(
-        clusters=_clusters(data["clusters"]),
-        score=_or_infinite(data["score"]),
-        threshold=data["threshold"],
-        min_conductance=Conductance(found["lower"], found["upper"], tuple(found["cut"])),
-        split=tuple(data["split"]),
-        rule=data["rule"],
-    )
-
-
-def _clusters(lists: Sequence[Sequence[int]]) -> Clusters:
-    return tuple(tuple(int(device) for device in cluster) for cluster in lists)
-
-
-def write_plan(plan: Plan, path: Path | str) -> None:
-    """Write ``plan.json``."""
-    write_text(path, json.dumps(plan.to_json(), indent=1) + "\n")
-
-
-def read_plan(path: Path | str) -> Plan:
-    """The plan that `write_plan` wrote.
-
-    Raises:
-        InputError: not a plan, or of another version, or clusters that are not a partition.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError("plan", str(path), "a plan.json", f"The reader says: {error!r}.") from error
-    return parse_plan(text, str(path))
-
-
-def parse_plan(text: str, where: str = "plan") -> Plan:
-    """The plan in a text, as `Plan.to_json` makes it.
-
-    Args:
-        where: names the text in errors.
-
-    Raises:
-        InputError: not a plan, or of another version, or clusters that are not a partition.
-    """
-    try:
-        data = json.loads(text)
-        if data["version"] != VERSION:
-            raise InputError(f"version of {where}", data["version"], str(VERSION), "Make the plan again.")
-        plan = _plan_from_json(data)
-    except InputError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError("plan", where, "a plan.json", f"The reader says: {error!r}.") from error
-    if sorted(chain.from_iterable(plan.clusters)) != list(range(plan.num_devices)):
-        expected = "every device from 0 in one cluster"
-        raise InputError(f"clusters of {where}", "these", expected, "Correct them.")
-    return plan
-
-
-def _plan_from_json(data: dict[str, Any]) -> Plan:
-    return Plan(
-        clusters=_clusters(data["clusters"]),
-        partition=data["partition"],
-        candidates=tuple(_candidate_from_json(candidate) for candidate in data["candidates"]),
-        score_name=data["score_name"],
-        choice=data["choice"],
-        mode=data["mode"],
-        skipped=Skipped(**data["skipped"]),
-        settings={name: _or_infinite(value) for name, value in data["settings"].items()},
-        diagnostics=tuple(Diagnostic(**diagnostic) for diagnostic in data["diagnostics"]),
-    )

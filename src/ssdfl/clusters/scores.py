@@ -14,7 +14,14 @@ from functools import cached_property
 import numpy as np
 
 from ssdfl.arrays import FloatArray, SparseMatrix
-from ssdfl.clusters.heterogeneity import Device, amplification, data_distances, label_differences
+from ssdfl.clusters.heterogeneity import (
+    PAPER_AMPLIFICATION,
+    AmplificationSettings,
+    Device,
+    amplification,
+    data_distances,
+    label_differences,
+)
 from ssdfl.clusters.partition import Cluster, Clusters, labels_of
 from ssdfl.clusters.spectral import Budget, ClusterCache
 from ssdfl.errors import InputError, find_function
@@ -47,6 +54,7 @@ class ScoreInputs:
         message_bytes: the size of a model on the wire.
         budget: what may be left out to be fast.
         data_distance: (L,) `data_distances` of the links, if devices' samples are not at hand.
+        amplification: how differences between devices become α_s.
     """
 
     network: Network
@@ -56,6 +64,7 @@ class ScoreInputs:
     message_bytes: int = MESSAGE_BYTES
     budget: Budget = field(default_factory=Budget)
     data_distance: FloatArray | None = None
+    amplification: AmplificationSettings = PAPER_AMPLIFICATION
 
     def __post_init__(self) -> None:
         n = self.network.num_devices
@@ -134,7 +143,7 @@ class ScoreInputs:
             size=len(cluster),
             lambda_2=self.cache.mode(cluster)[0],
             lambda_min=self.cache.lambda_min(cluster),
-            amplification=amplification(members, distance),
+            amplification=amplification(members, distance, self.amplification),
             rho=max(member.rho for member in members),
             mu=max(member.mu for member in members),
         )

@@ -37,6 +37,22 @@ def _known_engine(name: str) -> str:
     return name
 
 
+def _ascending(values: tuple[float, float]) -> tuple[float, float]:
+    if values[0] > values[1]:
+        raise ValueError("the least and the most, in this order")
+    return values
+
+
+def _some_positive(values: tuple[float, ...]) -> tuple[float, ...]:
+    if not any(values):
+        raise ValueError("at least one number above 0")
+    return values
+
+
+NotNegative = Annotated[float, Field(ge=0)]
+LeastAndMost = Annotated[tuple[NotNegative, NotNegative], AfterValidator(_ascending)]
+
+
 class Section(BaseModel):
     """A table of the TOML file: unknown keys and wrong types are refused."""
 
@@ -63,6 +79,19 @@ class ClustersSection(Section):
     strict: bool = Field(False, description="keep to the conductance threshold, whatever it costs")
     tolerance: Annotated[float, Field(gt=0)] = Field(10.0, description="Δ_tol, the tolerated consensus gap")
     gradient_bound: Annotated[float, Field(ge=0)] = Field(0.0, description="B; 0 measures it on the task")
+    threshold_step: Literal["eta", "eta_E"] = Field(
+        "eta", description="the step size in Φ_min: η, as printed, or η times the local steps"
+    )
+    variance_floor: NotNegative = Field(0.1, description="α, the variance floor of gradients")
+    optimizer_weights: Annotated[
+        tuple[NotNegative, NotNegative, NotNegative], AfterValidator(_some_positive)
+    ] = Field((1.0, 1.0, 1.0), description="ζ_1, ζ_2, ζ_3: of kinds, μ and ρ in α_s", strict=False)
+    optimizer_amplification: LeastAndMost = Field(
+        (0.0, 0.2), description="α^{o,min} and α^{o,max}: what optimizers contribute to α_s", strict=False
+    )
+    data_amplification: LeastAndMost = Field(
+        (0.0, 0.2), description="α^{d,min} and α^{d,max}: what data contributes to α_s", strict=False
+    )
 
 
 class ScheduleSection(Section):

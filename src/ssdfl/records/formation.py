@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ssdfl.clusters import FormationSettings
+from ssdfl.clusters import AmplificationSettings, FormationSettings
 from ssdfl.clusters.formation import PRICE
 from ssdfl.clusters.scores import MESSAGE_BYTES
 from ssdfl.graph import MIXINGS
@@ -47,6 +47,10 @@ def formation_settings(experiment: Experiment, facts: TaskFacts) -> FormationSet
         smoothness=facts.smoothness,
         initial_loss=facts.initial_loss,
         tolerance=config.tolerance,
+        variance_floor=config.variance_floor,
+    )
+    amplification = AmplificationSettings(
+        *config.optimizer_weights, *config.optimizer_amplification, *config.data_amplification
     )
     return FormationSettings(
         constants=constants,
@@ -56,4 +60,6 @@ def formation_settings(experiment: Experiment, facts: TaskFacts) -> FormationSet
         price=math.inf if config.strict else PRICE,
         message_bytes=facts.message_bytes,
         weights=MIXINGS[experiment.network.mixing],
+        threshold_step=config.threshold_step,
+        amplification=amplification,
     )

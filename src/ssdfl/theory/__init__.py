@@ -11,9 +11,10 @@ from ssdfl.theory.effective import (
     regulariser,
 )
 from ssdfl.theory.integrated import consensus_gap, integrated_bound
-from ssdfl.theory.threshold import conductance_threshold
+from ssdfl.theory.threshold import THRESHOLD_STEPS, conductance_threshold
 
 __all__ = [
+    "THRESHOLD_STEPS",
     "ClusterTerms",
     "Constants",
     "Disagreement",

@@ -35,8 +35,9 @@ def consensus_gap(constants: Constants, clusters: Sequence[ClusterTerms]) -> flo
 def integrated_bound(constants: Constants, network: ClusterTerms, clusters: Sequence[ClusterTerms]) -> float:
     """Theorem 2's bound on a cycle's squared gradients with `consensus_gap`, from agreeing devices.
 
-    The theorem weighs the gap by τ_r − 1, so at τ_r = 1 it would not see the clusters at all; here it
-    weighs τ_r, which is larger.
+    The theorem weighs the gap by τ_r − 1, so at τ_r = 1 it would not see the clusters' gap at all; here it
+    weighs τ_r, which is larger. The gap's factor γ^eff holds ``(1 − λ_N(Ã)) / η``, which is 0 for single
+    devices and large for clusters that mix, so single devices have the least bound; Φ_min excludes them.
     """
     bound = integrated_convergence(constants, network, clusters, network.size * constants.initial_loss, 0.0)
     if not math.isfinite(bound):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ssdfl.theory.constants import ClusterTerms, Constants
 
@@ -64,7 +65,7 @@ def intra_convergence(constants: Constants, cluster: ClusterTerms, initial: floa
         The bound, or infinity where η ≥ 2 / (α̂_s Γ_s) and the theorem says nothing.
     """
     η, Γ = constants.learning_rate, gamma(constants, cluster)
-    denominator = η - (cluster.amplification + 1) * η**2 * Γ / 2
+    denominator = _descent(constants, cluster)
     if denominator <= 0:
         return math.inf
     return (initial + constants.variance_floor * constants.tau_a * η**2 * Γ / 2) / denominator
@@ -77,7 +78,7 @@ def intra_convergence_limit(constants: Constants, cluster: ClusterTerms) -> floa
     the theorem's condition fails from some τ_a on.
     """
     η, Γ = constants.learning_rate, gamma(constants, cluster)
-    denominator = η - (cluster.amplification + 1) * η**2 * Γ / 2
+    denominator = _descent(constants, cluster)
     return math.inf if denominator <= 0 else constants.variance_floor * η**2 * Γ / 2 / denominator
 
 
@@ -108,25 +109,47 @@ def integrated_convergence(
 ) -> float:
     """Theorem 2 (`eq:comb_conv_ovr_statement`): a bound on a cycle's ``Σ_q ‖∇L̃‖²``.
 
+    γ^eff and Γ hold λ_N(Ã), the least eigenvalue of all clusters; the factor of the gap holds λ₂ and λ_N
+    of A.
+
     Args:
         network: the terms of the whole network with A.
         initial: ``L̃`` at the start of the cycle.
         gap: ``‖Δ̂^{k,0}‖``.
 
     Returns:
-        The bound, or infinity where its condition on η fails.
+        The bound, or infinity where η is above a cluster's ``1 − λ₂(Ã_s)`` or ``2 / (α̂_s Γ_s)``, where the
+        bound's own denominator is not positive, or where A does not mix.
     """
     η, B, τ_a, τ_r = constants.learning_rate, constants.gradient_bound, constants.tau_a, constants.tau_r
-    α_hat = 1 + max(cluster.amplification for cluster in clusters)
-    denominator = η - α_hat * η**2 * gamma(constants, network) / 2
-    if denominator <= 0 or network.lambda_2 >= 1:
+    training = _training_terms(network, clusters)
+    denominator = _descent(constants, training)
+    clusters_mix = all(η <= 1 - cluster.lambda_2 for cluster in clusters)
+    # A positive denominator implies η < 2 / (α̂_s Γ_s) in every cluster, since α̂ ≥ α̂_s and Γ ≥ Γ_s.
+    if not clusters_mix or denominator <= 0 or network.lambda_2 >= 1:
         return math.inf
     C_1 = (τ_a + 2 * τ_r - 2) * η**2 / 2
     C_2 = τ_a**2 * B**2 * network.size * τ_r * (τ_a + τ_r - 1) ** 2
     Γ_sum = sum(gamma(constants, cluster) for cluster in clusters)
     first = ((2 * τ_r - 1) * initial + constants.variance_floor * C_1 * Γ_sum) / denominator
-    mixing = effective_smoothness(constants, network) * (1 - network.lambda_min) / (1 - network.lambda_2)
-    return first + 4 * (τ_r - 1) * (mixing * gap) ** 2 + 4 * C_2
+    mixing = (1 - network.lambda_min) / (1 - network.lambda_2)
+    steepness = effective_smoothness(constants, training) * mixing
+    return first + 4 * (τ_r - 1) * (steepness * gap) ** 2 + 4 * C_2
+
+
+def _training_terms(network: ClusterTerms, clusters: Sequence[ClusterTerms]) -> ClusterTerms:
+    """The terms of Ã for the whole network: its eigenvalues are those of the blocks Ã_s."""
+    return replace(
+        network,
+        lambda_min=min(cluster.lambda_min for cluster in clusters),
+        amplification=max(cluster.amplification for cluster in clusters),
+    )
+
+
+def _descent(constants: Constants, cluster: ClusterTerms) -> float:
+    """``η − ½ α̂_s η² Γ_s``, the denominator of both theorems: positive where η < 2 / (α̂_s Γ_s)."""
+    η, Γ = constants.learning_rate, gamma(constants, cluster)
+    return η - (cluster.amplification + 1) * η**2 * Γ / 2
 
 
 def integrated_average(
