@@ -2,7 +2,8 @@
 
 The names here tell the story, in this order: a network (`load_network`), its clusters (`form_clusters`), an
 experiment (`Experiment`), its run (`run_experiment`), what came out (`RunFolder`, `summarise`,
-`write_report`). A method of your own is a function from a `ScheduleInputs` to a `Schedule` of `Step`.
+`write_report`). A method of your own is a function from `ScheduleInputs` to a `Schedule` of `Step`,
+or a `Method` with a rule of its own.
 
 Examples:
     >>> import ssdfl
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ssdfl.graph import load_network as load_network
     from ssdfl.graph import make_network as make_network
     from ssdfl.methods import METHODS as METHODS
+    from ssdfl.methods import Method as Method
     from ssdfl.methods import Schedule as Schedule
     from ssdfl.methods import ScheduleInputs as ScheduleInputs
     from ssdfl.methods import Step as Step
@@ -57,6 +59,7 @@ _HOME = {
     "summarise": "ssdfl.report",
     "write_report": "ssdfl.report",
     "METHODS": "ssdfl.methods",
+    "Method": "ssdfl.methods",
     "ScheduleInputs": "ssdfl.methods",
     "Schedule": "ssdfl.methods",
     "Step": "ssdfl.methods",
