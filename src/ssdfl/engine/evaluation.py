@@ -14,7 +14,7 @@ from ssdfl.arrays import IntArray
 from ssdfl.engine.job import Job
 from ssdfl.engine.threads import Threads
 from ssdfl.engine.tracing import traced
-from ssdfl.learning import Task
+from ssdfl.learning import Home, Task
 
 AGREEMENT = 1e-6
 _NUMBERS_IN_CACHE = 1 << 19
@@ -29,7 +29,7 @@ class Evaluation:
         self.task, self.threads = job.task, threads
         if self.task.stackable:
             self._tests = [_stacked_test(self.task)] * len(tasks)
-            widest = max(slot.shape[0] if slot.shape else 1 for slot in self.task.layout.values())
+            widest = max(slot.shape[0] if slot.shape else 1 for slot in self.task.layout.slots.values())
             self._devices = _DEVICES_AT_ONCE
             stretch = max(1, _NUMBERS_IN_CACHE // (_DEVICES_AT_ONCE * widest))
         else:
@@ -40,16 +40,18 @@ class Evaluation:
             zip(self.task.test_inputs.chunk(pieces), self.task.test_labels.chunk(pieces), strict=True)
         )
 
-    def __call__(self, X: Tensor) -> tuple[Tensor, Tensor]:
+    def __call__(self, X: Tensor, home: Home | None = None) -> tuple[Tensor, Tensor]:
         """(n,) loss and accuracy of the rows of X; rows that agree are tested once."""
-        first = agreeing(X)
+        first = np.arange(len(X)) if home else agreeing(X)
         tested, place = np.unique(first, return_inverse=True)
         groups = [tested[k : k + self._devices] for k in range(0, len(tested), self._devices)]
 
         @torch.inference_mode()
         def test(thread: int, item: tuple[IntArray, tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
             devices, stretch = item
-            return self._tests[thread](X[torch.from_numpy(devices).to(X.device)], *stretch)
+            rows = torch.from_numpy(devices).to(X.device)
+            own = ({name: kept[rows] for name, kept in home.items()},) if home else ()
+            return self._tests[thread](X[rows], *stretch, *own)
 
         results = self.threads.each(test, list(product(groups, self._stretches)))
         count, everyone = len(self.task.test_labels), torch.from_numpy(place)
@@ -87,8 +89,11 @@ def agreeing(X: Tensor, tolerance: float = AGREEMENT) -> IntArray:
     return first
 
 
-Test = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-"""(n,) sums of losses and numbers of right answers, of parameters (n, d) on test samples and labels."""
+Test = Callable[..., tuple[Tensor, Tensor]]
+"""(n,) sums of losses and numbers of right answers, of parameters (n, d) on test samples and labels.
+
+Models with buffers that stay at home are given those, too.
+"""
 
 
 def _stacked_test(task: Task) -> Test:
@@ -100,8 +105,9 @@ def _stacked_test(task: Task) -> Test:
 
 
 def _looped_test(task: Task) -> Test:
-    def test(Θ: Tensor, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        scores = torch.stack([task.scores(θ, inputs) for θ in Θ])
+    def test(Θ: Tensor, inputs: Tensor, labels: Tensor, home: Home | None = None) -> tuple[Tensor, Tensor]:
+        own = [{name: rows[[i]] for name, rows in (home or {}).items()} for i in range(len(Θ))]
+        scores = torch.stack([task.scores(θ, inputs, kept) for θ, kept in zip(Θ, own, strict=True)])
         losses = torch.stack([task.loss(of_device, labels) for of_device in scores])
         return losses * len(labels), (scores.argmax(-1) == labels).sum(-1)
 

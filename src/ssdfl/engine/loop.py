@@ -18,10 +18,10 @@ from ssdfl.engine.gaps import GapRecorder
 from ssdfl.engine.job import Job
 from ssdfl.engine.ranks import common_error
 from ssdfl.engine.shares import Shares
-from ssdfl.engine.state import State
+from ssdfl.engine.state import State, home_of
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError, import_object
-from ssdfl.learning import fork_generators
+from ssdfl.learning import Home, fork_generators
 from ssdfl.methods import Step
 from ssdfl.records import Record
 from ssdfl.records.engines import ENGINES, engine_traits
@@ -88,7 +88,7 @@ class Loop:
         t = state.step
         step = self.job.step(t)
         if not self._begun:
-            self._gaps.start(state.X)
+            self._gaps.start(state.X, home_of(state.memory))
             self._begun = True
         if self._training and not step.train.any():
             self._gaps.paused(state.X)
@@ -142,7 +142,7 @@ class Loop:
         due = cycle % job.evaluate_every == 0 or cycle == job.cycles
         loss, accuracy, average = math.nan, np.array([]), math.nan
         if due:
-            loss, accuracy, average = tested(self.engine, state.X, mean)
+            loss, accuracy, average = tested(self.engine, state.X, mean, home_of(state.memory))
         return Record(
             cycle=cycle,
             accuracy=float(accuracy.mean()) if due else math.nan,
@@ -150,7 +150,7 @@ class Loop:
             accuracy_worst=float(accuracy.min()) if due else math.nan,
             average_model_accuracy=average,
             loss=loss,
-            consensus_distance=_consensus_distance(shares, state.X, mean),
+            consensus_distance=_consensus_distance(shares, job.task.trained(state.X), job.task.trained(mean)),
             effective_gradient=math.sqrt(squares.mean()) if squares.numel() else 0.0,
             transmissions=state.transmissions,
             sent_bytes=state.transmissions * job.message_bytes,
@@ -191,12 +191,22 @@ def _consensus_distance(shares: Shares, X: Tensor, mean: Tensor) -> float:
     return float(shares.everyone(distances).double().square().mean().sqrt())
 
 
-def tested(engine: Engine, X: Tensor, mean: Tensor) -> tuple[float, FloatArray, float]:
+def mean_of_home(shares: Shares, home: Home) -> Home:
+    """(1, k) each: the buffers of the mean model that are not mixed; of whole numbers the largest."""
+    return {
+        name: shares.mean(rows) if rows.is_floating_point() else shares.everyone(rows).amax(0, keepdim=True)
+        for name, rows in home.items()
+    }
+
+
+def tested(engine: Engine, X: Tensor, mean: Tensor, home: Home) -> tuple[float, FloatArray, float]:
     """Mean loss, everyone's accuracy, and that of the mean model: in one go where copying costs nothing."""
+    mean_home = mean_of_home(engine.shares, home)
     if X.numel() <= _NUMBERS_AT_ONCE:
-        losses, accuracies = engine.evaluate(torch.cat([X, mean]))
+        both_homes = {name: torch.cat([rows, mean_home[name]]) for name, rows in home.items()}
+        losses, accuracies = engine.evaluate(torch.cat([X, mean]), both_homes)
     else:
-        pairs = zip(engine.evaluate(X), engine.evaluate(mean), strict=True)
+        pairs = zip(engine.evaluate(X, home), engine.evaluate(mean, mean_home), strict=True)
         losses, accuracies = (torch.cat(both) for both in pairs)
     every_loss = engine.shares.everyone(losses[:-1]).double().cpu()
     every_accuracy = engine.shares.everyone(accuracies[:-1]).double().cpu()

@@ -2,6 +2,7 @@
 
 from ssdfl.learning.batches import draw_batches
 from ssdfl.learning.datasets import DATASETS, Dataset, load_dataset, make_dataset
+from ssdfl.learning.layout import Buffers, Home, Layout
 from ssdfl.learning.measured import (
     DeviceConstants,
     MeasuredConstants,
@@ -31,8 +32,11 @@ __all__ = [
     "MODELS",
     "OPTIMIZERS",
     "RATES",
+    "Buffers",
     "Dataset",
     "DeviceConstants",
+    "Home",
+    "Layout",
     "MeasuredConstants",
     "Optimizer",
     "OptimizerKind",
