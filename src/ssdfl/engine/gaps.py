@@ -75,9 +75,9 @@ def training_losses(job: Job, devices: IntArray, samples: int = LOSS_SAMPLES) ->
     """A function of (n, d) parameters: (n,) each device's loss on a few of its samples, always the same."""
     task = job.task
     rng = generator(job.seed, "losses")
-    few = min(samples, task.shard_size)
-    positions = np.stack([rng.permutation(task.shard_size)[:few] for _ in range(task.num_devices)])
-    inputs, labels = task.batch(task.samples(devices, positions[devices]))
+    few = min(samples, int(task.shards.sizes.min()))
+    positions = np.stack([rng.permutation(size)[:few] for size in task.shards.sizes.tolist()])
+    inputs, labels = task.batch(task.shards.at(devices, positions[devices]))
 
     def loss(theta: Tensor, inputs: Tensor, labels: Tensor) -> Tensor:
         return task.loss(task.scores(theta, inputs), labels)
