@@ -25,6 +25,10 @@ class InputError(ValueError):
         return type(self), (self.what, self.got, self.expected, self.remedy)
 
 
+class InputWarning(UserWarning):
+    """Something that works, but perhaps not as its user thinks; commands print it as one line."""
+
+
 class OtherRankError(InputError):
     """A mistake that another process of the same run has found and shows."""
 

@@ -14,7 +14,7 @@ from ssdfl.engine import initial_state, local, make_engine, run
 from ssdfl.engine.gradients import looped, stacked
 from ssdfl.errors import InputError
 from ssdfl.graph import load_network
-from ssdfl.learning import KINDS, paper_optimizer
+from ssdfl.learning import KINDS, Shards, paper_optimizer
 from ssdfl.methods import METHODS, RULES, ScheduleInputs, drop_devices, drop_links
 from ssdfl.records.engines import ENGINES
 
@@ -296,7 +296,7 @@ def test_the_engine_holds_two_matrices_and_what_optimizers_keep(optimizers, matr
 
 def test_many_devices_never_make_a_dense_matrix(monkeypatch):
     network = load_network("ring:n=3000")
-    shards = torch.arange(3000 * 4).reshape(3000, 4) % len(tiny_data().train_labels)
+    shards = Shards.of(np.arange(3000 * 4).reshape(3000, 4) % len(tiny_data().train_labels))
     task = dataclasses.replace(tiny_task(2), shards=shards)
     setting = ScheduleInputs(network, (tuple(range(1500)), tuple(range(1500, 3000))), tau_a=2)
     job = dataclasses.replace(
@@ -339,3 +339,48 @@ def test_the_global_generator_is_left_alone():
     torch.manual_seed(3)
     list(run(tiny_job(), "reference"))
     assert torch.equal(torch.rand(1), expected)
+
+
+def uneven_task(model="logreg"):
+    """A device with 2 samples beside one with 60."""
+    order = np.random.default_rng(4).permutation(180)
+    shards = Shards.of(np.split(order, [2, 62, 65, 90, 115]))
+    return dataclasses.replace(tiny_task(6, model), shards=shards)
+
+
+@pytest.mark.parametrize("engine", FAST)
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"batch_size": 0, "local_steps": 2}, {"model": "mlp"}, {"weights": True}, {"gaps": True}],
+    ids=str,
+)
+@pytest.mark.parametrize("method", ["ssdfl", "sdfl", "pdfl+atc"])
+def test_shards_of_different_sizes(method, changes, engine):
+    changes = dict(changes)
+    task = uneven_task(changes.pop("model", "logreg"))
+    if changes.pop("weights", False):
+        changes["weights"] = task.shards.weights
+    if changes.pop("gaps", False):
+        changes["gap_clusters"] = ((0, 1, 2), (3, 4, 5))
+    assert_same_run(tiny_job(method, task=task, **changes), engine)
+
+
+@pytest.mark.parametrize("engine", HERE)
+def test_weights_by_size_learn_what_one_device_with_all_samples_would(engine):
+    """Exact averaging of whole-shard gradients, each times its share, is the gradient of all samples."""
+    job = tiny_job(
+        "central+atc",
+        optimizers="sgd",
+        task=in_double(uneven_task()),
+        batch_size=0,
+        weights=uneven_task().shards.weights,
+    )
+    expected = job.task.initial_parameters
+    for _ in range(2):
+        leaf = expected.clone().requires_grad_()
+        loss = job.task.batch_loss(leaf, *job.task.batch(job.task.shards.samples))
+        expected = expected - 0.1 * torch.autograd.grad(loss, leaf)[0]
+    _, state = next(run(job, engine))
+    assert torch.allclose(state.X.mean(0), expected, atol=1e-12)
+    unweighted = dataclasses.replace(job, weights=None)
+    assert not torch.allclose(next(run(unweighted, engine))[1].X.mean(0), expected, atol=1e-6)

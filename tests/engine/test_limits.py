@@ -19,7 +19,7 @@ class Softmax:
         task = job.task
         self.x = task.inputs.numpy().reshape(len(task.inputs), -1).astype(float)
         self.y = task.labels.numpy()
-        self.shards = task.shards.numpy()
+        self.shards = [shard.numpy() for shard in task.shards]
         self.rho = [optimizer.rho for optimizer in job.optimizers]
         self.mu = [optimizer.mu for optimizer in job.optimizers]
         start = task.initial_parameters.numpy().astype(float)
@@ -28,7 +28,7 @@ class Softmax:
 
     def gradient(self, weights, bias, device, t):
         rows = self.shards[device][
-            draw_batches(SEED, t, range(device, device + 1), (1, BATCH), self.shards.shape[1])[0, 0]
+            draw_batches(SEED, t, range(device, device + 1), (1, BATCH), len(self.shards[device]))[0, 0]
         ]
         x, y = self.x[rows], self.y[rows]
         scores = x @ weights.T + bias

@@ -50,7 +50,7 @@ def sgd_in_numpy(gradients, theta, rate, steps, state):
 def simulated(job, local_training, atc, local_steps):
     """All steps of a job with full batches, in NumPy: device by device."""
     images, labels = job.task.inputs.numpy(), job.task.labels.numpy()
-    shards = job.task.shards.numpy()
+    shards = [shard.numpy() for shard in job.task.shards]
     X = np.tile(job.task.initial_parameters.numpy(), (len(shards), 1))
     states = [None] * len(shards)
     for t in range(job.cycles * job.steps_per_cycle):

@@ -7,7 +7,7 @@ from torch import nn
 
 from helpers import tiny_task
 from ssdfl.errors import InputError
-from ssdfl.learning import Task, describe_devices, measure_constants, paper_optimizer
+from ssdfl.learning import Shards, Task, describe_devices, measure_constants, paper_optimizer
 
 
 def quadratic_task(curvatures):
@@ -23,7 +23,7 @@ def quadratic_task(curvatures):
 
     inputs = torch.tensor(curvatures).repeat(4, 1)
     labels = torch.zeros(4, dtype=torch.int64)
-    shards = torch.tensor([[0, 1], [2, 3]])
+    shards = Shards.of([[0, 1], [2, 3]])
     return Task(Parameters(), lambda scores, _: scores.mean(), inputs, labels, shards, inputs, labels)
 
 
@@ -71,7 +71,7 @@ def test_devices_describe_what_they_hold():
 
 def test_described_samples_are_drawn_from_the_whole_shard():
     task = tiny_task(num_devices=2)
-    ordered = torch.stack([shard[task.labels[shard].argsort()] for shard in task.shards])
+    ordered = Shards.of([shard[task.labels[shard].argsort()] for shard in task.shards])
     sorted_task = replace(task, shards=ordered)
     few = describe_devices(sorted_task, [paper_optimizer()] * 2, samples=24)[0].samples
     whole = sorted_task.inputs[ordered[0]].flatten(1).double().numpy()

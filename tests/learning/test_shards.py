@@ -1,83 +1,31 @@
 import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import torch
 
-from ssdfl.errors import InputError
-from ssdfl.learning import by_labels, dirichlet, iid
-
-LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 60))
+from ssdfl.learning import Shards, draw_batches
 
 
-def partitions(num_devices, seed=0):
-    yield by_labels(LABELS, num_devices, 3, np.random.default_rng(seed))
-    yield by_labels(LABELS, num_devices, 1, np.random.default_rng(seed))
-    yield dirichlet(LABELS, num_devices, 0.1, np.random.default_rng(seed))
-    yield iid(LABELS, num_devices, np.random.default_rng(seed))
+def test_shards_of_any_sizes():
+    held = [[5, 1], [7], [2, 9, 4]]
+    shards = Shards.of(held)
+    assert [shard.tolist() for shard in shards] == held
+    assert len(shards) == 3
+    assert shards.sizes.tolist() == [2, 1, 3]
+    assert shards.weights.mean() == 1
+    assert shards.weights[2] == 3 * shards.weights[1]
+    positions = np.array([[[1, 1], [0, 1]], [[2, 0], [1, 2]]])
+    expected = [[[held[d][k] for k in row] for row in of] for d, of in zip((0, 2), positions, strict=True)]
+    assert shards.at([0, 2], positions).tolist() == expected
 
 
-@given(st.integers(1, 60), st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
-def test_equal_sizes_and_no_sample_twice(num_devices, seed):
-    for shards, again in zip(partitions(num_devices, seed), partitions(num_devices, seed), strict=True):
-        assert shards.shape[0] == num_devices
-        assert len(np.unique(shards)) == shards.size
-        assert 0 <= shards.min() <= shards.max() < len(LABELS)
-        assert np.array_equal(shards, again)
+def test_equal_rows_stack():
+    rows = np.arange(6).reshape(3, 2)
+    assert torch.equal(Shards.of(rows).whole([0, 2]), torch.tensor([[0, 1], [4, 5]]))
 
 
-@pytest.mark.parametrize("k", [1, 3, 10])
-def test_labels_per_device(k):
-    shards = by_labels(LABELS, 20, k, np.random.default_rng(1))
-    assert all(len(np.unique(LABELS[shard])) == k for shard in shards)
-    assert set(LABELS[shards].ravel()) == set(range(10))
-    assert shards.size == len(LABELS)  # 20 devices divide ten balanced labels evenly
-
-
-def test_dirichlet_interpolates_between_one_label_and_all():
-    def share_of_commonest(alpha):
-        shards = dirichlet(LABELS, 10, alpha, np.random.default_rng(2))
-        return np.mean([np.bincount(LABELS[shard], minlength=10).max() / len(shard) for shard in shards])
-
-    assert share_of_commonest(0.01) > 0.6  # not 1: the last devices find their label used up
-    assert share_of_commonest(1000) < 0.15
-
-
-def test_dirichlet_favours_no_device():
-    def labels_held(device, seed):
-        return len(np.unique(LABELS[dirichlet(LABELS, 10, 0.3, np.random.default_rng(seed))[device]]))
-
-    first, last = (np.mean([labels_held(device, seed) for seed in range(60)]) for device in (0, 9))
-    assert abs(first - last) < 0.8
-
-
-def test_dirichlet_uses_everything():
-    assert dirichlet(LABELS, 7, 0.3, np.random.default_rng(0)).size == 7 * (600 // 7)
-
-
-@pytest.mark.parametrize("k", [0, 11])
-def test_impossible_labels_per_device(k):
-    with pytest.raises(InputError, match=f"data.labels_per_device = {k}"):
-        by_labels(LABELS, 5, k, np.random.default_rng(0))
-
-
-def test_more_devices_than_samples():
-    for deal in (
-        lambda: by_labels(LABELS, 601, 1, np.random.default_rng(0)),
-        lambda: dirichlet(LABELS, 601, 1.0, np.random.default_rng(0)),
-        lambda: iid(LABELS, 601, np.random.default_rng(0)),
-    ):
-        with pytest.raises(InputError, match="number of devices = 601"):
-            deal()
-
-
-def test_labels_may_be_dealt_at_random():
-    """Evenly, ten devices with one label each have ten labels; drawn at random, some share one."""
-    held = {}
-    for dealing in ("even", "random"):
-        shards = by_labels(LABELS, 10, 1, np.random.default_rng(1), dealing)
-        assert all(len(set(LABELS[shard])) == 1 for shard in shards)
-        assert len(set(shards.ravel())) == shards.size
-        held[dealing] = {int(LABELS[shard[0]]) for shard in shards}
-    assert len(held["even"]) == 10
-    assert len(held["random"]) < 10
+def test_a_device_draws_from_all_of_its_own_samples_and_none_else():
+    sizes = np.array([20, 2000, 1])
+    drawn = np.concatenate([draw_batches(0, t, range(3), (2, 500), sizes) for t in range(40)], axis=1)
+    assert drawn.reshape(3, -1).max(axis=1).tolist() == [19, 1999, 0]
+    assert len(np.unique(drawn[0])) == 20
+    alone = draw_batches(0, 3, [1], (2, 5), sizes[1])
+    assert np.array_equal(alone[0], draw_batches(0, 3, range(3), (2, 5), sizes)[1])

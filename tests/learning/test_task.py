@@ -21,10 +21,10 @@ def test_parameters_as_one_vector_score_like_the_model():
 def test_batches_come_from_the_devices_own_shard():
     task = tiny_task(4)
     positions = np.array([[0, 5], [1, 1], [2, 0], [3, 3]])
-    inputs, labels = task.batch(task.samples(range(4), positions))
+    inputs, labels = task.batch(task.shards.at(range(4), positions))
     assert inputs.shape == (4, 2, 1, 4, 4)
     for device in range(4):
-        alone = task.batch(task.shards[device, positions[device]])
+        alone = task.batch(task.shards[device][positions[device]])
         assert torch.equal(alone[0], inputs[device])
         assert torch.equal(alone[1], task.labels[task.shards[device][positions[device]]])
         assert torch.equal(alone[1], labels[device])

@@ -82,9 +82,9 @@ def training_losses(
     """
     task = job.task
     rng = generator(job.seed, "losses")
-    few = min(samples, task.shard_size)
-    positions = np.stack([rng.permutation(task.shard_size)[:few] for _ in range(task.num_devices)])
-    inputs, labels = task.batch(task.samples(devices, positions[devices]))
+    few = min(samples, int(task.shards.sizes.min()))
+    positions = np.stack([rng.permutation(size)[:few] for size in task.shards.sizes.tolist()])
+    inputs, labels = task.batch(task.shards.at(devices, positions[devices]))
 
     def loss(theta: Tensor, inputs: Tensor, labels: Tensor, home: Home | None = None) -> Tensor:
         return task.loss(task.scores(theta, inputs, home), labels)

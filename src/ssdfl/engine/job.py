@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from ssdfl.arrays import IntArray
+from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import Clusters
 from ssdfl.engine.moves import Standstill
 from ssdfl.errors import InputError, check_range
@@ -39,6 +38,7 @@ class Job:
         evaluate_every: test every so many cycles, and after the last.
         gap_clusters: record consensus gaps, effective gradients and losses of these clusters, if any.
         rate_factor: what the learning rate is multiplied by in each cycle, counted from 0.
+        weights: (N,) how much each device's steps count, 1 on average; None if all count alike.
         reset: when momenta start anew: at every training ``step``, at every ``regime``, or ``never``.
     """
 
@@ -57,6 +57,7 @@ class Job:
     rule: Rule = field(default_factory=RULES["cta"])
     rate_factor: Callable[[int], float] = _always_one
     reset: Literal["step", "regime", "never"] = "regime"
+    weights: FloatArray | None = None
 
     def __post_init__(self) -> None:
         N = self.network.num_devices
@@ -123,9 +124,12 @@ class Job:
         return max(_STEPS_KEPT, period)
 
     def samples(self, devices: Sequence[int] | IntArray, t: int) -> Tensor:
-        """(n, E, M) the samples that n devices, in ascending order, use at step t."""
-        shape = (self.local_steps, self.batch_size)
+        """(n, E, M) the samples that n devices, in ascending order, use at step t.
+
+        With whole shards as batches, the devices must hold equally many samples.
+        """
+        shards = self.task.shards
         if self.batch_size == 0:
-            rows = torch.from_numpy(np.asarray(devices)).to(self.task.shards.device)
-            return self.task.shards[rows, None].expand(-1, self.local_steps, -1)
-        return self.task.samples(devices, draw_batches(self.seed, t, devices, shape, self.task.shard_size))
+            return shards.whole(devices)[:, None].expand(-1, self.local_steps, -1)
+        shape, sizes = (self.local_steps, self.batch_size), shards.sizes[np.asarray(devices)]
+        return shards.at(devices, draw_batches(self.seed, t, devices, shape, sizes))

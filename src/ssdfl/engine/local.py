@@ -36,7 +36,7 @@ class _Turn:
         before: the state before the step.
         memory: the engine's own, which it may write into.
         step: of the devices here.
-        samples: (n, E, M) what they train on; None if nobody trains.
+        samples: (n, E, M) what a group of devices trains on.
         moved: (n,) to be filled in.
         trained: (n, d) rows as training alone leaves them, to be filled in, if the model has variances.
     """
@@ -46,7 +46,7 @@ class _Turn:
     before: State
     memory: dict[str, Tensor]
     step: Step
-    samples: Tensor | None
+    samples: Callable[[Group], Tensor]
     moved: Tensor
     trained: Tensor | None
 
@@ -99,10 +99,17 @@ class LocalEngine:
     def _turn(self, state: State, step: Step, t: int) -> _Turn:
         trains = bool(step.train.any())
         memory = self._own_memory(state) if trains or self._rule_names(state) else state.memory
-        samples = self.job.samples(self.devices, t) if trains else None
+        samples = self._samples(t) if trains else _no_samples
         moved = torch.zeros(len(state.X), dtype=state.X.dtype, device=state.X.device)
         trained = state.X.clone() if self.job.task.layout.variances else None
         return _Turn(t, self.job.rate(t), state, memory, step, samples, moved, trained)
+
+    def _samples(self, t: int) -> Callable[[Group], Tensor]:
+        """What groups train on at step t: drawn for all at once, or their whole shards."""
+        if self.job.batch_size == 0:
+            return lambda group: self.job.samples(group.devices, t)
+        drawn = self.job.samples(self.devices, t)
+        return lambda group: drawn[group.rows]
 
     def _fused(self, turn: _Turn) -> Tensor:
         """Mix what is here, train, and add; what comes from elsewhere is added last.
@@ -207,12 +214,11 @@ class LocalEngine:
 
     def _train(self, thread: int, group: Group, start: Tensor, turn: _Turn) -> Move:
         """A group's E local steps from where it starts."""
-        assert turn.samples is not None
         if self.job.task.layout.keeps_state:
             return self._train_alone(thread, group, start, turn)
         kept = self._optimizers.gathered(group, turn.memory)
         self._optimizers.start_step(group, start, kept, ~turn.before.trained)
-        samples, gradients = turn.samples[group.rows], self._gradients[thread]
+        samples, gradients = turn.samples(group), self._gradients[thread]
 
         def direction_at(θ: Tensor, e: int) -> Tensor:
             g = gradients(θ, group.devices, samples[:, e], (turn.t, e))
@@ -280,12 +286,26 @@ class LocalEngine:
         return self._memory
 
     def _groups(self, places: IntArray) -> list[Group]:
-        """Devices in groups that fit a core's cache: the same groups on any machine."""
+        """Devices in groups that fit a core's cache: the same groups on any machine.
+
+        Where batches are whole shards, the devices of a group hold equally many samples.
+        """
         task, size = self.job.task, 1
         if task.stackable:
             in_cache = int(np.clip(_NUMBERS_IN_CACHE // task.num_parameters, _FEWEST, _MOST))
             size = in_cache if task.inputs.device.type == "cpu" else max(1, len(places))
-        return [self._optimizers.group(places[k : k + size]) for k in range(0, len(places), size)]
+        return [
+            self._optimizers.group(some[k : k + size])
+            for some in self._trained_alike(places)
+            for k in range(0, len(some), size)
+        ]
+
+    def _trained_alike(self, places: IntArray) -> list[IntArray]:
+        """Devices whose batches have the same size."""
+        if self.job.batch_size:
+            return [places]
+        sizes = self.job.task.shards.sizes[self.devices[places]]
+        return [places[sizes == size] for size in np.unique(sizes)]
 
     def _matrix_beside(self, busy: Tensor) -> Tensor:
         """One of this engine's two matrices, not the one in use."""
@@ -295,3 +315,7 @@ class LocalEngine:
         like = self.job.task.initial_parameters
         self._matrices.append(torch.empty(busy.shape, dtype=like.dtype, device=like.device))
         return self._matrices[-1]
+
+
+def _no_samples(group: Group) -> Tensor:
+    raise AssertionError("nobody trains in this step")

@@ -54,7 +54,7 @@ def train_device(job: Job, task: Task, theta: Tensor, kept: Kept, device: int, t
     """
     optimizer, rate, layout = job.optimizers[device], job.rate(t), task.layout
     hyper = hyperparameters([optimizer], theta)
-    scale = rate_multiples([optimizer], job.learning_rate, theta)
+    scale = rate_multiples(job, [device], theta)
     memory = {name: rows.clone() for name, rows in kept.optimizer.items()}
     buffers = layout.buffers_of(theta[0], kept.home)
     trained = task.trained(theta)
@@ -129,12 +129,18 @@ def hyperparameters(optimizers: Sequence[Optimizer], like: Tensor) -> dict[str, 
     }
 
 
-def rate_multiples(optimizers: Sequence[Optimizer], rate: float, like: Tensor) -> Tensor | None:
-    """(n, 1) devices' own learning rates as multiples of the job's; None if nobody has one."""
-    if all(optimizer.rate is None for optimizer in optimizers):
+def rate_multiples(job: Job, devices: Sequence[int] | IntArray, like: Tensor) -> Tensor | None:
+    """(n, 1) what devices' steps are multiplied by; None if it is 1 for all.
+
+    It is a device's own learning rate over the job's, times its weight.
+    """
+    optimizers = [job.optimizers[device] for device in devices]
+    if job.weights is None and all(optimizer.rate is None for optimizer in optimizers):
         return None
-    multiples = [[1.0 if one.rate is None else one.rate / rate] for one in optimizers]
-    return torch.tensor(multiples, dtype=like.dtype, device=like.device)
+    rates = np.array([1.0 if one.rate is None else one.rate / job.learning_rate for one in optimizers])
+    weights = 1.0 if job.weights is None else job.weights[np.asarray(devices)]
+    multiples = torch.from_numpy(rates * weights)[:, None]
+    return multiples.to(like.device, like.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +171,7 @@ class Group:
         places: (n,) their places among the devices here.
         rows: the same as an index.
         parts: by kind of optimizer.
-        multiples: (n, 1) their own learning rates as multiples of the job's, if anyone has one.
+        multiples: (n, 1) what their steps are multiplied by, if not by 1 for all.
     """
 
     devices: IntArray
@@ -191,8 +197,7 @@ class GroupOptimizers:
     def group(self, places: IntArray) -> Group:
         """The devices at some places, ready to train."""
         devices = self._devices[places]
-        optimizers = [self._job.optimizers[device] for device in devices]
-        multiples = rate_multiples(optimizers, self._job.learning_rate, self._like)
+        multiples = rate_multiples(self._job, devices, self._like)
         rows = index_of(places, self._like.device)
         return Group(devices, places, rows, tuple(self._parts(places)), multiples)
 

@@ -171,15 +171,16 @@ def _method_runner(
 
 
 def _describe(folder: RunFolder, instance: Prepared) -> None:
-    labels = instance.task.labels[instance.task.shards]
+    task = instance.task
+    num_classes = int(task.labels.max()) + 1
     devices = [
         {
             "device": i,
             "optimizer": str(optimizer),
-            "samples": instance.task.shard_size,
-            "labels": labels[i].bincount(minlength=int(instance.task.labels.max()) + 1).tolist(),
+            "samples": len(shard),
+            "labels": task.labels[shard].bincount(minlength=num_classes).tolist(),
         }
-        for i, optimizer in enumerate(instance.optimizers)
+        for i, (optimizer, shard) in enumerate(zip(instance.optimizers, task.shards, strict=True))
     ]
     folder.write_fact(instance.seed, "network.json", to_json(instance.network))
     folder.write_fact(instance.seed, "devices.json", json.dumps(devices, indent=1) + "\n")

@@ -21,8 +21,9 @@ from ssdfl.learning.optimizers import (
     paper_optimizer,
     parse_optimizer,
 )
+from ssdfl.learning.partitions import by_labels, dirichlet, iid
 from ssdfl.learning.rates import RATES, find_rate
-from ssdfl.learning.shards import by_labels, dirichlet, iid
+from ssdfl.learning.shards import Shards
 from ssdfl.learning.sources import fetch, locate
 from ssdfl.learning.task import Task, available_device, fork_generators, make_task
 
@@ -40,6 +41,7 @@ __all__ = [
     "MeasuredConstants",
     "Optimizer",
     "OptimizerKind",
+    "Shards",
     "Task",
     "available_device",
     "build_model",

@@ -11,7 +11,11 @@ from ssdfl.rng import generator
 
 
 def draw_batches(
-    seed: int, t: int, devices: Sequence[int] | IntArray, shape: tuple[int, int], shard_size: int
+    seed: int,
+    t: int,
+    devices: Sequence[int] | IntArray,
+    shape: tuple[int, int],
+    sizes: int | Sequence[int] | IntArray,
 ) -> IntArray:
     """Positions in their shards of the samples that devices, in ascending order, use at step t.
 
@@ -20,13 +24,14 @@ def draw_batches(
 
     Args:
         shape: (local steps, batch size).
+        sizes: how many samples each of these devices holds, or one number for all.
 
     Returns:
         (len(devices), local steps, batch size).
 
     Examples:
-        >>> everyone = draw_batches(seed=0, t=4, devices=range(3), shape=(1, 2), shard_size=50)
-        >>> bool((draw_batches(0, 4, range(2, 3), (1, 2), 50)[0] == everyone[2]).all())
+        >>> everyone = draw_batches(seed=0, t=4, devices=range(3), shape=(1, 2), sizes=[50, 9, 70])
+        >>> bool((draw_batches(0, 4, range(2, 3), (1, 2), 70)[0] == everyone[2]).all())
         True
     """
     rng = generator(seed, "batches", t)
@@ -38,5 +43,5 @@ def draw_batches(
         drawn.append(rng.random((len(run), *shape)))
         reached = int(run[-1]) + 1
     uniform = drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
-    positions: IntArray = (uniform * shard_size).astype(np.int64)
+    positions: IntArray = (uniform * np.reshape(sizes, (-1, 1, 1))).astype(np.int64)
     return positions

@@ -99,20 +99,20 @@ def spread_devices(num_devices: int, count: int) -> list[int]:
 
 def _random_positions(task: Task, device: int, samples: int, seed: int) -> IntArray:
     """Positions of some of a device's samples, drawn at random: shards are ordered by label."""
-    drawn: IntArray = generator(seed, "samples", device).permutation(task.shard_size)[:samples]
+    drawn: IntArray = generator(seed, "samples", device).permutation(task.shards.sizes[device])[:samples]
     return np.sort(drawn)
 
 
 def _batch_positions(task: Task, device: int, batches: int, batch_size: int, seed: int) -> IntArray:
     if batch_size == 0:
-        return np.arange(task.shard_size)[None]
-    shape = (batches, batch_size)
-    positions: IntArray = draw_batches(seed, 0, range(device, device + 1), shape, task.shard_size)[0]
+        return np.arange(task.shards.sizes[device])[None]
+    shape, size = (batches, batch_size), task.shards.sizes[device]
+    positions: IntArray = draw_batches(seed, 0, [device], shape, size)[0]
     return positions
 
 
 def _loss(task: Task, θ: Tensor, device: int, positions: IntArray) -> Tensor:
-    inputs, labels = task.batch(task.shards[device, positions])
+    inputs, labels = task.batch(task.shards[device][positions])
     return task.loss(task.scores(θ, inputs), labels)
 
 
@@ -145,13 +145,13 @@ def describe_devices(
 ) -> tuple[Device, ...]:
     """What formation may know of devices: label counts, optimizers, and a few raw samples each if wanted."""
     num_classes = int(task.labels.max()) + 1
-    held = task.labels[task.shards].numpy()
+    held = [task.labels[shard].numpy() for shard in task.shards]
     described = []
     for device, (labels, optimizer) in enumerate(zip(held, optimizers, strict=True)):
         counts = np.bincount(labels, minlength=num_classes).astype(float)
         few = None
         if samples:
-            inputs, _ = task.batch(task.shards[device, _random_positions(task, device, samples, seed)])
+            inputs, _ = task.batch(task.shards[device][_random_positions(task, device, samples, seed)])
             few = inputs.flatten(1).double().numpy()
         described.append(Device(counts, optimizer.rho, optimizer.mu, few))
     return tuple(described)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
@@ -18,6 +19,7 @@ from ssdfl.arrays import IntArray
 from ssdfl.errors import InputError
 from ssdfl.learning.datasets import Dataset
 from ssdfl.learning.layout import Buffers, Home, Layout, frozen_modules, make_layout
+from ssdfl.learning.shards import Shards
 from ssdfl.rng import generator
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -46,7 +48,7 @@ class Task:
         loss: of class scores and labels, averaged over a batch.
         inputs: (n, …) training samples of all devices.
         labels: (n,).
-        shards: (N, m) which samples each device holds.
+        shards: which samples each device holds.
         test_inputs, test_labels: what every device is tested on.
         buffers: whether the model's float buffers are mixed or stay with their devices.
         facts: what is needed to use the model elsewhere, as JSON has it: inputs, outputs, normalisation.
@@ -56,7 +58,7 @@ class Task:
     loss: Loss
     inputs: Tensor
     labels: Tensor
-    shards: Tensor
+    shards: Shards
     test_inputs: Tensor
     test_labels: Tensor
     buffers: Buffers = "mix"
@@ -65,12 +67,7 @@ class Task:
     @property
     def num_devices(self) -> int:
         """N."""
-        return self.shards.shape[0]
-
-    @property
-    def shard_size(self) -> int:
-        """How many samples a device holds."""
-        return self.shards.shape[1]
+        return len(self.shards)
 
     @cached_property
     def layout(self) -> Layout:
@@ -187,12 +184,6 @@ class Task:
     def _frozen(self) -> list[nn.Module]:
         return frozen_modules(self.model)
 
-    def samples(self, devices: Sequence[int] | IntArray, positions: IntArray) -> Tensor:
-        """(n, …) which samples lie at positions (n, …) in the shards of n devices."""
-        rows = np.asarray(devices).reshape(-1, *[1] * (positions.ndim - 1))
-        place = torch.from_numpy(rows * self.shard_size + positions).to(self.shards.device)
-        return self.shards.reshape(-1)[place]
-
     def batch(self, samples: Tensor) -> tuple[Tensor, Tensor]:
         """(…, image) inputs and (…) labels of samples (…)."""
         shape = (*samples.shape, *self.inputs.shape[1:])
@@ -226,7 +217,7 @@ def _generator_state(device: torch.device) -> Tensor:
 def make_task(
     model: nn.Module,
     data: Dataset,
-    shards: IntArray,
+    shards: Iterable[ArrayLike],
     test_samples: int = 0,
     seed: int = 0,
     loss: Loss = cross_entropy,
@@ -236,6 +227,7 @@ def make_task(
     """A task from a model, a data set and its partition.
 
     Args:
+        shards: the samples of each device.
         test_samples: how many test samples to evaluate on, drawn from the seed; 0 is all.
     """
     count = len(data.test_labels)
@@ -247,7 +239,7 @@ def make_task(
         loss=loss,
         inputs=torch.from_numpy(data.train_images),
         labels=torch.from_numpy(data.train_labels),
-        shards=torch.from_numpy(shards),
+        shards=Shards.of(shards),
         test_inputs=torch.from_numpy(data.test_images[tested]),
         test_labels=torch.from_numpy(data.test_labels[tested]),
         buffers=buffers,

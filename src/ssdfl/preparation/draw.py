@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
 from ssdfl.arrays import IntArray
 from ssdfl.errors import InputError
@@ -36,9 +36,9 @@ def draw(
     return network, task, _optimizers(experiment, network.num_devices, seed)
 
 
-def _deal(experiment: Experiment, data: Dataset, num_devices: int, seed: int) -> IntArray:
+def _deal(experiment: Experiment, data: Dataset, num_devices: int, seed: int) -> Sequence[IntArray]:
     config, rng = experiment.data, generator(seed, "partition")
-    shards = {
+    shards: Sequence[IntArray] = {
         "labels": lambda: by_labels(
             data.train_labels, num_devices, config.labels_per_device, rng, config.label_dealing
         ),
@@ -47,14 +47,15 @@ def _deal(experiment: Experiment, data: Dataset, num_devices: int, seed: int) ->
     }[config.partition]()
     if config.samples_per_device == 0:
         return shards
-    if config.samples_per_device > shards.shape[1]:
+    most = max(map(len, shards))
+    if config.samples_per_device > most:
         raise InputError(
             "data.samples_per_device",
             config.samples_per_device,
-            f"at most {shards.shape[1]} with {num_devices} devices",
+            f"at most {most} with {num_devices} devices",
             "Lower it, or set 0 for all.",
         )
-    return np.stack([rng.permutation(shard)[: config.samples_per_device] for shard in shards])
+    return [rng.permutation(shard)[: config.samples_per_device] for shard in shards]
 
 
 def _optimizers(experiment: Experiment, num_devices: int, seed: int) -> tuple[Optimizer, ...]:

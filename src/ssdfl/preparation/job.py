@@ -35,6 +35,7 @@ def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
         gap_clusters=clusters_of_method(method, prepared.plan) if experiment.evaluate.gaps else (),
         rate_factor=find_rate(experiment.training.rate, experiment.cycles),
         reset=experiment.optimizers.reset,
+        weights=prepared.task.shards.weights if experiment.data.weights == "size" else None,
     )
 
 
@@ -45,7 +46,7 @@ def testing_interval(experiment: Experiment, task: Task) -> int:
     much to test as to train, and less where devices are stacked (``benchmarks/engine.py`` measures it).
     """
     training, schedule = experiment.training, experiment.schedule
-    trained = schedule.tau_a * training.local_steps * (training.batch_size or task.shard_size)
+    trained = schedule.tau_a * training.local_steps * (training.batch_size or round(task.shards.sizes.mean()))
     hidden_layers = len(task.layout.slots) > 2
     gain = 1.0 if not task.stackable else 2.5 if hidden_layers else 1.5
     return math.ceil(len(task.test_labels) / (trained * gain))

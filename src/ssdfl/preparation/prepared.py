@@ -16,6 +16,7 @@ from ssdfl.learning import (
     Task,
     available_device,
 )
+from ssdfl.preparation.data_warnings import warn_of_data
 from ssdfl.preparation.draw import draw
 from ssdfl.preparation.planning import make_plan
 from ssdfl.records.config import Experiment
@@ -48,6 +49,7 @@ def prepare(experiment: Experiment, seed: int, data: Dataset, formed: Plan | Non
         InputError: values that do not fit each other, such as more clusters than devices.
     """
     network, task, optimizers = draw(experiment, seed, data)
+    warn_of_data(experiment, task, data)
     plan = make_plan(experiment, network, task, optimizers, seed, formed)
     return _prepared(experiment, seed, plan, network, task, optimizers)
 

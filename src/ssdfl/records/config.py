@@ -120,6 +120,9 @@ class DataSection(Section):
     )
     alpha: Annotated[float, Field(gt=0)] = Field(0.5, description="for partition = dirichlet")
     samples_per_device: OrAll = Field(0, description="keep so many samples of each device; 0 is all")
+    weights: Literal["equal", "size"] = Field(
+        "equal", description="how much devices count in what all learn: alike, or by their samples"
+    )
 
 
 class ModelSection(Section):

@@ -1,0 +1,136 @@
+"""Who holds which samples: shards of equal size, every sample used at most once, drawn from a seed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.errors import InputError, check_range
+
+
+def by_labels(
+    labels: IntArray,
+    num_devices: int,
+    labels_per_device: int,
+    rng: np.random.Generator,
+    dealing: str = "even",
+) -> IntArray:
+    """Each device holds samples of ``labels_per_device`` labels: 3 is the paper's mild, 1 its extreme case.
+
+    Labels go to devices as evenly as possible, and each label's samples to its devices in equal parts.
+
+    Args:
+        dealing: ``even``; or ``random``, each device's labels drawn at random, so that some labels may have
+            many devices and others none.
+
+    Returns:
+        (N, m) sample indices.
+
+    Examples:
+        >>> y = np.array([0, 0, 1, 1, 2, 2])
+        >>> y[by_labels(y, 3, 1, np.random.default_rng(0))].tolist()
+        [[2, 2], [0, 0], [1, 1]]
+    """
+    classes = int(labels.max()) + 1
+    check_range("data.labels_per_device", labels_per_device, 1, classes, f"There are {classes} labels.")
+    held = DEALINGS[dealing](num_devices, labels_per_device, classes, rng)
+    uses = np.bincount(held.ravel(), minlength=classes)
+    used = uses > 0
+    counts = np.bincount(labels, minlength=classes)
+    share = int((counts[used] // uses[used]).min())
+    _check_enough(share, len(labels), num_devices)
+    pools = _shuffled_by_label(labels, rng)
+    taken = np.zeros(classes, dtype=np.int64)
+    shards = np.zeros((num_devices, labels_per_device, share), dtype=np.int64)
+    for device, label_row in enumerate(held):
+        for column, label in enumerate(label_row):
+            shards[device, column] = pools[label][taken[label] : taken[label] + share]
+            taken[label] += share
+    return shards.reshape(num_devices, -1)
+
+
+def _even_labels(
+    num_devices: int, labels_per_device: int, classes: int, rng: np.random.Generator
+) -> IntArray:
+    """(N, labels per device) which labels each device holds: always those that were given out least."""
+    uses = np.zeros(classes, dtype=np.int64)
+    held = np.zeros((num_devices, labels_per_device), dtype=np.int64)
+    for device in range(num_devices):
+        held[device] = np.lexsort((rng.random(classes), uses))[:labels_per_device]
+        uses[held[device]] += 1
+    return held
+
+
+def _random_labels(
+    num_devices: int, labels_per_device: int, classes: int, rng: np.random.Generator
+) -> IntArray:
+    """(N, labels per device) which labels each device holds: drawn at random."""
+    drawn = [rng.choice(classes, size=labels_per_device, replace=False) for _ in range(num_devices)]
+    return np.array(drawn, dtype=np.int64)
+
+
+DEALINGS = {"even": _even_labels, "random": _random_labels}
+
+
+def _shuffled_by_label(labels: IntArray, rng: np.random.Generator) -> list[IntArray]:
+    """The samples of each label, in random order."""
+    return [rng.permutation(np.flatnonzero(labels == label)) for label in range(int(labels.max()) + 1)]
+
+
+def dirichlet(labels: IntArray, num_devices: int, alpha: float, rng: np.random.Generator) -> IntArray:
+    """Each device draws its label proportions from Dirichlet(α): small α is skewed, large α even.
+
+    All devices hold equally many; one whose label has run out takes its next best label instead.
+
+    Returns:
+        (N, m) sample indices with m = ⌊samples / N⌋.
+    """
+    if not alpha > 0:
+        raise InputError("data.alpha", alpha, "a number above 0", "Choose 0.1 (skewed) to 100 (even).")
+    classes = int(labels.max()) + 1
+    size = len(labels) // num_devices
+    _check_enough(size, len(labels), num_devices)
+    pools = _shuffled_by_label(labels, rng)
+    left = np.array([len(pool) for pool in pools])
+    shards = np.zeros((num_devices, size), dtype=np.int64)
+    for device in rng.permutation(num_devices):  # so that what is left over falls on no one in particular
+        take = _allot(rng.dirichlet(np.full(classes, alpha)), size, left)
+        left -= take
+        shards[device] = np.concatenate([pools[k][left[k] : left[k] + take[k]] for k in range(classes)])
+    return shards
+
+
+def _allot(proportions: FloatArray, size: int, left: IntArray) -> IntArray:
+    """Split ``size`` in proportion, largest remainders first, taking no more of a label than is left."""
+    take = np.zeros(len(left), dtype=np.int64)
+    while (missing := size - int(take.sum())) > 0:
+        room = left - take
+        weight = np.where(room > 0, np.maximum(proportions, 1e-12), 0)
+        wanted = missing * weight / weight.sum()
+        step = np.minimum(np.floor(wanted).astype(np.int64), room)
+        if step.sum() == 0:
+            step[np.argsort(-wanted, kind="stable")[: min(missing, int((room > 0).sum()))]] = 1
+        take += step
+    return take
+
+
+def iid(labels: IntArray, num_devices: int, rng: np.random.Generator) -> IntArray:
+    """Shuffle and deal: every device holds a random sample of everything.
+
+    Examples:
+        >>> iid(np.zeros(7, dtype=int), 3, np.random.default_rng(0)).shape
+        (3, 2)
+    """
+    size = len(labels) // num_devices
+    _check_enough(size, len(labels), num_devices)
+    return rng.permutation(len(labels))[: num_devices * size].reshape(num_devices, size)
+
+
+def _check_enough(share: int, samples: int, num_devices: int) -> None:
+    if share < 1:
+        raise InputError(
+            "number of devices",
+            num_devices,
+            f"few enough to share {samples} training samples",
+            "Use fewer devices, fewer labels per device, or more data.",
+        )
