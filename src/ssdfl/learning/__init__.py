@@ -10,7 +10,7 @@ from ssdfl.learning.measured import (
     measure_constants,
     spread_devices,
 )
-from ssdfl.learning.models import MODELS, build_model
+from ssdfl.learning.models import MODELS, Model, build_model
 from ssdfl.learning.optimizers import (
     KINDS,
     OPTIMIZERS,
@@ -39,6 +39,7 @@ __all__ = [
     "Home",
     "Layout",
     "MeasuredConstants",
+    "Model",
     "Optimizer",
     "OptimizerKind",
     "Shards",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -20,6 +20,7 @@ from ssdfl.learning.formats import (
     read_idx,
     read_image_parquet,
 )
+from ssdfl.learning.normalisation import Normalisation, channel_normalisation
 from ssdfl.learning.sources import Progress, RemoteFile, Source, fetch, locate
 from ssdfl.rng import generator
 
@@ -33,6 +34,7 @@ class Dataset:
     test_images: NDArray[np.float32]
     test_labels: Labels
     num_classes: int
+    normalisation: Normalisation | None = None
 
     def __post_init__(self) -> None:
         for part, images, labels in (
@@ -120,16 +122,10 @@ def make_dataset(
 ) -> Dataset:
     """Normalise images per channel by the training set's mean and deviation."""
     (train_images, train_labels), (test_images, test_labels) = train, test
-    mean = train_images.mean(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
-    std = train_images.std(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
-    std[std == 0] = 1.0
-
-    def normalise(images: Images | NDArray[np.float32]) -> NDArray[np.float32]:
-        scaled: NDArray[np.float32] = (images - mean.astype(np.float32)) / std.astype(np.float32)
-        return scaled
-
+    normal = channel_normalisation(train_images)
     classes = int(train_labels.max()) + 1
-    return Dataset(normalise(train_images), train_labels, normalise(test_images), test_labels, classes)
+    train_inputs, test_inputs = normal.applied_to(train_images), normal.applied_to(test_images)
+    return Dataset(train_inputs, train_labels, test_inputs, test_labels, classes, normal)
 
 
 def halved(data: Dataset) -> Dataset:
@@ -142,7 +138,10 @@ def halved(data: Dataset) -> Dataset:
         return means
 
     train, test = (half(data.train_images), data.train_labels), (half(data.test_images), data.test_labels)
-    return make_dataset(train, test)
+    again = make_dataset(train, test)
+    if data.normalisation is None or again.normalisation is None:
+        return again
+    return replace(again, normalisation=again.normalisation.after(data.normalisation))
 
 
 def _digits(_: Path) -> Dataset:

@@ -10,9 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from ssdfl.errors import InputError, find_function
+from ssdfl.learning.parameters import start_from
 from ssdfl.learning.state_check import check_state
 
 ImageShape = tuple[int, ...]
+Model = nn.Module
+"""A model, for layers that do not import torch."""
 
 _MOST_POOLINGS = 3
 
@@ -131,11 +134,15 @@ def build_model(
     num_classes: int,
     seed: int,
     options: Mapping[str, object] | None = None,
+    initial: str = "",
 ) -> nn.Module:
     """A model by name, or from ``package.module:factory``.
 
     A factory is called with ``(image_shape, num_classes, **options)``.
     The same seed gives the same initial parameters, and torch's global generator is left as it was.
+
+    Args:
+        initial: a safetensors file with parameters to start from; those that it lacks come from the seed.
 
     Raises:
         InputError: unknown name or option, an image too small, or state that is neither parameter nor buffer.
@@ -158,6 +165,8 @@ def build_model(
     if scores.shape != (2, num_classes):
         expected = f"(batch, {num_classes}) class scores"
         raise InputError("model output", tuple(scores.shape), expected, f"Fix {name}.")
+    if initial:
+        start_from(model, initial)
     return model
 
 

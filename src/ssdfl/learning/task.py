@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +17,7 @@ from torch.func import functional_call, grad, vmap
 from ssdfl.arrays import IntArray
 from ssdfl.errors import InputError
 from ssdfl.learning.datasets import Dataset
+from ssdfl.learning.facts import ModelFacts
 from ssdfl.learning.layout import Buffers, Home, Layout, frozen_modules, make_layout
 from ssdfl.learning.shards import Shards
 from ssdfl.rng import generator
@@ -51,7 +51,7 @@ class Task:
         shards: which samples each device holds.
         test_inputs, test_labels: what every device is tested on.
         buffers: whether the model's float buffers are mixed or stay with their devices.
-        facts: what is needed to use the model elsewhere, as JSON has it: inputs, outputs, normalisation.
+        facts: what the model takes and gives, if its files are to say so.
     """
 
     model: nn.Module
@@ -62,7 +62,7 @@ class Task:
     test_inputs: Tensor
     test_labels: Tensor
     buffers: Buffers = "mix"
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: ModelFacts | None = None
 
     @property
     def num_devices(self) -> int:
@@ -109,12 +109,17 @@ class Task:
         return any(isinstance(module, nn.modules.conv._ConvNd) for module in self.model.modules())
 
     @cached_property
+    def has_recurrence(self) -> bool:
+        """Whether there are layers such as LSTMs, which vmap takes one device at a time."""
+        return any(isinstance(module, nn.RNNBase) for module in self.model.modules())
+
+    @cached_property
     def stackable(self) -> bool:
         """Whether many devices' gradients can be computed as one: tried on a sample.
 
         Not so for models that draw random numbers (dropout), and for layers that vmap does not know.
         """
-        if self.has_convolutions or self.layout.keeps_state:
+        if self.has_convolutions or self.has_recurrence or self.layout.keeps_state:
             return False
         Θ = self.initial_parameters.repeat(2, 1)
         inputs, labels = self.inputs[: len(Θ), None], self.labels[: len(Θ), None]
@@ -222,7 +227,7 @@ def make_task(
     seed: int = 0,
     loss: Loss = cross_entropy,
     buffers: Buffers = "mix",
-    facts: Mapping[str, Any] | None = None,
+    facts: ModelFacts | None = None,
 ) -> Task:
     """A task from a model, a data set and its partition.
 
@@ -243,5 +248,5 @@ def make_task(
         test_inputs=torch.from_numpy(data.test_images[tested]),
         test_labels=torch.from_numpy(data.test_labels[tested]),
         buffers=buffers,
-        facts=facts or {},
+        facts=facts,
     )

@@ -19,6 +19,7 @@ from ssdfl.learning import (
     make_task,
     parse_optimizer,
 )
+from ssdfl.learning.facts import ModelFacts, sample_of
 from ssdfl.records.config import Experiment
 from ssdfl.rng import generator
 
@@ -28,12 +29,20 @@ def draw(
 ) -> tuple[Network, Task, tuple[Optimizer, ...]]:
     """What a seed determines before there is a plan: network, if it is not known, data, model, optimizers."""
     network = network or load_network(experiment.network.spec, default_seed=seed)
+    config, facts = experiment.model, facts_of(data)
     model = build_model(
-        experiment.model.name, data.image_shape, data.num_classes, seed, experiment.model.options
+        config.name, facts.input_shape, facts.outputs, seed, config.options, initial=config.initial
     )
     shards = _deal(experiment, data, network.num_devices, seed)
-    task = make_task(model, data, shards, experiment.evaluate.samples, seed)
+    task = make_task(
+        model, data, shards, experiment.evaluate.samples, seed, buffers=config.buffers, facts=facts
+    )
     return network, task, _optimizers(experiment, network.num_devices, seed)
+
+
+def facts_of(data: Dataset) -> ModelFacts:
+    """What a model of this data takes and gives."""
+    return ModelFacts(sample_of(data.train_images), data.num_classes, data.normalisation)
 
 
 def _deal(experiment: Experiment, data: Dataset, num_devices: int, seed: int) -> Sequence[IntArray]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import ssdfl
 from ssdfl.methods import find_method
-from ssdfl.records.config import ClustersSection, EvaluateSection, Experiment
+from ssdfl.records.config import FILES, ClustersSection, EvaluateSection, Experiment
 from ssdfl.records.folder import Row, RunFolder
 
 
@@ -42,11 +42,11 @@ def _single_run(experiment: Experiment, method: str, seed: int) -> Experiment:
 def run_key(experiment: Experiment) -> str:
     """What determines a run, as a name: the experiment but for its title and target, and the version.
 
-    Of a file with a network or plan the content counts, not the path. Data sets and functions of one's own
-    count by their names alone.
+    Of a file with a network, a plan or parameters the content counts, not the path. Data sets and functions
+    of one's own count by their names alone.
     """
     values = experiment.model_dump(mode="json", exclude={"name": True, "evaluate": {"target_accuracy"}})
-    for section, key in (("network", "spec"), ("clusters", "plan")):
+    for section, key in FILES:
         if (path := Path(values[section][key])).is_file():
             values[section][key] = f"{hashlib.sha256(path.read_bytes()).hexdigest()}{path.suffix}"
     text = json.dumps([ssdfl.__version__, values], sort_keys=True)

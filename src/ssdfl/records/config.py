@@ -128,8 +128,12 @@ class DataSection(Section):
 class ModelSection(Section):
     """What is trained."""
 
-    name: str = Field("mlp", description="mlp, logreg, cnn or package.module:factory")
+    name: str = Field("mlp", description="mlp, logreg, cnn, resnet8 or package.module:factory")
     options: Options = Field(default_factory=dict, description="keyword arguments of the factory")
+    initial: str = Field("", description="a safetensors file with parameters to start from")
+    buffers: Literal["mix", "local"] = Field(
+        "mix", description="whether float buffers, such as running means, are mixed or stay at home"
+    )
 
 
 class TrainingSection(Section):
@@ -268,7 +272,7 @@ def load_experiment(
 ) -> Experiment:
     """An experiment from a TOML file (or the default one) with other values laid over it.
 
-    A network or plan file named in the TOML file is looked up beside it first.
+    A network, plan or parameter file named in the TOML file is looked up beside it first.
 
     Args:
         settings: texts ``a.b=value``, as users write them.
@@ -303,9 +307,13 @@ def read_values(path: Path | str | None, settings: Sequence[str]) -> dict[str, A
     return values
 
 
+FILES = (("network", "spec"), ("clusters", "plan"), ("model", "initial"))
+"""Keys whose values may be files."""
+
+
 def locate_files(values: dict[str, Any], folder: Path) -> None:
-    """Make the paths of network and plan files absolute, so that the experiment repeats from anywhere."""
-    for section, key in (("network", "spec"), ("clusters", "plan")):
+    """Make the paths of files absolute, so that the experiment repeats from anywhere."""
+    for section, key in FILES:
         table = values.get(section)
         text = table.get(key) if isinstance(table, dict) else None
         if isinstance(table, dict) and isinstance(text, str) and (folder / text).is_file():
