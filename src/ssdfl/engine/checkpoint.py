@@ -65,7 +65,7 @@ def load_state(path: Path, job: Job, devices: IntArray | None = None) -> State:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
             progress = json.loads(file.metadata()["ssdfl"])
-        place = job.task.inputs.device
+        place = job.task.device
         state = State(
             step=progress["step"],
             X=tensors["X"].to(place),
@@ -113,7 +113,7 @@ def _memory(
         if _MEMORY + name not in tensors:
             expected = f"{name}, which this rule and these optimizers keep"
             raise InputError(f"memory in {path}", "none", expected, "Delete it to start this run anew.")
-        found = tensors[_MEMORY + name].to(job.task.inputs.device)
+        found = tensors[_MEMORY + name].to(job.task.device)
         _check_tensor(path, name, found, tuple(memory[name].shape), job)
         memory[name] = found
     return memory

@@ -46,7 +46,7 @@ class Engine(Protocol):
         """
 
     def evaluate(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """(n,) mean test loss and (n,) test accuracy of the rows of X."""
+        """(n,) mean test losses and (n, metrics) scores of the rows of X."""
 
     def close(self) -> None:
         """End what the engine started."""

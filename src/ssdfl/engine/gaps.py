@@ -13,6 +13,7 @@ from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import labels_of
 from ssdfl.engine.job import Job
 from ssdfl.engine.shares import Shares
+from ssdfl.learning import Inputs, map_inputs
 from ssdfl.rng import generator
 
 LOSS_SAMPLES = 16
@@ -77,17 +78,20 @@ def training_losses(job: Job, devices: IntArray, samples: int = LOSS_SAMPLES) ->
     rng = generator(job.seed, "losses")
     few = min(samples, int(task.shards.sizes.min()))
     positions = np.stack([rng.permutation(size)[:few] for size in task.shards.sizes.tolist()])
-    inputs, labels = task.batch(task.shards.at(devices, positions[devices]))
+    inputs, targets = task.batch(task.shards.at(devices, positions[devices]))
 
-    def loss(theta: Tensor, inputs: Tensor, labels: Tensor) -> Tensor:
-        return task.loss(task.scores(theta, inputs), labels)
+    def loss(theta: Tensor, inputs: Inputs, targets: Tensor) -> Tensor:
+        return task.loss(task.scores(theta, inputs), targets)
+
+    def of_device(k: int, θ: Tensor) -> Tensor:
+        return loss(θ, map_inputs(lambda part: part[k], inputs), targets[k])
 
     def stacked(X: Tensor) -> Tensor:
         with torch.no_grad():
-            return torch.as_tensor(vmap(loss)(X, inputs, labels))
+            return torch.as_tensor(vmap(loss)(X, inputs, targets))
 
     def looped(X: Tensor) -> Tensor:
         with torch.no_grad():
-            return torch.stack([loss(*row) for row in zip(X, inputs, labels, strict=True)])
+            return torch.stack([of_device(k, θ) for k, θ in enumerate(X)])
 
     return stacked if task.stackable else looped

@@ -101,13 +101,15 @@ class ReferenceEngine:
     def evaluate(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Test one device after the other."""
         task = self.job.task
-        losses, accuracies = [], []
+        losses, scores = [], []
         for θ in X:
             with torch.no_grad():
-                scores = task.scores(θ, task.test_inputs)
-            losses.append(task.loss(scores, task.test_labels))
-            accuracies.append((scores.argmax(1) == task.test_labels).float().mean())
-        return torch.stack(losses), torch.stack(accuracies)
+                outputs = task.scores(θ, task.test_inputs)
+            losses.append(task.loss(outputs, task.test_targets))
+            scores.append(
+                torch.stack([metric(outputs, task.test_targets).double() for metric in task.metrics])
+            )
+        return torch.stack(losses), torch.stack(scores)
 
     def close(self) -> None:
         """Nothing to end."""

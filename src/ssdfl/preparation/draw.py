@@ -17,8 +17,10 @@ from ssdfl.learning import (
     draw_optimizers,
     iid,
     make_task,
+    num_outputs,
     parse_optimizer,
 )
+from ssdfl.learning.inputs import zeros_like
 from ssdfl.records.config import Experiment
 from ssdfl.rng import generator
 
@@ -28,25 +30,25 @@ def draw(
 ) -> tuple[Network, Task, tuple[Optimizer, ...]]:
     """What a seed determines before there is a plan: network, if it is not known, data, model, optimizers."""
     network = network or load_network(experiment.network.spec, default_seed=seed)
-    model = build_model(
-        experiment.model.name, data.image_shape, data.num_classes, seed, experiment.model.options
-    )
+    config, loss = experiment.model, experiment.task.loss
+    outputs, example = num_outputs(data, loss), zeros_like(data.train_inputs)
+    model = build_model(config.name, data.input_shape, outputs, seed, config.options, example)
     shards = _deal(experiment, data, network.num_devices, seed)
-    task = make_task(model, data, shards, experiment.evaluate.samples, seed)
+    task = make_task(model, data, shards, experiment.evaluate.samples, seed, loss, experiment.task.metrics)
     return network, task, _optimizers(experiment, network.num_devices, seed)
 
 
 def _deal(experiment: Experiment, data: Dataset, num_devices: int, seed: int) -> Sequence[IntArray]:
     config, rng = experiment.data, generator(seed, "partition")
-    shards: Sequence[IntArray] = {
+    shards = {
         "labels": lambda: by_labels(
-            data.train_labels, num_devices, config.labels_per_device, rng, config.label_dealing
+            data.train_targets, num_devices, config.labels_per_device, rng, config.label_dealing
         ),
-        "dirichlet": lambda: dirichlet(data.train_labels, num_devices, config.alpha, rng),
-        "iid": lambda: iid(data.train_labels, num_devices, rng),
+        "dirichlet": lambda: dirichlet(data.train_targets, num_devices, config.alpha, rng),
+        "iid": lambda: iid(data.train_targets, num_devices, rng),
     }[config.partition]()
     if config.samples_per_device == 0:
-        return shards
+        return list(shards)
     most = max(map(len, shards))
     if config.samples_per_device > most:
         raise InputError(
