@@ -8,9 +8,10 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from safetensors.torch import load_file
+import torch
 from torch.distributed import TCPStore
 
+from ssdfl.engine.checkpoint import load_parameters
 from ssdfl.engine.ranks import joined
 from ssdfl.errors import import_object
 
@@ -64,7 +65,7 @@ def finish_in_ranks(settings, folder, tmp_path):
 
 def parameters(folder, method):
     """What devices came to."""
-    return load_file(folder / "seed-0" / method / "checkpoint.safetensors")["X"]
+    return torch.from_numpy(load_parameters(folder / "seed-0" / method / "checkpoint.safetensors"))
 
 
 def children(pid):

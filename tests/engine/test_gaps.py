@@ -52,7 +52,7 @@ def test_recording_changes_nothing_else_and_is_off_by_default():
 def test_losses_are_of_each_devices_own_samples():
     job = tiny_job(model="mlp")
     X = initial_state(job).X
-    losses = training_losses(job, np.arange(job.network.num_devices), samples=10**6)(X)
+    losses = training_losses(job, np.arange(job.network.num_devices), samples=10**6)(X, {})
     for device in range(6):
         inputs, labels = job.task.batch(job.task.shards[device])
         with torch.no_grad():

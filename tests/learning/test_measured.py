@@ -75,5 +75,5 @@ def test_described_samples_are_drawn_from_the_whole_shard():
     sorted_task = replace(task, shards=ordered)
     few = describe_devices(sorted_task, [paper_optimizer()] * 2, samples=24)[0].samples
     whole = sorted_task.inputs[ordered[0]].flatten(1).double().numpy()
-    labels = [int(sorted_task.labels[ordered[0]][(whole == row).all(axis=1).argmax()]) for row in few]
+    labels = [int(sorted_task.targets[ordered[0]][(whole == row).all(axis=1).argmax()]) for row in few]
     assert len(set(labels)) > 1

@@ -6,8 +6,45 @@ from ssdfl.errors import InputError
 from ssdfl.learning import MODELS, build_model
 
 
-def batch_norm(image_shape, num_classes):
-    return nn.Sequential(nn.BatchNorm2d(image_shape[0]), nn.Flatten(), nn.LazyLinear(num_classes))
+class Keeping(nn.Module):
+    """A linear layer that keeps something of what it has seen, in one of several ways."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.way, self.layer = way, nn.LazyLinear(10)
+        self.seen, self.mean, self.cache = 0, torch.zeros(1), None
+        self.register_buffer("running", torch.zeros(1), persistent=False)
+
+    def forward(self, x):
+        if self.training and self.way == "number":
+            self.seen += 1
+        if self.training and self.way == "tensor":
+            self.mean = 0.9 * self.mean + 0.1 * x.mean()
+        if self.training and self.way == "buffer":
+            self.running += x.mean()
+        if self.way == "cache" and self.cache is None:
+            self.cache = torch.arange(len(x))
+        return self.layer(x.flatten(1))
+
+
+def keeping(image_shape, num_classes, way):
+    return nn.Sequential(nn.Identity(), Keeping(way))
+
+
+class WithExtraState(nn.Linear):
+    def get_extra_state(self):
+        return {"anything": 1}
+
+
+def extra_state(image_shape, num_classes):
+    return nn.Sequential(nn.Flatten(), WithExtraState(64, num_classes))
+
+
+def unused_layer(image_shape, num_classes):
+    model = nn.Sequential(nn.Flatten(), nn.LazyLinear(num_classes))
+    model.spare = nn.Identity()
+    model.spare.layer = nn.LazyLinear(3)
+    return model
 
 
 def nothing_to_train(image_shape, num_classes):
@@ -59,7 +96,11 @@ def test_the_global_generator_is_left_alone():
         ("mlp", (1, 8, 8), {"width": 3}, "width"),
         ("cnn", (1, 4, 4), {}, "at least 8 × 8 pixels"),
         ("helpers:TOPOLOGY_SPECS", (1, 8, 8), {}, "expected a function"),
-        (f"{__name__}:batch_norm", (1, 8, 8), {}, "Use GroupNorm"),
+        (f"{__name__}:keeping", (1, 8, 8), {"way": "number"}, "1 Keeping: seen: expected state in"),
+        (f"{__name__}:keeping", (1, 8, 8), {"way": "tensor"}, "1 Keeping: mean: expected state in"),
+        (f"{__name__}:keeping", (1, 8, 8), {"way": "buffer"}, "1 Keeping: running: expected state in"),
+        (f"{__name__}:extra_state", (1, 8, 8), {}, "1 WithExtraState: extra state"),
+        (f"{__name__}:unused_layer", (1, 8, 8), {}, "model parameter = spare.layer.weight"),
         ("builtins:list", (1, 8, 8), {}, "model = builtins:list"),
         (f"{__name__}:nothing_to_train", (1, 8, 8), {}, "no torch module with parameters"),
         (":x", (1, 8, 8), {}, "model.name = :x"),
@@ -69,6 +110,20 @@ def test_the_global_generator_is_left_alone():
 def test_bad_models(name, shape, options, message):
     with pytest.raises(InputError, match=message):
         build_model(name, shape, 10, 0, options)
+
+
+def test_what_is_computed_once_and_kept_is_no_state():
+    build_model(f"{__name__}:keeping", (1, 8, 8), 10, 0, {"way": "cache"})
+
+
+def test_resnet8():
+    """He et al. 2016 with n = 1 has 6n + 2 layers; ours projects where shapes change, with 1 × 1 kernels."""
+    model = build_model("resnet8", (3, 32, 32), 10, seed=0)
+    kernels = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
+    assert [layer.kernel_size[0] for layer in kernels].count(3) == 7
+    assert count(model) == 78_042
+    statistics = [buffer for name, buffer in model.named_buffers() if "running" in name]
+    assert sum(buffer.numel() for buffer in statistics) == 672
 
 
 @pytest.mark.parametrize("size", [8, 14, 16, 28])

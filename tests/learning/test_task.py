@@ -15,7 +15,7 @@ def test_parameters_as_one_vector_score_like_the_model():
     task.model.eval()
     expected = task.model(task.test_inputs)
     assert torch.allclose(task.scores(task.initial_parameters, task.test_inputs), expected)
-    assert task.num_parameters == sum(math.prod(slot.shape) for slot in task.layout.values())
+    assert task.num_parameters == sum(math.prod(slot.shape) for slot in task.layout.slots.values())
 
 
 def test_batches_come_from_the_devices_own_shard():
@@ -101,7 +101,7 @@ def partly_frozen(image_shape, num_classes):
 
 def test_frozen_parameters_are_not_part_of_the_vector():
     task = tiny_task(2, f"{__name__}:partly_frozen")
-    assert list(task.layout) == ["3.weight", "3.bias"]
+    assert list(task.layout.slots) == ["3.weight", "3.bias"]
     assert task.num_parameters == 8 * 4 + 4
 
 
@@ -116,7 +116,7 @@ def test_kernels_lie_with_channels_last_and_are_the_models():
     model = nn.Sequential(nn.Conv2d(1, 3, 3), nn.Conv2d(3, 2, (2, 1)), nn.Flatten(), nn.Linear(4, 4))
     data = tiny_data()
     task = make_task(model, data, iid(data.train_targets, 2, np.random.default_rng(0)))
-    for name, slot in task.layout.items():
+    for name, slot in task.layout.slots.items():
         laid = torch.as_strided(task.initial_parameters, slot.shape, slot.stride, slot.offset)
         assert torch.equal(laid, model.get_parameter(name))
         assert laid.dim() != 4 or laid.is_contiguous(memory_format=torch.channels_last)

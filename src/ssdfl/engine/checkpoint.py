@@ -1,4 +1,13 @@
-"""A run's state on disk, in safetensors: readable anywhere, executable nowhere."""
+"""A run's state on disk, in safetensors: readable anywhere, executable nowhere.
+
+model.NAME          (n, …) a parameter or buffer of n devices' models, as `state_dict` names and shapes it
+frozen.NAME         (…) one that all devices share
+memory.OWNER.NAME   (k, w) what optimizers and rules keep, in the order of the metadata's layout
+trained, ready_s    (N,) who trained last, and when each device is ready
+
+The metadata ``ssdfl`` is JSON: how far the run is, whose models these are, what they take and give, and the
+layout of a row in which ssdfl keeps a model's numbers while it trains.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +16,9 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -15,33 +26,72 @@ from torch import Tensor
 
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.engine.job import Job
-from ssdfl.engine.state import State, initial_memory, lasting, lasting_memory, own_rows
+from ssdfl.engine.state import (
+    MODEL,
+    State,
+    home_of,
+    initial_memory,
+    lasting,
+    lasting_memory,
+    memory_name,
+    own_rows,
+)
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
+from ssdfl.learning import Home
+from ssdfl.learning.layout import flat
 
-_MEMORY = "memory."
+FORMAT = 2
+PARAMETERS, FROZEN, _MEMORY = "model.", "frozen.", "memory."
+_ANEW = "Delete it to start this run anew."
 
 
-def save_state(state: State, job: Job, path: Path) -> None:
+def save_state(state: State, job: Job, path: Path, devices: IntArray | None = None) -> None:
     """Write a state; what optimizers keep only if it matters for what comes.
 
-    The file's metadata ``ssdfl`` is JSON with the shape, strides and offset of every model parameter, so that
-    ``torch.as_strided(X[i], shape, stride, i * d + offset)`` is a parameter of device i's model, without this
-    library.
+    Args:
+        devices: those that the state is of; all of the job's by default.
     """
-    memory = state.memory if lasting(job, state) else lasting_memory(state.memory)
+    kept = state.memory if lasting(job, state) else lasting_memory(state.memory)
+    own = home_of(kept)
+    memory = {name: rows for name, rows in kept.items() if name not in _names_at_home(own)}
     tensors = {
-        "X": state.X,
+        **{PARAMETERS + name: stack for name, stack in _models(job, state, own).items()},
+        **{FROZEN + name: tensor for name, tensor in job.task.shared_state().items()},
+        **{_MEMORY + name: rows for name, rows in memory.items()},
         "trained": torch.from_numpy(state.trained),
         "ready_s": torch.from_numpy(state.ready_s),
-        **{_MEMORY + name: rows for name, rows in memory.items()},
     }
-    progress = {"step": state.step, "transmissions": state.transmissions, "layout": _layout(job)}
-    if not math.isnan(state.real_s):
-        progress["real_s"] = state.real_s
     with atomic_path(path) as temporary:
         there = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-        write_tensors(there, temporary, json.dumps(progress))
+        write_tensors(there, temporary, json.dumps(_facts(job, state, devices)))
+
+
+def _names_at_home(home: Home) -> set[str]:
+    return {memory_name(MODEL, name) for name in home}
+
+
+def _models(job: Job, state: State, home: Home) -> dict[str, Tensor]:
+    """(n, …) each: what lies in rows and at home, as the model has it."""
+    shapes = job.task.layout.home
+    at_home = {name: rows.reshape(-1, *shapes[name][0]) for name, rows in home.items()}
+    return job.task.layout.stacked(state.X) | at_home
+
+
+def _facts(job: Job, state: State, devices: IntArray | None) -> dict[str, object]:
+    """What the file's metadata says."""
+    here = range(job.network.num_devices) if devices is None else devices.tolist()
+    facts: dict[str, object] = {
+        "format": FORMAT,
+        "step": state.step,
+        "cycle": state.step // job.steps_per_cycle,
+        "transmissions": state.transmissions,
+        "devices": {job.network.names[device]: device for device in here},
+        "state": list(job.task.model.state_dict()),
+        "model": dict(job.task.facts),
+        "layout": _layout(job),
+    }
+    return facts if math.isnan(state.real_s) else facts | {"real_s": state.real_s}
 
 
 def write_tensors(tensors: dict[str, Tensor], path: Path, facts: str) -> None:
@@ -61,47 +111,72 @@ def load_state(path: Path, job: Job, devices: IntArray | None = None) -> State:
     Raises:
         InputError: a damaged file, or one of another model, network, rule or optimizers.
     """
+    number = job.network.num_devices if devices is None else len(devices)
+    memory = initial_memory(job)
+    if devices is not None:
+        memory = own_rows(job, memory, devices)
     try:
         with safe_open(path, framework="pt") as file:
+            progress = facts_in(file, path)
+            if progress["layout"] != _layout(job):
+                raise InputError(f"layout in {path}", "another", "this model's", _ANEW)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-            progress = json.loads(file.metadata()["ssdfl"])
-        place = job.task.device
         state = State(
             step=progress["step"],
-            X=tensors["X"].to(place),
-            memory={},
+            X=_rows(path, tensors, job, number),
+            memory=memory,
             trained=tensors["trained"].numpy(),
             ready_s=tensors["ready_s"].numpy(),
             transmissions=progress["transmissions"],
             real_s=progress.get("real_s", math.nan),
         )
+    except InputError:
+        raise
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            "checkpoint", str(path), "a whole file", f"({error}) Delete it to start this run anew."
-        ) from error
-    if progress.get("layout") != _layout(job):
-        this = "this model's, by this version of ssdfl"
-        raise InputError(f"layout in {path}", "another", this, "Delete it to start this run anew.")
-    number = job.network.num_devices if devices is None else len(devices)
-    _check_tensor(path, "X", state.X, (number, job.task.num_parameters), job)
-    memory = initial_memory(job)
-    if devices is not None:
-        memory = own_rows(job, memory, devices)
+        raise InputError("checkpoint", str(path), "a whole file", f"({error}) {_ANEW}") from error
     return replace(state, memory=_memory(path, tensors, job, state, memory))
 
 
+def facts_in(file: Any, path: Path) -> dict[str, Any]:
+    """What the metadata of an open checkpoint says.
+
+    Raises:
+        InputError: another version of ssdfl wrote it.
+        KeyError: it is no checkpoint.
+    """
+    facts: dict[str, Any] = json.loads(file.metadata()["ssdfl"])
+    if facts.get("format") != FORMAT:
+        expected = f"format {FORMAT}, in which every parameter has its name and shape"
+        remedy = f"Finish the run with the version of ssdfl that began it. {_ANEW}"
+        raise InputError(f"checkpoint {path}", f"format {facts.get('format', 1)}", expected, remedy)
+    return facts
+
+
 def load_parameters(path: Path) -> FloatArray:
-    """(n, d) the parameters in a checkpoint, as they lie there.
+    """(n, P) the trained parameters in a checkpoint, as they lie in rows.
 
     Raises:
         InputError: it is missing or damaged.
     """
     try:
-        with safe_open(path, framework="numpy") as file:
-            parameters: FloatArray = file.get_tensor("X").astype(float)
-            return parameters
-    except (OSError, SafetensorError) as error:
+        with safe_open(path, framework="pt") as file:
+            slots = facts_in(file, path)["layout"]
+            stacks = [file.get_tensor(PARAMETERS + name) for name in slots if slots[name]["trains"]]
+        rows = [torch.stack([flat(one) for one in stack]) for stack in stacks]
+        return np.asarray(torch.cat(rows, dim=1).double().numpy())
+    except (OSError, SafetensorError, KeyError, TypeError) as error:
         raise InputError("checkpoint", str(path), "a whole file", f"({error})") from None
+
+
+def _rows(path: Path, tensors: dict[str, Tensor], job: Job, number: int) -> Tensor:
+    """(n, d) rows of the parameters in a file."""
+    start = job.task.initial_parameters
+    X = start.new_empty((number, len(start)))
+    for name, place in job.task.layout.stacked(X).items():
+        found = tensors[PARAMETERS + name].to(X.device)
+        _check_tensor(path, name, found, place)
+        place.copy_(found)
+    return X
 
 
 def _memory(
@@ -110,30 +185,44 @@ def _memory(
     """What devices keep: from the file where it matters for what comes, else as at the start."""
     needed = memory if lasting(job, state) else lasting_memory(memory)
     for name in needed:
-        if _MEMORY + name not in tensors:
+        found = _kept(tensors, name)
+        if found is None:
             expected = f"{name}, which this rule and these optimizers keep"
-            raise InputError(f"memory in {path}", "none", expected, "Delete it to start this run anew.")
-        found = tensors[_MEMORY + name].to(job.task.device)
-        _check_tensor(path, name, found, tuple(memory[name].shape), job)
-        memory[name] = found
+            raise InputError(f"memory in {path}", "none", expected, _ANEW)
+        _check_tensor(path, name, found, memory[name])
+        memory[name] = found.to(memory[name].device)
     return memory
 
 
-def _check_tensor(path: Path, name: str, tensor: Tensor, shape: tuple[int, ...], job: Job) -> None:
+def _kept(tensors: dict[str, Tensor], name: str) -> Tensor | None:
+    """(k, w) what is kept under a name; buffers at home are with the models."""
+    owner = memory_name(MODEL, "")
+    if not name.startswith(owner):
+        return tensors.get(_MEMORY + name)
+    stack = tensors.get(PARAMETERS + name.removeprefix(owner))
+    return None if stack is None else stack.reshape(len(stack), -1)
+
+
+def _check_tensor(path: Path, name: str, tensor: Tensor, like: Tensor) -> None:
     """Refuse a tensor of another shape or type, or with numbers that are not finite."""
-    dtype, remedy = job.task.initial_parameters.dtype, "Delete it to start anew."
-    if tuple(tensor.shape) != shape:
-        what = "shape" if name == "X" else f"shape of {name}"
-        raise InputError(f"{what} in {path}", tuple(tensor.shape), f"{shape}", remedy)
-    if tensor.dtype != dtype:
-        raise InputError(f"type of {name} in {path}", str(tensor.dtype), f"{dtype}", remedy)
+    remedy = "Delete it to start anew."
+    if tensor.shape != like.shape:
+        raise InputError(f"shape of {name} in {path}", tuple(tensor.shape), f"{tuple(like.shape)}", remedy)
+    if tensor.dtype != like.dtype:
+        raise InputError(f"type of {name} in {path}", str(tensor.dtype), f"{like.dtype}", remedy)
     if not torch.isfinite(tensor).all():
         raise InputError(f"{name} in {path}", "not finite", "finite numbers", remedy)
 
 
 def _layout(job: Job) -> dict[str, dict[str, object]]:
-    """Where each parameter lies in a row of ``X``, as JSON has it."""
+    """Where each parameter and mixed buffer lies in a row, as JSON has it."""
+    layout = job.task.layout
     return {
-        name: {"shape": list(slot.shape), "stride": list(slot.stride), "offset": slot.offset}
-        for name, slot in job.task.layout.items()
+        name: {
+            "shape": list(slot.shape),
+            "stride": list(slot.stride),
+            "offset": slot.offset,
+            "trains": name in layout.parameters,
+        }
+        for name, slot in layout.slots.items()
     }

@@ -156,7 +156,7 @@ def _part_of_state(job: Job, shares: RankShares, state: State | None) -> State:
     lasts = start.memory if all_memory else lasting_memory(start.memory)
     for name in lasts:
         whole, width = known.memory.get(name, start.memory[name]), start.memory[name].shape[1]
-        memory[name] = shares.dealt(whole, start.X, width, keepers[name])
+        memory[name] = shares.dealt(whole, start.memory[name], width, keepers[name])
     return State(
         step=step,
         X=shares.dealt(known.X, start.X, start.X.shape[1]),

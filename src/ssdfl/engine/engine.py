@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ssdfl.engine.shares import Shares
 from ssdfl.engine.state import State
+from ssdfl.learning import Home
 from ssdfl.methods import Step
 
 
@@ -45,8 +46,12 @@ class Engine(Protocol):
         The engine may write into what it returned before, never into anything else.
         """
 
-    def evaluate(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """(n,) mean test losses and (n, metrics) scores of the rows of X."""
+    def evaluate(self, X: Tensor, home: Home | None = None) -> tuple[Tensor, Tensor]:
+        """(n,) mean test losses and (n, metrics) scores of the rows of X.
+
+        Args:
+            home: (n, k) each, the model's buffers that are not in the rows, if it has any.
+        """
 
     def close(self) -> None:
         """End what the engine started."""

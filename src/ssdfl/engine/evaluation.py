@@ -14,7 +14,7 @@ from ssdfl.arrays import IntArray
 from ssdfl.engine.job import Job
 from ssdfl.engine.threads import Threads
 from ssdfl.engine.tracing import traced
-from ssdfl.learning import Task, parts_of
+from ssdfl.learning import Home, Task, parts_of
 from ssdfl.learning.inputs import like
 
 AGREEMENT = 1e-6
@@ -30,7 +30,7 @@ class Evaluation:
         self.task, self.threads = job.task, threads
         if self.task.stackable:
             self._tests = [_stacked_test(self.task)] * len(tasks)
-            widest = max(slot.shape[0] if slot.shape else 1 for slot in self.task.layout.values())
+            widest = max(slot.shape[0] if slot.shape else 1 for slot in self.task.layout.slots.values())
             self._devices = _DEVICES_AT_ONCE
             stretch = max(1, _NUMBERS_IN_CACHE // (_DEVICES_AT_ONCE * widest))
         else:
@@ -40,16 +40,18 @@ class Evaluation:
         tested = [self.task.test_targets, *parts_of(self.task.test_inputs)]
         self._stretches = list(zip(*(part.chunk(pieces) for part in tested), strict=True))
 
-    def __call__(self, X: Tensor) -> tuple[Tensor, Tensor]:
+    def __call__(self, X: Tensor, home: Home | None = None) -> tuple[Tensor, Tensor]:
         """(n,) losses and (n, metrics) scores of the rows of X; rows that agree are tested once."""
-        first = agreeing(X)
+        first = np.arange(len(X)) if home else agreeing(X)
         tested, place = np.unique(first, return_inverse=True)
         groups = [tested[k : k + self._devices] for k in range(0, len(tested), self._devices)]
 
         @torch.inference_mode()
         def test(thread: int, item: tuple[IntArray, tuple[Tensor, ...]]) -> list[Tensor]:
             devices, stretch = item
-            loss, sums = self._tests[thread](X[torch.from_numpy(devices).to(X.device)], *stretch)
+            rows = torch.from_numpy(devices).to(X.device)
+            own = {name: kept[rows] for name, kept in (home or {}).items()}
+            loss, sums = self._tests[thread](own, X[rows], *stretch)
             return [loss, *sums]
 
         results = self.threads.each(test, list(product(groups, self._stretches)))
@@ -95,19 +97,27 @@ def agreeing(X: Tensor, tolerance: float = AGREEMENT) -> IntArray:
 
 
 Test = Callable[..., tuple[Tensor, Sequence[Tensor]]]
-"""(n,) sums of losses and each metric's (n, k) sums, of parameters (n, d) on targets and parts of inputs."""
+"""(n,) sums of losses and each metric's (n, k) sums.
+
+Of the buffers that devices keep at home, if any, parameters (n, d), targets and parts of inputs.
+"""
 
 
 def _stacked_test(task: Task) -> Test:
+    """Of models that keep nothing at home."""
     parts = len(parts_of(task.test_inputs))
-    return traced(vmap(_test_of_parts(task), in_dims=(0, *[None] * (1 + parts))))
+    stacked = traced(vmap(_test_of_parts(task), in_dims=(0, *[None] * (1 + parts))))
+    return lambda home, *tensors: stacked(*tensors)
 
 
 def _looped_test(task: Task) -> Test:
     one = _test_of_parts(task)
 
-    def test(Θ: Tensor, *stretch: Tensor) -> tuple[Tensor, list[Tensor]]:
-        losses, sums = zip(*(one(θ, *stretch) for θ in Θ), strict=True)
+    def test(home: Home, Θ: Tensor, *stretch: Tensor) -> tuple[Tensor, list[Tensor]]:
+        own = [{name: rows[[i]] for name, rows in home.items()} for i in range(len(Θ))]
+        losses, sums = zip(
+            *(one(θ, *stretch, home=kept) for θ, kept in zip(Θ, own, strict=True)), strict=True
+        )
         return torch.stack(losses), [torch.stack(of_metric) for of_metric in zip(*sums, strict=True)]
 
     return test
@@ -116,7 +126,9 @@ def _looped_test(task: Task) -> Test:
 def _test_of_parts(task: Task) -> Callable[..., tuple[Tensor, tuple[Tensor, ...]]]:
     """`Task.test` as a function of tensors alone."""
 
-    def test(θ: Tensor, targets: Tensor, *parts: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        return task.test(θ, like(task.test_inputs, parts), targets)
+    def test(
+        θ: Tensor, targets: Tensor, *parts: Tensor, home: Home | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        return task.test(θ, like(task.test_inputs, parts), targets, home)
 
     return test

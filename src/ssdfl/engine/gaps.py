@@ -13,7 +13,7 @@ from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import labels_of
 from ssdfl.engine.job import Job
 from ssdfl.engine.shares import Shares
-from ssdfl.learning import Inputs, map_inputs
+from ssdfl.learning import Home, Inputs, map_inputs
 from ssdfl.rng import generator
 
 LOSS_SAMPLES = 16
@@ -23,18 +23,18 @@ class GapRecorder:
     """Follows a job cycle by cycle; nothing is computed if the job asks for nothing."""
 
     def __init__(self, job: Job, shares: Shares) -> None:
-        self.wanted, self._shares = bool(job.gap_clusters), shares
+        self.wanted, self._shares, self._task = bool(job.gap_clusters), shares, job.task
         if self.wanted:
             self._labels = torch.from_numpy(labels_of(job.gap_clusters, job.network.num_devices))
             self._sizes = self._labels.bincount()
             self._losses_at = training_losses(job, shares.devices)
 
-    def start(self, X: Tensor) -> None:
+    def start(self, X: Tensor, home: Home) -> None:
         """A cycle starts."""
         if self.wanted:
             self._before, self._across = self._gaps(X)
             self._after = self._before
-            self._losses = self._sums(self._shares.everyone(self._losses_at(X)))
+            self._losses = self._sums(self._shares.everyone(self._losses_at(X, home)))
 
     def trained(self, squares: Tensor) -> None:
         """The cycle's training steps are done: (N, steps) squared effective gradients."""
@@ -64,6 +64,7 @@ class GapRecorder:
 
     def _gaps(self, X: Tensor) -> tuple[FloatArray, float]:
         """(S,) ‖Δ_s‖ and ‖Δ̂‖: from sums of squares about the means, in one pass over the parameters."""
+        X = self._task.trained(X)
         centred = X - self._shares.mean(X)
         squares = self._sums(self._shares.everyone(centred.square().sum(dim=1)))
         sums = torch.zeros(len(self._sizes), X.shape[1], dtype=X.dtype, device=X.device)
@@ -72,26 +73,32 @@ class GapRecorder:
         return np.sqrt(np.maximum(squares - of_means, 0.0)), float(np.sqrt(squares.sum()))
 
 
-def training_losses(job: Job, devices: IntArray, samples: int = LOSS_SAMPLES) -> Callable[[Tensor], Tensor]:
-    """A function of (n, d) parameters: (n,) each device's loss on a few of its samples, always the same."""
+def training_losses(
+    job: Job, devices: IntArray, samples: int = LOSS_SAMPLES
+) -> Callable[[Tensor, Home], Tensor]:
+    """A function of (n, d) rows and buffers at home: (n,) each device's loss on a few samples of its own.
+
+    They are always the same samples.
+    """
     task = job.task
     rng = generator(job.seed, "losses")
     few = min(samples, int(task.shards.sizes.min()))
     positions = np.stack([rng.permutation(size)[:few] for size in task.shards.sizes.tolist()])
     inputs, targets = task.batch(task.shards.at(devices, positions[devices]))
 
-    def loss(theta: Tensor, inputs: Inputs, targets: Tensor) -> Tensor:
-        return task.loss(task.scores(theta, inputs), targets)
+    def loss(theta: Tensor, inputs: Inputs, targets: Tensor, home: Home | None = None) -> Tensor:
+        return task.loss(task.scores(theta, inputs, home), targets)
 
-    def of_device(k: int, θ: Tensor) -> Tensor:
-        return loss(θ, map_inputs(lambda part: part[k], inputs), targets[k])
+    def of_device(k: int, θ: Tensor, home: Home) -> Tensor:
+        return loss(θ, map_inputs(lambda part: part[k], inputs), targets[k], home)
 
-    def stacked(X: Tensor) -> Tensor:
+    def stacked(X: Tensor, home: Home) -> Tensor:
         with torch.no_grad():
             return torch.as_tensor(vmap(loss)(X, inputs, targets))
 
-    def looped(X: Tensor) -> Tensor:
+    def looped(X: Tensor, home: Home) -> Tensor:
+        homes = [{name: rows[[i]] for name, rows in home.items()} for i in range(len(X))]
         with torch.no_grad():
-            return torch.stack([of_device(k, θ) for k, θ in enumerate(X)])
+            return torch.stack([of_device(k, θ, homes[k]) for k, θ in enumerate(X)])
 
     return stacked if task.stackable else looped

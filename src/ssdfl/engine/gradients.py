@@ -19,18 +19,26 @@ Gradients = Callable[[Tensor, IntArray, Tensor, tuple[int, int]], Tensor]
 """(n, d) gradients at parameters (n, d) of devices (n,) on samples (n, M), at time (t, e)."""
 
 
-def gradient(job: Job, task: Task, θ: Tensor, samples: Tensor, at: tuple[int, int, int]) -> Tensor:
-    """(d,) the gradient g_i(θ) of `eq:stochastic_local_grad`, ``at`` step t, device i, local step e.
+def gradient(
+    job: Job,
+    task: Task,
+    θ: Tensor,
+    samples: Tensor,
+    at: tuple[int, int, int],
+    buffers: dict[str, Tensor] | None = None,
+) -> Tensor:
+    """(P,) the gradient g_i(θ) of `eq:stochastic_local_grad`, ``at`` step t, device i, local step e.
 
     Args:
         task: the job's, or its twin in another thread.
+        buffers: what the model keeps besides parameters, if it does; renewed in place.
     """
     t, i, e = at
     if task.draws_random_numbers:
         torch.manual_seed(int(generator(job.seed, "model", t, i, e).integers(2**62)))
     inputs, targets = task.batch(samples)
     leaf = θ.detach().requires_grad_()
-    (g,) = torch.autograd.grad(task.batch_loss(leaf, inputs, targets), leaf)
+    (g,) = torch.autograd.grad(task.batch_loss(leaf, inputs, targets, buffers), leaf)
     return g
 
 

@@ -15,11 +15,11 @@ from ssdfl.engine.evaluation import Evaluation
 from ssdfl.engine.exchange import Exchange, LocalExchange
 from ssdfl.engine.gradients import choose_gradients
 from ssdfl.engine.job import Job
-from ssdfl.engine.moves import Displacement, Standstill
+from ssdfl.engine.moves import Displacement, PlainMove, Standstill
 from ssdfl.engine.shares import LocalShares, Shares
-from ssdfl.engine.state import RULE, State, initial_state, memory_name
+from ssdfl.engine.state import MODEL, RULE, State, home_of, initial_state, memory_name
 from ssdfl.engine.threads import threads_for
-from ssdfl.engine.training import Group, GroupOptimizers
+from ssdfl.engine.training import Group, GroupOptimizers, Kept, keep_variances, plain_move
 from ssdfl.methods import Heard, Memory, Message, Move, Step
 
 _NUMBERS_IN_CACHE = 1 << 20
@@ -38,6 +38,7 @@ class _Turn:
         step: of the devices here.
         samples: (n, E, M) what a group of devices trains on.
         moved: (n,) to be filled in.
+        trained: (n, d) rows as training alone leaves them, to be filled in, if the model has variances.
     """
 
     t: int
@@ -47,6 +48,7 @@ class _Turn:
     step: Step
     samples: Callable[[Group], Tensor]
     moved: Tensor
+    trained: Tensor | None
 
 
 class LocalEngine:
@@ -68,7 +70,7 @@ class LocalEngine:
         self.shares: Shares = LocalShares(self.devices)
         self.threads = threads_for(job)
         tasks = [job.task, *(job.task.twin() for _ in range(self.threads.number - 1))]
-        self._gradients = choose_gradients(job, tasks)
+        self._tasks, self._gradients = tasks, choose_gradients(job, tasks)
         self.evaluate = Evaluation(job, tasks, self.threads)
         self.exchange = exchange or LocalExchange(job)
         self._optimizers = GroupOptimizers(job, self.devices)
@@ -90,6 +92,8 @@ class LocalEngine:
         turn = self._turn(state, step, t)
         rule = self.job.rule
         X = self._fused(turn) if rule.early and rule.additive else self._staged(turn)
+        if turn.trained is not None:
+            keep_variances(self.job.task, X, turn.trained)
         return Advanced(X, turn.memory, turn.moved)
 
     def _turn(self, state: State, step: Step, t: int) -> _Turn:
@@ -97,7 +101,8 @@ class LocalEngine:
         memory = self._own_memory(state) if trains or self._rule_names(state) else state.memory
         samples = self._samples(t) if trains else _no_samples
         moved = torch.zeros(len(state.X), dtype=state.X.dtype, device=state.X.device)
-        return _Turn(t, self.job.rate(t), state, memory, step, samples, moved)
+        trained = state.X.clone() if self.job.task.layout.variances else None
+        return _Turn(t, self.job.rate(t), state, memory, step, samples, moved, trained)
 
     def _samples(self, t: int) -> Callable[[Group], Tensor]:
         """What groups train on at step t: drawn for all at once, or their whole shards."""
@@ -125,7 +130,7 @@ class LocalEngine:
             mixed = mixing.rows(message.rows, group.places) if by_group else X[group.rows]
             move = self._train(thread, group, before, turn)
             after, _ = self.job.rule.receive(before, move, {}, Heard(lambda: mixed))
-            turn.moved[group.rows] = torch.linalg.vector_norm(after - before, dim=1)
+            turn.moved[group.rows] = self._distance(after, before)
             if by_group or after is not mixed or isinstance(group.rows, Tensor):
                 X[group.rows] = after
 
@@ -203,8 +208,14 @@ class LocalEngine:
         assert self._messages is not None
         return self._messages
 
-    def _train(self, thread: int, group: Group, start: Tensor, turn: _Turn) -> Displacement:
+    def _distance(self, after: Tensor, before: Tensor) -> Tensor:
+        """(n,) how far parameters have moved."""
+        return torch.linalg.vector_norm(self.job.task.trained(after - before), dim=1)
+
+    def _train(self, thread: int, group: Group, start: Tensor, turn: _Turn) -> Move:
         """A group's E local steps from where it starts."""
+        if self.job.task.layout.keeps_state:
+            return self._train_alone(thread, group, start, turn)
         kept = self._optimizers.gathered(group, turn.memory)
         self._optimizers.start_step(group, start, kept, ~turn.before.trained)
         samples, gradients = turn.samples(group), self._gradients[thread]
@@ -220,6 +231,20 @@ class LocalEngine:
         self._optimizers.scattered(group, kept, turn.memory)
         return Displacement(direction, turn.rate, None if θ is start else θ.sub_(start))
 
+    def _train_alone(self, thread: int, group: Group, start: Tensor, turn: _Turn) -> PlainMove:
+        """The same of a single device, whose model keeps more than parameters."""
+        place, device = int(group.places[0]), int(group.devices[0])
+        home = {name: rows[[place]] for name, rows in home_of(turn.memory).items()}
+        kept = Kept(self._optimizers.gathered(group, turn.memory)[0], home)
+        in_regime = bool(turn.before.trained[place])
+        move, kept = plain_move(self.job, self._tasks[thread], start, kept, in_regime, device, turn.t)
+        self._optimizers.store(group, [kept.optimizer], turn.memory)
+        for name, rows in kept.home.items():
+            turn.memory[memory_name(MODEL, name)][place] = rows[0]
+        if turn.trained is not None:
+            turn.trained[place] = start[0] + move.displacement[0]
+        return move
+
     def _training_groups(self, turn: _Turn) -> list[Group]:
         train = turn.step.train
         return self._everyone if train.all() else self._groups(np.flatnonzero(train))
@@ -230,15 +255,14 @@ class LocalEngine:
     def _measure(self, turn: _Turn, group: Group, X: Tensor) -> None:
         """How far a group has moved, if it trained."""
         if turn.step.train[group.places[0]]:
-            distance = X[group.rows] - turn.before.X[group.rows]
-            turn.moved[group.rows] = torch.linalg.vector_norm(distance, dim=1)
+            turn.moved[group.rows] = self._distance(X[group.rows], turn.before.X[group.rows])
 
     def _measure_again(self, turn: _Turn, X: Tensor, places: IntArray) -> None:
         """The same for devices that something was added to afterwards."""
         trained = places[turn.step.train[places]] if len(places) else places
         if len(trained):
             rows = torch.from_numpy(trained).to(X.device)
-            turn.moved[rows] = torch.linalg.vector_norm(X[rows] - turn.before.X[rows], dim=1)
+            turn.moved[rows] = self._distance(X[rows], turn.before.X[rows])
 
     def _rule_names(self, state: State) -> list[str]:
         return [name for name in state.memory if name.startswith(memory_name(RULE, ""))]

@@ -18,10 +18,10 @@ from ssdfl.engine.gaps import GapRecorder
 from ssdfl.engine.job import Job
 from ssdfl.engine.ranks import common_error
 from ssdfl.engine.shares import Shares
-from ssdfl.engine.state import State
+from ssdfl.engine.state import State, home_of
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError, import_object
-from ssdfl.learning import fork_generators
+from ssdfl.learning import Home, fork_generators
 from ssdfl.methods import Step
 from ssdfl.records import Record
 from ssdfl.records.engines import ENGINES, engine_traits
@@ -97,7 +97,7 @@ class Loop:
         t = state.step
         step = self.job.step(t)
         if not self._begun:
-            self._gaps.start(state.X)
+            self._gaps.start(state.X, home_of(state.memory))
             self._begun = True
         if self._training and not step.train.any():
             self._gaps.paused(state.X)
@@ -149,10 +149,11 @@ class Loop:
         cycle = state.step // job.steps_per_cycle
         mean = shares.mean(state.X)
         due = cycle % job.evaluate_every == 0 or cycle == job.cycles
-        tests = tested(self.engine, job.task.goal_score, state.X, mean) if due else _NOT_TESTED
+        home = home_of(state.memory)
+        tests = tested(self.engine, job.task.goal_score, state.X, mean, home) if due else _NOT_TESTED
         return Record(
             cycle=cycle,
-            consensus_distance=_consensus_distance(shares, state.X, mean),
+            consensus_distance=_consensus_distance(shares, job.task.trained(state.X), job.task.trained(mean)),
             effective_gradient=math.sqrt(squares.mean()) if squares.numel() else 0.0,
             transmissions=state.transmissions,
             sent_bytes=state.transmissions * job.message_bytes,
@@ -193,16 +194,29 @@ def _consensus_distance(shares: Shares, X: Tensor, mean: Tensor) -> float:
     return float(shares.everyone(distances).double().square().mean().sqrt())
 
 
-def tested(engine: Engine, score: Score, X: Tensor, mean: Tensor) -> dict[str, float | tuple[float, ...]]:
+def mean_of_home(shares: Shares, home: Home) -> Home:
+    """(1, k) each: the buffers of the mean model that are not mixed; of whole numbers the largest."""
+    return {
+        name: shares.mean(rows) if rows.is_floating_point() else shares.everyone(rows).amax(0, keepdim=True)
+        for name, rows in home.items()
+    }
+
+
+def tested(
+    engine: Engine, score: Score, X: Tensor, mean: Tensor, home: Home
+) -> dict[str, float | tuple[float, ...]]:
     """What a record says of tests: in one go with the mean model where copying costs nothing.
 
     Args:
         score: the task's first.
+        home: the buffers that devices keep.
     """
+    mean_home = mean_of_home(engine.shares, home)
     if X.numel() <= _NUMBERS_AT_ONCE:
-        losses, scores = engine.evaluate(torch.cat([X, mean]))
+        both_homes = {name: torch.cat([rows, mean_home[name]]) for name, rows in home.items()}
+        losses, scores = engine.evaluate(torch.cat([X, mean]), both_homes)
     else:
-        pairs = zip(engine.evaluate(X), engine.evaluate(mean), strict=True)
+        pairs = zip(engine.evaluate(X, home), engine.evaluate(mean, mean_home), strict=True)
         losses, scores = (torch.cat(both) for both in pairs)
     every_loss = engine.shares.everyone(losses[:-1]).double().cpu()
     everyone = engine.shares.everyone(scores[:-1]).double().cpu().numpy()

@@ -34,6 +34,26 @@ class Standstill:
 
 
 @dataclass(frozen=True, eq=False)
+class PlainMove:
+    """A displacement (1, d) as it is."""
+
+    displacement: Tensor
+    rate: float
+
+    def value(self) -> Tensor:
+        """(1, d) the displacement."""
+        return self.displacement
+
+    def added_to(self, rows: Tensor) -> Tensor:
+        """The rows plus the displacement."""
+        return rows + self.displacement
+
+    def applied_to(self, theta: Tensor) -> Tensor:
+        """The parameters plus the displacement."""
+        return theta + self.displacement
+
+
+@dataclass(frozen=True, eq=False)
 class Displacement:
     """The move of devices that trained: η times the last direction, and the local steps before it.
 

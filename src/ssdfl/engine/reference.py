@@ -9,8 +9,6 @@ optimizers take the places of these two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -19,29 +17,10 @@ from ssdfl.engine.engine import Advanced
 from ssdfl.engine.job import Job
 from ssdfl.engine.moves import Standstill
 from ssdfl.engine.shares import LocalShares, Shares
-from ssdfl.engine.state import RULE, State, initial_state, kinds_of, memory_name
-from ssdfl.engine.training import starting_memory, train_device
+from ssdfl.engine.state import MODEL, RULE, State, initial_state, kinds_of, memory_name
+from ssdfl.engine.training import Kept, keep_variances, plain_move
+from ssdfl.learning import Home
 from ssdfl.methods import Heard, Inbox, Memory, Move, Step
-
-
-@dataclass(frozen=True, eq=False)
-class PlainMove:
-    """A displacement (1, d) as it is."""
-
-    displacement: Tensor
-    rate: float
-
-    def value(self) -> Tensor:
-        """(1, d) the displacement."""
-        return self.displacement
-
-    def added_to(self, rows: Tensor) -> Tensor:
-        """The rows plus the displacement."""
-        return rows + self.displacement
-
-    def applied_to(self, theta: Tensor) -> Tensor:
-        """The parameters plus the displacement."""
-        return theta + self.displacement
 
 
 class ReferenceEngine:
@@ -75,7 +54,8 @@ class ReferenceEngine:
             heard = heard_by_one(messages[i], inbox)
             X[[i]], kept = rule.receive(state.X[[i]], moves[i], device_memory(memory, RULE, i), heard)
             _keep(memory, RULE, i, kept)
-            moved[i] = (X[i] - state.X[i]).norm() if step.train[i] else 0
+            keep_variances(self.job.task, X[i : i + 1], moves[i].applied_to(state.X[[i]]))
+            moved[i] = self.job.task.trained(X[i] - state.X[i]).norm() if step.train[i] else 0
         return Advanced(X, memory, moved)
 
     def inbox(
@@ -93,22 +73,24 @@ class ReferenceEngine:
         """Device i's local training; its optimizer's memory is renewed."""
         kind = self.job.optimizers[i].kind
         row = int(np.searchsorted(self._kinds[kind], i))
-        kept = device_memory(memory, kind.name, row)
-        move, kept = plain_move(self.job, state.X[[i]], kept, bool(state.trained[i]), i, t)
-        _keep(memory, kind.name, row, kept)
+        kept = Kept(device_memory(memory, kind.name, row), device_memory(memory, MODEL, i))
+        in_regime = bool(state.trained[i])
+        move, kept = plain_move(self.job, self.job.task, state.X[[i]], kept, in_regime, i, t)
+        _keep(memory, kind.name, row, kept.optimizer)
+        _keep(memory, MODEL, i, kept.home)
         return move
 
-    def evaluate(self, X: Tensor) -> tuple[Tensor, Tensor]:
+    def evaluate(self, X: Tensor, home: Home | None = None) -> tuple[Tensor, Tensor]:
         """Test one device after the other."""
         task = self.job.task
         losses, scores = [], []
-        for θ in X:
+        for i, θ in enumerate(X):
+            own = {name: rows[[i]] for name, rows in (home or {}).items()}
             with torch.no_grad():
-                outputs = task.scores(θ, task.test_inputs)
+                outputs = task.scores(θ, task.test_inputs, own)
             losses.append(task.loss(outputs, task.test_targets))
-            scores.append(
-                torch.stack([metric(outputs, task.test_targets).double() for metric in task.metrics])
-            )
+            values = [metric(outputs, task.test_targets).double() for metric in task.metrics]
+            scores.append(torch.stack(values))
         return torch.stack(losses), torch.stack(scores)
 
     def close(self) -> None:
@@ -126,21 +108,6 @@ def heard_by_one(own: Tensor, inbox: Inbox) -> Heard:
         return total
 
     return Heard(mixed, lambda: [inbox])
-
-
-def plain_move(
-    job: Job, theta: Tensor, kept: Memory, in_regime: bool, device: int, t: int
-) -> tuple[Move, Memory]:
-    """One device's local training at step t, and what its optimizer keeps.
-
-    Args:
-        theta: (1, d) where it starts.
-        kept: (1, k) each, what its optimizer kept before.
-        in_regime: it trained in the step before; otherwise a new regime starts.
-    """
-    kept = starting_memory(job, job.optimizers[device].kind, theta, kept, in_regime)
-    end, kept = train_device(job, theta, kept, device, t)
-    return PlainMove(end - theta, job.rate(t)), kept
 
 
 def device_memory(memory: dict[str, Tensor], owner: str, row: int) -> Memory:

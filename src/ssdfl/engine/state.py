@@ -13,9 +13,10 @@ from torch import Tensor
 from ssdfl.arrays import BoolArray, FloatArray, IntArray
 from ssdfl.engine.job import Job
 from ssdfl.engine.shares import Shares
-from ssdfl.learning import OptimizerKind
+from ssdfl.learning import Home, OptimizerKind
 
-RULE = "rule"
+RULE, MODEL = "rule", "model"
+"""Who keeps memory besides kinds of optimizers: the rule, and the model its buffers that stay at home."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +26,7 @@ class State:
     Attributes:
         step: how many steps are done.
         X: (n, d) parameters of the devices here.
-        memory: what optimizers and rules keep, by name: (k, w) rows of the devices that keep it, in
+        memory: what optimizers, rules and models keep, by name: (k, w) rows of the devices that keep it, in
             ascending order (`memory_keepers`).
         trained: (N,) who trained in the last step; the others start a new regime when they train next.
         ready_s: (N,) simulated seconds at which each device can start its next step.
@@ -76,8 +77,9 @@ def memory_keepers(job: Job) -> dict[str, IntArray]:
     theta = job.task.initial_parameters[None]
     everyone = np.arange(job.network.num_devices)
     names = {memory_name(RULE, name): everyone for name in job.rule.init(theta)}
+    names |= {memory_name(MODEL, name): everyone for name in job.task.layout.home}
     for kind, devices in kinds_of(job).items():
-        names |= {memory_name(kind.name, name): devices for name in kind.init(theta)}
+        names |= {memory_name(kind.name, name): devices for name in kind.init(job.task.trained(theta))}
     return names
 
 
@@ -87,8 +89,15 @@ def lasting(job: Job, state: State) -> bool:
 
 
 def lasting_memory(memory: dict[str, Tensor]) -> dict[str, Tensor]:
-    """What matters between regimes: the rule's memory."""
-    return {name: rows for name, rows in memory.items() if name.startswith(f"{RULE}.")}
+    """What matters between regimes: the rule's and the model's memory."""
+    owners = (memory_name(RULE, ""), memory_name(MODEL, ""))
+    return {name: rows for name, rows in memory.items() if name.startswith(owners)}
+
+
+def home_of(memory: dict[str, Tensor]) -> Home:
+    """The buffers that stay with the devices here, by their names in the model."""
+    prefix = memory_name(MODEL, "")
+    return {name.removeprefix(prefix): rows for name, rows in memory.items() if name.startswith(prefix)}
 
 
 def initial_state(job: Job) -> State:
@@ -105,8 +114,10 @@ def initial_memory(job: Job) -> dict[str, Tensor]:
     memory = {
         named(name): rows.expand(job.network.num_devices, -1) for name, rows in job.rule.init(theta).items()
     }
+    for name, rows in job.task.initial_home.items():
+        memory[memory_name(MODEL, name)] = rows.expand(job.network.num_devices, -1)
     for kind, devices in kinds_of(job).items():
-        for name, rows in kind.init(theta).items():
+        for name, rows in kind.init(job.task.trained(theta)).items():
             memory[memory_name(kind.name, name)] = rows.expand(len(devices), -1)
     return memory
 

@@ -12,8 +12,10 @@ from torch import Tensor
 from ssdfl.arrays import BoolArray, IntArray
 from ssdfl.engine.gradients import gradient
 from ssdfl.engine.job import Job
+from ssdfl.engine.moves import PlainMove
 from ssdfl.engine.state import kinds_of, memory_name
-from ssdfl.learning import Optimizer, OptimizerKind
+from ssdfl.learning import Home, Optimizer, OptimizerKind, Task
+from ssdfl.methods import Memory
 
 Index = slice | Tensor
 """Rows of a matrix: a slice, which makes views and no copies, or their numbers."""
@@ -27,27 +29,70 @@ def index_of(places: IntArray, device: torch.device) -> Index:
     return torch.from_numpy(places).to(device)
 
 
-def train_device(
-    job: Job, theta: Tensor, memory: dict[str, Tensor], device: int, t: int
-) -> tuple[Tensor, dict[str, Tensor]]:
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What one device keeps from step to step besides its row: (1, k) rows by name.
+
+    Attributes:
+        optimizer: by the optimizer kind's own names.
+        home: the model's buffers that are not mixed.
+    """
+
+    optimizer: Memory
+    home: Home
+
+
+def train_device(job: Job, task: Task, theta: Tensor, kept: Kept, device: int, t: int) -> tuple[Tensor, Kept]:
     """E local steps of one device, plainly.
 
     Args:
+        task: the job's, or its twin in another thread.
         theta: (1, d) where it starts.
-        memory: what its optimizer keeps, by the kind's own names: (1, k) each.
 
     Returns:
-        (1, d) where it ends, and what the optimizer keeps.
+        (1, d) where it ends, and what it keeps.
     """
-    optimizer, rate = job.optimizers[device], job.rate(t)
+    optimizer, rate, layout = job.optimizers[device], job.rate(t), task.layout
     hyper = hyperparameters([optimizer], theta)
     scale = rate_multiples(job, [device], theta)
-    memory = {name: rows.clone() for name, rows in memory.items()}
+    memory = {name: rows.clone() for name, rows in kept.optimizer.items()}
+    buffers = layout.buffers_of(theta[0], kept.home)
+    trained = task.trained(theta)
     for e, samples in enumerate(job.samples(range(device, device + 1), t)[0]):
-        g = gradient(job, job.task, theta[0], samples, at=(t, device, e))[None]
-        direction, memory = optimizer.kind.update(g, theta, memory, **hyper)
-        theta = theta - rate * (direction if scale is None else scale * direction)
-    return theta, memory
+        g = gradient(job, task, trained[0], samples, (t, device, e), buffers)[None]
+        direction, memory = optimizer.kind.update(g, trained, memory, **hyper)
+        trained = trained - rate * (direction if scale is None else scale * direction)
+    theta, home = layout.gathered(trained, buffers) if layout.keeps_state else (trained, {})
+    return theta, Kept(memory, home)
+
+
+def plain_move(
+    job: Job, task: Task, theta: Tensor, kept: Kept, in_regime: bool, device: int, t: int
+) -> tuple[PlainMove, Kept]:
+    """One device's local training at step t, and what it keeps.
+
+    Args:
+        task: the job's, or its twin in another thread.
+        theta: (1, d) where it starts.
+        in_regime: it trained in the step before; otherwise a new regime starts.
+    """
+    kind = job.optimizers[device].kind
+    memory = starting_memory(job, kind, task.trained(theta), kept.optimizer, in_regime)
+    end, kept = train_device(job, task, theta, Kept(memory, kept.home), device, t)
+    return PlainMove(end - theta, job.rate(t)), kept
+
+
+def keep_variances(task: Task, rows: Tensor, trained: Tensor) -> None:
+    """Where adding a move to mixed values left a variance below 0, put the value that training gave.
+
+    Args:
+        rows: (n, d) rows after a step, which are written into.
+        trained: (n, d) the rows as training alone left them.
+    """
+    if task.layout.variances:
+        columns = list(task.layout.variances)
+        after = rows[:, columns]
+        rows[:, columns] = torch.where(after < 0, trained[:, columns], after)
 
 
 def starting_memory(
@@ -215,8 +260,17 @@ class GroupOptimizers:
         """Write back what is no view."""
         for part, rows in zip(group.parts, kept, strict=True):
             if isinstance(part.kept, Tensor):
-                for name, value in rows.items():
-                    memory[memory_name(part.kind.name, name)][part.kept] = value
+                _write(part, rows, memory)
+
+    def store(self, group: Group, kept: list[dict[str, Tensor]], memory: dict[str, Tensor]) -> None:
+        """Write what the optimizers keep into the memory."""
+        for part, rows in zip(group.parts, kept, strict=True):
+            _write(part, rows, memory)
+
+
+def _write(part: Part, rows: dict[str, Tensor], memory: dict[str, Tensor]) -> None:
+    for name, value in rows.items():
+        memory[memory_name(part.kind.name, name)][part.kept] = value
 
 
 def _start(rows: Tensor, initial: Tensor, starts: BoolArray) -> None:

@@ -4,6 +4,7 @@ from ssdfl.learning.batches import draw_batches
 from ssdfl.learning.dataset import Dataset, make_dataset
 from ssdfl.learning.datasets import DATASETS, load_dataset
 from ssdfl.learning.inputs import Inputs, call_model, count, map_inputs, parts_of
+from ssdfl.learning.layout import Buffers, Home, Layout
 from ssdfl.learning.losses import LOSSES, find_loss
 from ssdfl.learning.measured import (
     DeviceConstants,
@@ -44,9 +45,12 @@ __all__ = [
     "MODELS",
     "OPTIMIZERS",
     "RATES",
+    "Buffers",
     "Dataset",
     "DeviceConstants",
+    "Home",
     "Inputs",
+    "Layout",
     "MeasuredConstants",
     "Optimizer",
     "OptimizerKind",

@@ -112,7 +112,7 @@ def described(values: object) -> str:
 
 def make_dataset(train: tuple[Images, Labels], test: tuple[Images, Labels]) -> Dataset:
     """A data set of images (n, channels, height, width), each channel of mean 0 and deviation 1."""
-    (train_images, train_labels), (test_images, test_labels) = train, test
+    (train_images, train_targets), (test_images, test_targets) = train, test
     if train_images.ndim != 4:
         raise InputError("images", described(train_images), "(n, channels, height, width)", "Reshape them.")
     mean = train_images.mean(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
@@ -125,10 +125,10 @@ def make_dataset(train: tuple[Images, Labels], test: tuple[Images, Labels]) -> D
 
     return Dataset(
         normalise(train_images),
-        train_labels,
+        train_targets,
         normalise(test_images),
-        test_labels,
-        num_classes=int(train_labels.max()) + 1,
+        test_targets,
+        num_classes=int(train_targets.max()) + 1,
         notes=("Images: each channel to mean 0 and deviation 1 over the training set.",),
     )
 

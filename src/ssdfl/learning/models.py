@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ssdfl.errors import InputError, find_function
-from ssdfl.learning.inputs import Inputs, call_model, count
+from ssdfl.learning.inputs import Inputs, call_model, count, map_inputs
+from ssdfl.learning.state_check import check_state
 
 ImageShape = tuple[int, ...]
 
@@ -77,9 +78,52 @@ def logistic_regression(image_shape: ImageShape, num_classes: int) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(image_shape), num_classes))
 
 
+class ResidualBlock(nn.Module):
+    """Two convolutions with batch normalisation, and a way around them (He et al. 2016)."""
+
+    def __init__(self, entering: int, leaving: int, stride: int) -> None:
+        super().__init__()
+        self.first = _normalised(entering, leaving, 3, stride)
+        self.second = _normalised(leaving, leaving, 3)
+        same = entering == leaving and stride == 1
+        self.around = nn.Identity() if same else _normalised(entering, leaving, 1, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, leaving, …) of images (n, entering, …)."""
+        inner = self.second(self.first(x).relu())
+        return torch.relu(inner + self.around(x))
+
+
+def _normalised(entering: int, leaving: int, kernel: int, stride: int = 1) -> nn.Sequential:
+    convolution = nn.Conv2d(entering, leaving, kernel, stride, padding=kernel // 2, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(leaving))
+
+
+def resnet8(image_shape: ImageShape, num_classes: int, width: int = 16) -> nn.Module:
+    """The residual network of eight layers for small images: one block at each of three resolutions.
+
+    78,042 parameters and 672 running statistics on CIFAR-10.
+    """
+    widths = [width, width, 2 * width, 4 * width]
+    blocks = [ResidualBlock(*pair, 1 + (k > 0)) for k, pair in enumerate(pairwise(widths))]
+    return nn.Sequential(
+        _normalised(image_shape[0], width, 3),
+        nn.ReLU(),
+        *blocks,
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(widths[-1], num_classes),
+    )
+
+
 ModelFactory = Callable[..., nn.Module]
 
-MODELS: dict[str, ModelFactory] = {"cnn": paper_cnn, "mlp": mlp, "logreg": logistic_regression}
+MODELS: dict[str, ModelFactory] = {
+    "cnn": paper_cnn,
+    "mlp": mlp,
+    "logreg": logistic_regression,
+    "resnet8": resnet8,
+}
 
 
 def build_model(
@@ -97,7 +141,7 @@ def build_model(
     The same seed gives the same initial parameters, and torch's global generator is left as it was.
 
     Raises:
-        InputError: unknown name or option, an image too small, or layers that keep running statistics.
+        InputError: unknown name or option, an image too small, or state that is neither parameter nor buffer.
     """
     factory = find_function(MODELS, name, "model.name")
     options = dict(options or {})
@@ -107,6 +151,7 @@ def build_model(
             model = _trainable(factory(image_shape, num_classes, **options))
             tried = torch.zeros(2, *image_shape) if example is None else example
             outputs = call_model(model.eval(), tried)
+            check_state(model, lambda copy: call_model(copy, _random_like(tried)))
         except InputError:
             raise
         except Exception as error:  # a user's factory may raise anything
@@ -117,23 +162,16 @@ def build_model(
     if len(outputs) != count(tried) or outputs.shape[-1] != num_classes:
         expected = f"(batch, …, {num_classes}) class scores or numbers"
         raise InputError("model output", tuple(outputs.shape), expected, f"Fix {name}.")
-    _check_layers(model)
     return model
+
+
+def _random_like(inputs: Inputs) -> Inputs:
+    """Random numbers in the place of numbers; tokens stay as they are."""
+    drawn: Inputs = map_inputs(lambda x: torch.randn_like(x) if x.is_floating_point() else x, inputs)
+    return drawn
 
 
 def _trainable(model: object) -> nn.Module:
     if not isinstance(model, nn.Module) or not any(p.requires_grad for p in model.parameters()):
         raise TypeError("it is no torch module with parameters to train")
     return model
-
-
-def _check_layers(model: nn.Module) -> None:
-    """Refuse layers that keep running statistics, which are no parameters and would not be mixed."""
-    for name, layer in model.named_modules():
-        if getattr(layer, "track_running_stats", False):
-            raise InputError(
-                "model layer",
-                f"{name} {type(layer).__name__}",
-                "a model whose state is its parameters, no running statistics",
-                "Use GroupNorm or LayerNorm.",
-            )

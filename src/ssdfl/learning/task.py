@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,20 +19,12 @@ from ssdfl.arrays import IntArray
 from ssdfl.errors import InputError
 from ssdfl.learning.dataset import Dataset, taken
 from ssdfl.learning.inputs import Inputs, call_model, map_inputs
+from ssdfl.learning.layout import Buffers, Home, Layout, frozen_modules, make_layout
 from ssdfl.learning.losses import Loss, LossKind, find_loss
 from ssdfl.learning.metrics import METRICS, TaskMetric, find_metrics
 from ssdfl.learning.shards import Shards
 from ssdfl.records.scores import Score
 from ssdfl.rng import generator
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Where a model's parameter lies in the parameter vector: as `torch.as_strided` wants it."""
-
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-    offset: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +40,8 @@ class Task:
         test_inputs, test_targets: what every device is tested on.
         metrics: what devices are tested for; the first ranks.
         num_classes: how many classes targets have; 0 if they are numbers.
+        buffers: whether the model's float buffers are mixed or stay with their devices.
+        facts: what is needed to use the model elsewhere, as JSON has it: inputs, outputs, normalisation.
     """
 
     model: nn.Module
@@ -59,6 +53,8 @@ class Task:
     test_targets: Tensor
     metrics: tuple[TaskMetric, ...] = (METRICS["accuracy"],)
     num_classes: int = 0
+    buffers: Buffers = "mix"
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def device(self) -> torch.device:
@@ -76,24 +72,33 @@ class Task:
         return len(self.shards)
 
     @cached_property
-    def layout(self) -> dict[str, Slot]:
-        """Where every trainable parameter lies in the parameter vector.
-
-        Kernels of two-dimensional convolutions lie with their channels last, as the convolutions of CPUs
-        want them: a device's parameters are views into its row, and nothing is copied or reordered.
-        """
-        slots, offset = {}, 0
-        for name, p in self.model.named_parameters():
-            if p.requires_grad:
-                laid = _shaped(_flat(p.detach()), tuple(p.shape))
-                slots[name] = Slot(tuple(p.shape), laid.stride(), offset)
-                offset += p.numel()
-        return slots
+    def layout(self) -> Layout:
+        """Where every tensor of the model's state lies."""
+        return make_layout(self.model, self.buffers)
 
     @cached_property
     def initial_parameters(self) -> Tensor:
-        """(d,) θ⁰, the same for every device."""
-        return torch.cat([_flat(p.detach()) for p in self.model.parameters() if p.requires_grad])
+        """(d,) θ⁰, the same for every device; mixed buffers lie behind the parameters."""
+        return self.layout.packed(dict(self.model.named_parameters()) | dict(self.model.named_buffers()))
+
+    @cached_property
+    def initial_home(self) -> Home:
+        """(1, k) each: the buffers that stay with a device, before it trains."""
+        return {
+            name: self.model.get_buffer(name).detach().clone().reshape(1, -1) for name in self.layout.home
+        }
+
+    def shared_state(self) -> dict[str, Tensor]:
+        """What of the model's ``state_dict`` all devices share, such as frozen parameters."""
+        own = self.layout.slots.keys() | self.layout.home.keys()
+        aliases = {id(p) for name, p in self.model.named_parameters() if name in own}
+        state = self.model.state_dict(keep_vars=True)
+        shared = {name: tensor for name, tensor in state.items() if name not in own}
+        return {name: tensor.detach() for name, tensor in shared.items() if id(tensor) not in aliases}
+
+    def trained(self, rows: Tensor) -> Tensor:
+        """(…, P) the numbers of rows (…, d) that train: all but the buffers."""
+        return rows if not self.layout.buffers else rows[..., : self.layout.num_trained]
 
     @property
     def num_parameters(self) -> int:
@@ -111,7 +116,7 @@ class Task:
 
         Not so for models that draw random numbers (dropout), and for layers that vmap does not know.
         """
-        if self.has_convolutions:
+        if self.has_convolutions or self.layout.keeps_state:
             return False
         Θ = self.initial_parameters.repeat(2, 1)
         inputs, targets = self.batch(self.shards.samples[:1].expand(2, 1))
@@ -128,7 +133,9 @@ class Task:
         """Whether training draws from torch's generator, as dropout does: tried on a sample."""
         with fork_generators(self.device):
             before = _generator_state(self.device)
-            self.batch_loss(self.initial_parameters, *self.batch(self.shards.samples[:2]))
+            buffers = self.layout.buffers_of(self.initial_parameters, self.initial_home)
+            trained = self.trained(self.initial_parameters)
+            self.batch_loss(trained, *self.batch(self.shards.samples[:2]), buffers)
             return not torch.equal(before, _generator_state(self.device))
 
     def twin(self) -> Task:
@@ -141,28 +148,52 @@ class Task:
         moved = {name: map_inputs(lambda part: part.to(device), getattr(self, name)) for name in tensors}
         return replace(self, model=deepcopy(self.model).to(device), **moved)
 
-    def scores(self, theta: Tensor, inputs: Inputs) -> Tensor:
-        """What the model gives for samples under the parameter vector ``theta``, as when it is used."""
-        return self._forward(theta, inputs, training=False)
+    def scores(self, theta: Tensor, inputs: Inputs, home: Home | None = None) -> Tensor:
+        """What the model gives for samples under a (d,) row, as when it is used.
 
-    def batch_loss(self, theta: Tensor, inputs: Inputs, targets: Tensor) -> Tensor:
-        """The training loss of a mini-batch, whose gradient is `eq:stochastic_local_grad`."""
-        return self.loss(self._forward(theta, inputs, training=True), targets)
+        Args:
+            home: (1, k) the device's buffers that are not in its row; as before training by default.
+        """
+        if not self.layout.keeps_state:
+            return self._forward(self.layout.trained(theta), inputs, training=False)
+        buffers = self.layout.buffers_of(theta, home or self.initial_home)
+        return self._forward(self.layout.trained(self.trained(theta)) | buffers, inputs, training=False)
 
-    def test(self, theta: Tensor, inputs: Inputs, targets: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def batch_loss(
+        self, theta: Tensor, inputs: Inputs, targets: Tensor, buffers: dict[str, Tensor] | None = None
+    ) -> Tensor:
+        """The training loss of a mini-batch, whose gradient is `eq:stochastic_local_grad`.
+
+        Args:
+            theta: (P,) the parameters that train.
+            buffers: what the model keeps besides, if it does; renewed in place.
+        """
+        tensors = self.layout.trained(theta) | (buffers or {})
+        loss = self.loss(self._forward(tensors, inputs, training=True), targets)
+        if buffers:
+            buffers.update({name: tensors[name].detach() for name in buffers})
+        return loss
+
+    def test(
+        self, theta: Tensor, inputs: Inputs, targets: Tensor, home: Home | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The sum of the losses of test samples, and the sums of each metric."""
-        outputs = self.scores(theta, inputs)
+        outputs = self.scores(theta, inputs, home)
         sums = tuple(metric.sums(outputs, targets) for metric in self.metrics)
         return self.loss(outputs, targets) * len(targets), sums
 
-    def _forward(self, theta: Tensor, inputs: Inputs, training: bool) -> Tensor:
+    def _forward(self, tensors: dict[str, Tensor], inputs: Inputs, training: bool) -> Tensor:
+        """The model's outputs; buffers that it renews are renewed in ``tensors``."""
         if self.model.training != training:
             self.model.train(training)
-        parts = theta.split([math.prod(slot.shape) for slot in self.layout.values()])
-        named = zip(self.layout.items(), parts, strict=True)
-        parameters = {name: _shaped(part, slot.shape) for (name, slot), part in named}
-        result: Tensor = call_model(self.model, inputs, parameters)
+        for module in self._frozen:
+            module.eval()
+        result: Tensor = call_model(self.model, inputs, tensors)
         return result
+
+    @cached_property
+    def _frozen(self) -> list[nn.Module]:
+        return frozen_modules(self.model)
 
     def batch(self, samples: Tensor) -> tuple[Inputs, Tensor]:
         """Inputs and targets of samples (…), each (…, its own shape)."""
@@ -173,19 +204,6 @@ class Task:
 
         inputs: Inputs = map_inputs(gathered, self.inputs)
         return inputs, self.targets[samples]
-
-
-def _flat(parameter: Tensor) -> Tensor:
-    """A parameter as its stretch of the parameter vector."""
-    return (parameter.permute(0, 2, 3, 1) if parameter.dim() == 4 else parameter).reshape(-1)
-
-
-def _shaped(part: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A stretch of the parameter vector as a parameter: the inverse of `_flat`."""
-    if len(shape) != 4:
-        return part.view(shape)
-    leaving, entering, height, width = shape
-    return part.view(leaving, height, width, entering).permute(0, 3, 1, 2)
 
 
 def available_device(name: str) -> str:
@@ -219,6 +237,8 @@ def make_task(
     seed: int = 0,
     loss: str = "auto",
     metrics: Sequence[str] = (),
+    buffers: Buffers = "mix",
+    facts: Mapping[str, Any] | None = None,
 ) -> Task:
     """A task from a model, a data set and its partition.
 
@@ -243,6 +263,8 @@ def make_task(
         test_targets=torch.from_numpy(data.test_targets[tested]),
         metrics=find_metrics(metrics or kind.metrics),
         num_classes=data.num_classes,
+        buffers=buffers,
+        facts=facts or {},
     )
 
 

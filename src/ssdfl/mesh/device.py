@@ -205,7 +205,7 @@ class RunningDevice:
     def _save(self, state: State, job: Job) -> None:
         """Write a checkpoint; on a full disk training continues with the one before."""
         try:
-            save_state(state, job, self.folder / CHECKPOINT)
+            save_state(state, job, self.folder / CHECKPOINT, np.array([self.config.index]))
         except OSError as error:
             log.error("checkpoint not written: %s; training goes on, the one before is kept", error)
 

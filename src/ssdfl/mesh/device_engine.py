@@ -19,10 +19,12 @@ from torch import Tensor
 
 from ssdfl.engine import Advanced, Job, Loop, State, initial_state
 from ssdfl.engine.moves import Standstill
-from ssdfl.engine.reference import ReferenceEngine, device_memory, heard_by_one, plain_move
+from ssdfl.engine.reference import ReferenceEngine, device_memory, heard_by_one
 from ssdfl.engine.shares import LocalShares, Shares
-from ssdfl.engine.state import RULE, memory_name, own_rows
+from ssdfl.engine.state import MODEL, RULE, memory_name, own_rows
+from ssdfl.engine.training import Kept, keep_variances, plain_move
 from ssdfl.errors import InputError
+from ssdfl.learning import Home
 from ssdfl.mesh.node import Node
 from ssdfl.methods import Inbox, Memory, Move, Step
 from ssdfl.records import Record
@@ -77,13 +79,15 @@ class DeviceEngine:
         inbox = self._inbox(own_weight, weights, pulls, own)
         X, kept = rule.receive(theta, move, kept, heard_by_one(own, inbox))
         memory |= {memory_name(RULE, name): rows for name, rows in kept.items()}
+        keep_variances(self.job.task, X, move.applied_to(theta))
         self._check_finite(X, t)
-        moved = torch.linalg.vector_norm(X - theta, dim=1) if step.train[i] else X.new_zeros(1)
+        way = self.job.task.trained(X - theta)
+        moved = torch.linalg.vector_norm(way, dim=1) if step.train[i] else X.new_zeros(1)
         return Advanced(X, memory, moved, self.node.outbox.sent - state.transmissions)
 
-    def evaluate(self, X: Tensor) -> tuple[Tensor, Tensor]:
+    def evaluate(self, X: Tensor, home: Home | None = None) -> tuple[Tensor, Tensor]:
         """Test the device once; the mean of its parameters alone are these."""
-        loss, scores = self._tester.evaluate(X[:1])
+        loss, scores = self._tester.evaluate(X[:1], home)
         return loss.expand(len(X)), scores.expand(len(X), -1)
 
     def close(self) -> None:
@@ -114,9 +118,10 @@ class DeviceEngine:
         if not step.train[i]:
             return Standstill(state.X, self.job.rate(t))
         kind = self.job.optimizers[i].kind.name
-        kept = device_memory(memory, kind, 0)
-        move, kept = plain_move(self.job, state.X, kept, bool(state.trained[i]), i, t)
-        memory |= {memory_name(kind, name): rows for name, rows in kept.items()}
+        kept = Kept(device_memory(memory, kind, 0), device_memory(memory, MODEL, 0))
+        move, kept = plain_move(self.job, self.job.task, state.X, kept, bool(state.trained[i]), i, t)
+        memory |= {memory_name(kind, name): rows for name, rows in kept.optimizer.items()}
+        memory |= {memory_name(MODEL, name): rows for name, rows in kept.home.items()}
         return move
 
     def _inbox(

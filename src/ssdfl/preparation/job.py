@@ -47,7 +47,7 @@ def testing_interval(experiment: Experiment, task: Task) -> int:
     """
     training, schedule = experiment.training, experiment.schedule
     trained = schedule.tau_a * training.local_steps * (training.batch_size or round(task.shards.sizes.mean()))
-    hidden_layers = len(task.layout) > 2
+    hidden_layers = len(task.layout.slots) > 2
     gain = 1.0 if not task.stackable else 2.5 if hidden_layers else 1.5
     return math.ceil(len(task.test_targets) / (trained * gain))
 

@@ -1,0 +1,214 @@
+"""How a model's state lies in a device's row of numbers, and what of it lies elsewhere.
+
+A row is what devices mix: the parameters that train, in the model's order, and after them the float buffers,
+if those are mixed. Other buffers stay at home, each under its name. Frozen parameters, and buffers that are
+not part of a model's ``state_dict``, belong to the model and are the same for everyone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from ssdfl.errors import InputError
+
+Buffers = Literal["mix", "local"]
+"""Whether float buffers are mixed like parameters, or stay with their device."""
+
+Home = dict[str, Tensor]
+"""Buffers that stay with their devices, by name: (n, k) rows."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a tensor of the model lies in a row: as `torch.as_strided` wants it."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where each tensor of a model's state is.
+
+    Attributes:
+        parameters: those that train, by name, in the model's order.
+        buffers: float buffers that are mixed; they lie behind the parameters.
+        home: shapes and types of the buffers that stay with their device.
+        variances: columns of the row that must not fall below 0.
+    """
+
+    parameters: dict[str, Slot]
+    buffers: dict[str, Slot]
+    home: dict[str, tuple[tuple[int, ...], torch.dtype]]
+    variances: tuple[int, ...] = ()
+
+    @cached_property
+    def slots(self) -> dict[str, Slot]:
+        """All that lies in a row, in its order."""
+        return self.parameters | self.buffers
+
+    @cached_property
+    def num_trained(self) -> int:
+        """How many numbers of a row train."""
+        return sum(slot.size for slot in self.parameters.values())
+
+    @cached_property
+    def width(self) -> int:
+        """How many numbers a row has."""
+        return sum(slot.size for slot in self.slots.values())
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether training changes more than parameters."""
+        return bool(self.buffers or self.home)
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        return [slot.size for slot in self.parameters.values()]
+
+    def packed(self, tensors: Mapping[str, Tensor]) -> Tensor:
+        """(d,) a row of named tensors."""
+        return torch.cat([flat(tensors[name].detach()) for name in self.slots])
+
+    def trained(self, row: Tensor) -> dict[str, Tensor]:
+        """The parameters in the first numbers of a row, as views that gradients pass through."""
+        named = zip(self.parameters.items(), row.split(self._sizes), strict=True)
+        return {name: shaped(part, slot.shape) for (name, slot), part in named}
+
+    def buffers_of(self, row: Tensor, home: Home) -> dict[str, Tensor]:
+        """All buffers of one device, copied from its (d,) row and its (1, k) rows at home."""
+        mixed = {
+            name: shaped(row[slot.offset : slot.offset + slot.size], slot.shape).detach().clone()
+            for name, slot in self.buffers.items()
+        }
+        own = {name: home[name][0].view(shape).clone() for name, (shape, _) in self.home.items()}
+        return mixed | own
+
+    def gathered(self, trained: Tensor, buffers: Mapping[str, Tensor]) -> tuple[Tensor, Home]:
+        """(1, d) row and rows at home, of (1, P) trained parameters and all buffers."""
+        mixed = [flat(buffers[name])[None] for name in self.buffers]
+        home = {name: buffers[name].reshape(1, -1) for name in self.home}
+        return torch.cat([trained, *mixed], dim=1), home
+
+    def stacked(self, rows: Tensor) -> dict[str, Tensor]:
+        """(n, …) each: all that lies in (n, d) rows, by name and shaped as the model has it; views."""
+        return {
+            name: torch.as_strided(
+                rows,
+                (len(rows), *slot.shape),
+                (rows.stride(0), *slot.stride),
+                rows.storage_offset() + slot.offset,
+            )
+            for name, slot in self.slots.items()
+        }
+
+
+def flat(tensor: Tensor) -> Tensor:
+    """A tensor as its stretch of a row: kernels of two-dimensional convolutions with channels last.
+
+    CPUs want them so. A device's parameters are then views into its row: nothing is copied or reordered.
+    """
+    return (tensor.permute(0, 2, 3, 1) if tensor.dim() == 4 else tensor).reshape(-1)
+
+
+def shaped(part: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A stretch of a row as the tensor of the model: the inverse of `flat`."""
+    if len(shape) != 4:
+        return part.view(shape)
+    leaving, entering, height, width = shape
+    return part.view(leaving, height, width, entering).permute(0, 3, 1, 2)
+
+
+def make_layout(model: nn.Module, buffers: Buffers = "mix") -> Layout:
+    """Where each tensor of a model's state is to lie.
+
+    Raises:
+        InputError: state of a type that can be neither mixed nor kept; it is named.
+    """
+    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    dtype = next(iter(parameters.values())).dtype
+    for name, parameter in parameters.items():
+        _check_type("parameter", name, parameter, dtype)
+    kept = dict(changing_buffers(model))
+    for name, buffer in kept.items():
+        _check_kind(name, buffer)
+    mixed = {name: buffer for name, buffer in kept.items() if buffers == "mix" and _is_float(buffer)}
+    for name, buffer in mixed.items():
+        _check_type("buffer", name, buffer, dtype)
+    home = {name: (tuple(buffer.shape), buffer.dtype) for name, buffer in kept.items() if name not in mixed}
+    slots = _slots(parameters | mixed)
+    return Layout(
+        parameters={name: slots[name] for name in parameters},
+        buffers={name: slots[name] for name in mixed},
+        home=home,
+        variances=tuple(_variance_columns(model, {name: slots[name] for name in mixed})),
+    )
+
+
+def _slots(tensors: Mapping[str, Tensor]) -> dict[str, Slot]:
+    slots, offset = {}, 0
+    for name, tensor in tensors.items():
+        shape = tuple(tensor.shape)
+        slots[name] = Slot(shape, shaped(flat(tensor.detach()), shape).stride(), offset)
+        offset += tensor.numel()
+    return slots
+
+
+def _is_float(tensor: Tensor) -> bool:
+    return tensor.is_floating_point()
+
+
+def _check_type(kind: str, name: str, tensor: Tensor, dtype: torch.dtype) -> None:
+    if tensor.dtype != dtype:
+        remedy = "Convert it." if kind == "parameter" else 'Convert it, or set model.buffers = "local".'
+        raise InputError(f"type of {kind} {name}", str(tensor.dtype), f"{dtype}, as others have", remedy)
+
+
+def _check_kind(name: str, buffer: Tensor) -> None:
+    if buffer.is_complex() or buffer.is_quantized or buffer.is_sparse:
+        got = f"{buffer.dtype} {buffer.layout}"
+        raise InputError(f"buffer {name}", got, "dense real numbers", "Keep it so, or not as a buffer.")
+
+
+def _variance_columns(model: nn.Module, slots: Mapping[str, Slot]) -> Iterator[int]:
+    """Where running variances of normalisation layers lie."""
+    for prefix, module in model.named_modules():
+        name = f"{prefix}.running_var".lstrip(".")
+        if isinstance(module, nn.modules.batchnorm._NormBase) and name in slots:
+            yield from range(slots[name].offset, slots[name].offset + slots[name].size)
+
+
+def frozen_modules(model: nn.Module) -> list[nn.Module]:
+    """The outermost modules whose parameters are all frozen: they run as in use, also while others train."""
+    if _is_frozen(model):
+        return [model]
+    return [module for child in model.children() for module in frozen_modules(child)]
+
+
+def _is_frozen(module: nn.Module) -> bool:
+    parameters = list(module.parameters())
+    return bool(parameters) and not any(parameter.requires_grad for parameter in parameters)
+
+
+def changing_buffers(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """The buffers that training may change: those in ``state_dict`` and not in a frozen module."""
+    frozen = {inner for outer in frozen_modules(model) for inner in outer.modules()}
+    for prefix, module in model.named_modules():
+        if module in frozen:
+            continue
+        for name, buffer in module.named_buffers(recurse=False):
+            if name not in module._non_persistent_buffers_set:
+                yield f"{prefix}.{name}".lstrip("."), buffer
