@@ -96,7 +96,7 @@ def make_job(
     rng = generator(0, "benchmark")
     data = noise(shape, 16 * num_devices, tests)
     task = make_task(
-        build_model(model, shape, 10, 0, options), data, iid(data.train_labels, num_devices, rng)
+        build_model(model, shape, 10, 0, options), data, iid(data.train_targets, num_devices, rng)
     )
     clusters = plan_clusters(network, min(4, num_devices)).clusters if method == "ssdfl" else ()
     return Job(
@@ -139,6 +139,7 @@ def near_the_limit(num_devices: int, repeats: int) -> Iterator[Figure]:
     for t in range(TAU_A):
         for samples in job.samples(range(num_devices), t)[:, 0]:
             inputs, labels = job.task.batch(samples)
+            assert isinstance(inputs, Tensor)
             batches.append((inputs.contiguous(memory_format=torch.channels_last), labels))
     models = [copy.deepcopy(job.task.model).to(memory_format=torch.channels_last) for _ in range(2)]  # type: ignore[call-overload]
     cycles = run(job, in_place=True)
@@ -285,7 +286,7 @@ def testing_share(model: str, shape: tuple[int, ...], tests: int, num_devices: i
 
     def test() -> None:
         with one_thread_each():
-            tested(engine, state.X, state.X.mean(dim=0, keepdim=True))
+            tested(engine, job.task.goal_score, state.X, state.X.mean(dim=0, keepdim=True))
 
     took = in_turns({"test": test, "cycle": lambda: next(cycles)}, 20 if model != "cnn" else 3)
     engine.close()

@@ -66,9 +66,9 @@ def make_job(case: Case) -> Job:
     data = make_dataset((images, labels), (images[:200], labels[:200]))
     network = load_network(f"sites:sites={case.sites},size=10,seed=0")
     setting = ScheduleInputs(network, spectral_bisection(network, case.sites), TAU_A, TAU_R)
-    model = build_model(case.model, data.image_shape, data.num_classes, 0, {})
+    model = build_model(case.model, data.input_shape, data.num_classes, 0, {})
     return Job(
-        task=make_task(model, data, iid(data.train_labels, case.devices, rng)),
+        task=make_task(model, data, iid(data.train_targets, case.devices, rng)),
         network=network,
         schedule=METHODS[case.method].schedule(setting),
         optimizers=draw_optimizers("sgd", case.devices, rng),

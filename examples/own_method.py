@@ -24,4 +24,4 @@ if __name__ == "__main__":
     experiment = ssdfl.Experiment(methods=methods, seeds=(0,), cycles=20)
     with tempfile.TemporaryDirectory() as folder:
         for row in ssdfl.summarise(ssdfl.run_experiment(experiment, folder + "/run")):
-            print(f"{row.method:>24}: {100 * row.accuracy:.1f} %, {row.sent_bytes / 1e6:.0f} MB sent")
+            print(f"{row.method:>24}: {100 * row.score:.1f} %, {row.sent_bytes / 1e6:.0f} MB sent")

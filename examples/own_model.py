@@ -36,4 +36,4 @@ if __name__ == "__main__":
     )
     with tempfile.TemporaryDirectory() as folder:
         for row in ssdfl.summarise(ssdfl.run_experiment(experiment, folder + "/run")):
-            print(f"{row.method:>8}: {100 * row.accuracy:.1f} % after {experiment.cycles} cycles")
+            print(f"{row.method:>8}: {100 * row.score:.1f} % after {experiment.cycles} cycles")

@@ -129,18 +129,18 @@ def sign_descent(gradient, theta, memory, *, limit=1.0):
 def many_samples():
     """Enough tiny images for thousands of devices."""
     data = tiny_data()
-    times = -(-5000 // len(data.train_labels))
+    times = -(-5000 // len(data.train_targets))
     return replace(
         data,
-        train_images=np.tile(data.train_images, (times, 1, 1, 1)),
-        train_labels=np.tile(data.train_labels, times),
+        train_inputs=np.tile(data.train_inputs, (times, 1, 1, 1)),
+        train_targets=np.tile(data.train_targets, times),
     )
 
 
 def tiny_task(num_devices, model="logreg", seed=0, **options):
     data = tiny_data()
-    shards = iid(data.train_labels, num_devices, np.random.default_rng(seed))
-    return make_task(build_model(model, data.image_shape, data.num_classes, seed, options), data, shards)
+    shards = iid(data.train_targets, num_devices, np.random.default_rng(seed))
+    return make_task(build_model(model, data.input_shape, data.num_classes, seed, options), data, shards)
 
 
 def in_double(task):

@@ -137,13 +137,13 @@ def accuracies(mesh):
     found = []
     for path in sorted(mesh.glob("*/metrics.jsonl")):
         rows = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
-        found.append([row["accuracy"] for row in rows if row["accuracy"] == row["accuracy"]][-1])
+        found.append([row["score"] for row in rows if row["score"] == row["score"]][-1])
     return np.array(found)
 
 
 def check_as_good(mesh, undisturbed):
     """Faults have cost neither accuracy nor agreement; devices that were stopped are some steps apart."""
-    assert accuracies(mesh).mean() == pytest.approx(undisturbed.accuracy, abs=0.05)
+    assert accuracies(mesh).mean() == pytest.approx(undisturbed.score, abs=0.05)
     X = final_parameters(mesh)
     spread = np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean())
     assert spread < 5 * undisturbed.consensus_distance

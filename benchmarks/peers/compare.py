@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from install import HERE, NAMES, python_of
 from problem import STARTED, Problem, Settings, save_problem
@@ -95,14 +96,14 @@ PEERS = {
 def make_problem(case: Case, data: Dataset, rounds: int) -> Problem:
     """Deal out the data, and take ssdfl's Metropolis weights and first parameters."""
     network = f"ring:n={case.num_devices}"
-    shards = iid(data.train_labels, case.num_devices, generator(0, "peers"))
+    shards = iid(data.train_targets, case.num_devices, generator(0, "peers"))
     shards = shards[:, : case.shard_size or shards.shape[1]]
     tested = slice(case.test_samples or None)
     settings = Settings(
         name=case.title,
         network=network,
         model=case.model,
-        image_shape=data.image_shape,
+        image_shape=data.input_shape,
         num_classes=data.num_classes,
         learning_rate=case.learning_rate,
         batch_size=case.batch_size,
@@ -112,10 +113,10 @@ def make_problem(case: Case, data: Dataset, rounds: int) -> Problem:
     )
     return Problem(
         settings=settings,
-        inputs=torch.from_numpy(data.train_images[shards]),
-        labels=torch.from_numpy(data.train_labels[shards]),
-        test_inputs=torch.from_numpy(data.test_images[tested]),
-        test_labels=torch.from_numpy(data.test_labels[tested]),
+        inputs=torch.from_numpy(np.asarray(data.train_inputs)[shards]),
+        labels=torch.from_numpy(data.train_targets[shards]),
+        test_inputs=torch.from_numpy(np.asarray(data.test_inputs)[tested]),
+        test_labels=torch.from_numpy(data.test_targets[tested]),
         W=metropolis(load_network(network).adjacency).toarray(),
         initial=first_parameters(case, data),
     )
@@ -123,7 +124,7 @@ def make_problem(case: Case, data: Dataset, rounds: int) -> Problem:
 
 def first_parameters(case: Case, data: Dataset) -> Tensor:
     """(d,) the same for every device and tool."""
-    model = build_model(case.model, data.image_shape, data.num_classes, seed=0)
+    model = build_model(case.model, data.input_shape, data.num_classes, seed=0)
     draws = torch.Generator().manual_seed(0)
     for weights in model.parameters() if case.kaiming else ():
         if weights.dim() > 1:

@@ -26,10 +26,10 @@ def task_of(problem: Problem) -> Task:
     """The problem's data and model as ssdfl's task."""
     N, m = problem.labels.shape
     data = Dataset(
-        train_images=problem.inputs.flatten(0, 1).numpy(),
-        train_labels=problem.labels.flatten().numpy(),
-        test_images=problem.test_inputs.numpy(),
-        test_labels=problem.test_labels.numpy(),
+        train_inputs=problem.inputs.flatten(0, 1).numpy(),
+        train_targets=problem.labels.flatten().numpy(),
+        test_inputs=problem.test_inputs.numpy(),
+        test_targets=problem.test_labels.numpy(),
         num_classes=problem.settings.num_classes,
     )
     return make_task(build_model(problem), data, np.arange(N * m).reshape(N, m))
@@ -38,7 +38,7 @@ def task_of(problem: Problem) -> Task:
 @torch.no_grad()
 def accuracy(X: Tensor, task: Task) -> float:
     """Test accuracy, averaged over rows of parameters in ssdfl's order."""
-    correct = [task.scores(theta, task.test_inputs).argmax(1) == task.test_labels for theta in X]
+    correct = [task.scores(theta, task.test_inputs).argmax(1) == task.test_targets for theta in X]
     return float(torch.stack(correct).float().mean())
 
 

@@ -62,8 +62,8 @@ def test_news_are_the_records_so_far(run, monkeypatch):
         news = json.loads(get(f"{address}data.json?seen=")[1])
         assert (news["done"], news["ended"], news["text"]) == (4, True, "done")
         rows = run.folder.read_rows(0, "pdfl")
-        curve = news["data"]["series"][1]["curves"]["accuracy"]
-        assert curve["mean"] == pytest.approx([row["accuracy"] for row in rows], rel=1e-6)
+        curve = news["data"]["series"][1]["curves"]["score"]
+        assert curve["mean"] == pytest.approx([row["score"] for row in rows], rel=1e-6)
     with pytest.raises(OSError, match="refused"):
         get(address)
 

@@ -46,9 +46,9 @@ def test_init_up_collect_and_a_report(tmp_path):
     run = RunFolder(mesh / "run")
     rows = run.read_rows(0, "ssdfl")
     assert [row["cycle"] for row in rows] == [1, 2]
-    assert rows[-1]["accuracy"] > 0.2
+    assert rows[-1]["score"] > 0.2
     assert rows[-1]["consensus_distance"] > 0
-    assert len(rows[-1]["device_accuracy"]) == 3
+    assert len(rows[-1]["device_score"]) == 3
     assert (mesh / "run" / "report.html").exists()
     assert load_experiment(run.experiment_file).engine.name == "mesh"
 

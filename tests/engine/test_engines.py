@@ -182,7 +182,7 @@ def test_pdfl_time_is_computing_then_one_exchange():
 def test_central_agrees_fully_and_consensus_is_measured():
     central, _ = list(run(tiny_job("central")))[-1]
     assert central.consensus_distance == pytest.approx(0, abs=1e-5)
-    assert central.accuracy_std == pytest.approx(0, abs=1e-9)
+    assert central.score_std == pytest.approx(0, abs=1e-9)
     record, state = list(run(tiny_job("pdfl")))[-1]
     X = state.X.numpy().astype(float)
     assert record.consensus_distance == pytest.approx(np.sqrt(((X - X.mean(0)) ** 2).sum(1).mean()), rel=1e-4)
@@ -198,14 +198,14 @@ def test_the_effective_gradient_is_the_step_over_the_learning_rate():
 
 def test_accuracy_is_only_tested_when_due():
     records = [record for record, _ in run(tiny_job(cycles=5, evaluate_every=3))]
-    assert [math.isnan(record.accuracy) for record in records] == [True, True, False, True, False]
-    assert [len(record.device_accuracy) for record in records] == [0, 0, 6, 0, 6]
+    assert [math.isnan(record.score) for record in records] == [True, True, False, True, False]
+    assert [len(record.device_score) for record in records] == [0, 0, 6, 0, 6]
 
 
 def test_it_learns():
     record, _ = list(run(tiny_job("ssdfl", cycles=15)))[-1]
-    assert record.accuracy > 0.9
-    assert record.accuracy_worst <= record.accuracy <= 1
+    assert record.score > 0.9
+    assert record.score_worst <= record.score <= 1
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_the_engine_holds_two_matrices_and_what_optimizers_keep(optimizers, matr
 
 def test_many_devices_never_make_a_dense_matrix(monkeypatch):
     network = load_network("ring:n=3000")
-    shards = Shards.of(np.arange(3000 * 4).reshape(3000, 4) % len(tiny_data().train_labels))
+    shards = Shards.of(np.arange(3000 * 4).reshape(3000, 4) % len(tiny_data().train_targets))
     task = dataclasses.replace(tiny_task(2), shards=shards)
     setting = ScheduleInputs(network, (tuple(range(1500)), tuple(range(1500, 3000))), tau_a=2)
     job = dataclasses.replace(

@@ -43,7 +43,7 @@ def test_gaps_and_gradients_are_those_of_the_parameters():
 
 def test_recording_changes_nothing_else_and_is_off_by_default():
     plain, recorded = ([r for r, _ in run(tiny_job(gap_clusters=c))] for c in ((), CLUSTERS))
-    assert [r.accuracy for r in plain] == [r.accuracy for r in recorded]
+    assert [r.score for r in plain] == [r.score for r in recorded]
     assert plain[0].cluster_gaps == ()
     assert math.isnan(plain[0].training_gap)
     assert GapRecorder(tiny_job(), LocalShares(np.arange(6))).record() == {}

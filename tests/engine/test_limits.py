@@ -18,7 +18,7 @@ class Softmax:
     def __init__(self, job):
         task = job.task
         self.x = task.inputs.numpy().reshape(len(task.inputs), -1).astype(float)
-        self.y = task.labels.numpy()
+        self.y = task.targets.numpy()
         self.shards = [shard.numpy() for shard in task.shards]
         self.rho = [optimizer.rho for optimizer in job.optimizers]
         self.mu = [optimizer.mu for optimizer in job.optimizers]

@@ -49,7 +49,7 @@ def sgd_in_numpy(gradients, theta, rate, steps, state):
 
 def simulated(job, local_training, atc, local_steps):
     """All steps of a job with full batches, in NumPy: device by device."""
-    images, labels = job.task.inputs.numpy(), job.task.labels.numpy()
+    images, labels = job.task.inputs.numpy(), job.task.targets.numpy()
     shards = [shard.numpy() for shard in job.task.shards]
     X = np.tile(job.task.initial_parameters.numpy(), (len(shards), 1))
     states = [None] * len(shards)

@@ -20,17 +20,17 @@ def record(cycle):
     accuracy = 0.25 if cycle == 1 else float("nan")
     return Record(
         cycle=cycle,
-        accuracy=accuracy,
-        accuracy_std=accuracy,
-        accuracy_worst=accuracy,
-        average_model_accuracy=accuracy,
+        score=accuracy,
+        score_std=accuracy,
+        score_worst=accuracy,
+        average_model_score=accuracy,
         loss=1 / cycle,
         consensus_distance=0.0,
         effective_gradient=0.0,
         transmissions=cycle,
         sent_bytes=cycle,
         time_s=0.5 * cycle,
-        device_accuracy=(0.2, 0.3),
+        device_score=(0.2, 0.3),
     )
 
 
@@ -57,7 +57,7 @@ def tensorboard_points(out, name):
     accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     events = accumulators.EventAccumulator(str(out / "tensorboard" / "own.method" / "seed-3"))
     events.Reload()
-    assert "device_accuracy" not in events.Tags()["tensors"]
+    assert "device_score" not in events.Tags()["tensors"]
     return [(e.step, float(e.tensor_proto.float_val[0])) for e in events.Tensors(name)]
 
 
@@ -65,7 +65,7 @@ def test_tensorboard_reads_what_was_written(tmp_path):
     pytest.importorskip("tensorboard")
     log_cycles("tensorboard", tmp_path, [1, 2])
     assert tensorboard_points(tmp_path, "loss") == [(1, 1.0), (2, 0.5)]
-    assert tensorboard_points(tmp_path, "accuracy") == [(1, 0.25)]
+    assert tensorboard_points(tmp_path, "score") == [(1, 0.25)]
 
 
 def test_a_resumed_tensorboard_gets_each_cycle_once(tmp_path):

@@ -88,10 +88,10 @@ def own(name):
 
 def accuracy(model, inputs=None):
     data = tiny_data()
-    images = data.test_images if inputs is None else inputs
+    images = data.test_inputs if inputs is None else inputs
     with torch.no_grad():
         scores = torch.as_tensor(model(torch.from_numpy(images)))
-    return float((scores.argmax(1).numpy() == data.test_labels).mean())
+    return float((scores.argmax(1).numpy() == data.test_targets).mean())
 
 
 @pytest.mark.parametrize("engine", ["local", "reference"])
@@ -110,14 +110,12 @@ def accuracy(model, inputs=None):
 def test_a_loaded_model_is_as_good_as_was_recorded(model, engine, tmp_path):
     folder = ssdfl.run_experiment(experiment(f"engine.name={engine}", *model), tmp_path / "run")
     row = folder.read_rows(3, "ssdfl")[-1]
-    for device, recorded in enumerate(row["device_accuracy"]):
+    for device, recorded in enumerate(row["device_score"]):
         model = folder.model("ssdfl", 3, device)
         assert not any(module.training for module in model.modules())
         assert accuracy(model) == pytest.approx(recorded, abs=1e-6)
-    assert accuracy(folder.model("ssdfl", 3, "mean")) == pytest.approx(
-        row["average_model_accuracy"], abs=1e-6
-    )
-    assert len(set(row["device_accuracy"])) > 1  # so that one device's model is not another's
+    assert accuracy(folder.model("ssdfl", 3, "mean")) == pytest.approx(row["average_model_score"], abs=1e-6)
+    assert len(set(row["device_score"])) > 1  # so that one device's model is not another's
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +128,7 @@ def raw_test_images():
     """The test images as they were before normalisation."""
     data = tiny_data()
     normal = data.normalisation
-    return (data.test_images * normal.deviation + normal.mean).astype(np.float32)
+    return (data.test_inputs * normal.deviation + normal.mean).astype(np.float32)
 
 
 def test_names_numbers_and_defaults(run_of_conv):
@@ -188,7 +186,7 @@ def test_safetensors_load_into_plain_torch(run_of_conv, tmp_path):
 def test_pt2_takes_raw_inputs(samples, run_of_conv, tmp_path):
     export_model(run_of_conv.path, tmp_path / "model.pt2", device=4)
     program = torch.export.load(tmp_path / "model.pt2").module()
-    images, raw = tiny_data().test_images[:samples], raw_test_images()[:samples]
+    images, raw = tiny_data().test_inputs[:samples], raw_test_images()[:samples]
     expected = run_of_conv.model(device=4)(torch.from_numpy(images))
     assert torch.allclose(program(torch.from_numpy(raw)), expected, atol=1e-5)
 
@@ -202,7 +200,7 @@ def test_onnx_takes_raw_inputs(model, tmp_path):
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     (scores,) = session.run(["output"], {"input": raw_test_images()})
     with torch.no_grad():
-        expected = folder.model()(torch.from_numpy(tiny_data().test_images))
+        expected = folder.model()(torch.from_numpy(tiny_data().test_inputs))
     assert scores == pytest.approx(expected.numpy(), abs=1e-4)
     assert json.loads(session.get_modelmeta().custom_metadata_map["ssdfl"])["device"] == "mean"
 

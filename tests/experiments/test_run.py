@@ -443,7 +443,7 @@ def test_records_as_a_data_frame(tmp_path, monkeypatch):
     assert frame.groupby("method")["sent_bytes"].max()["ssdfl"] == max(
         row["sent_bytes"] for row in folder.read_rows(0, "ssdfl")
     )
-    assert frame["accuracy"].equals(pandas.read_parquet(folder.path / "metrics.parquet")["accuracy"])
+    assert frame["score"].equals(pandas.read_parquet(folder.path / "metrics.parquet")["score"])
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(InputError, match=r"pip install 'ssdfl\[pandas\]'"):
         folder.to_pandas()

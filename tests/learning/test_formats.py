@@ -74,22 +74,22 @@ def cifar_batches(form, per_batch=10):
 
 
 def check_cifar(data):
-    assert data.train_images.shape == (50, 3, 32, 32)
-    assert data.test_images.shape == (10, 3, 32, 32)
-    assert data.train_labels[:12].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1]
+    assert data.train_inputs.shape == (50, 3, 32, 32)
+    assert data.test_inputs.shape == (10, 3, 32, 32)
+    assert data.train_targets[:12].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1]
     # Pixel values rise by one per image and by one per batch; normalising keeps the order.
-    assert (np.diff(data.train_images[:10, 0, 0, 0]) > 0).all()
-    assert data.test_images[0, 0, 0, 0] > data.train_images[0, 0, 0, 0]
+    assert (np.diff(data.train_inputs[:10, 0, 0, 0]) > 0).all()
+    assert data.test_inputs[0, 0, 0, 0] > data.train_inputs[0, 0, 0, 0]
 
 
 def test_fmnist(tmp_path):
     write_fmnist(tmp_path / "fashion_mnist")
     data = load_dataset("fmnist", tmp_path)
-    assert data.train_images.shape == (60, 1, 28, 28)
-    assert data.test_images.shape == (20, 1, 28, 28)
-    assert data.train_images.mean() == pytest.approx(0, abs=1e-5)
-    assert data.train_images.std() == pytest.approx(1, abs=1e-5)
-    assert data.train_labels[:11].tolist() == [*range(10), 0]
+    assert data.train_inputs.shape == (60, 1, 28, 28)
+    assert data.test_inputs.shape == (20, 1, 28, 28)
+    assert data.train_inputs.mean() == pytest.approx(0, abs=1e-5)
+    assert data.train_inputs.std() == pytest.approx(1, abs=1e-5)
+    assert data.train_targets[:11].tolist() == [*range(10), 0]
 
 
 @pytest.mark.parametrize("form", ["bin", "py2", "py3"])
@@ -124,9 +124,9 @@ def test_cifar10_parquet(tmp_path, column):
         table = pa.table({column: [png(40 * k) for k in range(count)], "label": list(range(count))})
         parquet.write_table(table, tmp_path / f"{part}-00000-of-00001.parquet")
     data = load_dataset("cifar10", tmp_path)
-    assert data.train_images.shape == (6, 3, 32, 32)
-    assert (np.diff(data.train_images[:, 0, 0, 0]) > 0).all()
-    assert data.test_labels.tolist() == [0, 1, 2]
+    assert data.train_inputs.shape == (6, 3, 32, 32)
+    assert (np.diff(data.train_inputs[:, 0, 0, 0]) > 0).all()
+    assert data.test_targets.tolist() == [0, 1, 2]
 
 
 def test_pickles_are_never_executed():
@@ -186,7 +186,7 @@ def test_missing_batches(tmp_path):
 
 def test_digits_are_built_in():
     data = load_dataset("digits")
-    assert len(data.train_labels) + len(data.test_labels) == 1797
+    assert len(data.train_targets) + len(data.test_targets) == 1797
     assert data.num_classes == 10
 
 
@@ -201,23 +201,23 @@ def test_unknown_and_own_data_sets():
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("train_images", np.zeros((4, 1, 2, 2)), "train_images = ndarray float64"),
-        ("train_images", np.zeros((4, 2, 2), dtype=np.float32), "channels, height, width"),
-        ("train_images", np.zeros((3, 1, 2, 2), dtype=np.float32), "3 images, 4 labels"),
-        ("train_images", np.full((4, 1, 2, 2), np.nan, dtype=np.float32), "NaN"),
-        ("test_labels", np.array([0, 1], dtype=np.int32), "test_labels = ndarray int32"),
-        ("test_labels", np.array([0, 5]), "test_labels = 5: expected labels from 0 to 1"),
-        ("test_labels", np.array([0, -1]), "test_labels = -1"),
-        ("test_labels", [0, 1], "test_labels = list"),
+        ("train_inputs", np.zeros((4, 1, 2, 2)), "train_inputs = ndarray float64"),
+        ("train_inputs", np.array(["a"] * 4), "an array of numbers"),
+        ("train_inputs", np.zeros((3, 1, 2, 2), dtype=np.float32), "3 inputs, 4 targets"),
+        ("train_inputs", np.full((4, 1, 2, 2), np.nan, dtype=np.float32), "NaN"),
+        ("test_targets", np.array([0, 1], dtype=np.int32), "test_targets = ndarray int32"),
+        ("test_targets", np.array([0, 5]), "test_targets = 5: expected labels from 0 to 1"),
+        ("test_targets", np.array([0, -1]), "test_targets = -1"),
+        ("test_targets", [0, 1], "test_targets = list"),
     ],
 )
 def test_data_sets_of_ones_own_are_checked(field, value, message):
     images, labels = np.zeros((4, 1, 2, 2), dtype=np.float32), np.array([0, 1, 0, 1])
     fields = {
-        "train_images": images,
-        "train_labels": labels,
-        "test_images": images[:2],
-        "test_labels": labels[:2],
+        "train_inputs": images,
+        "train_targets": labels,
+        "test_inputs": images[:2],
+        "test_targets": labels[:2],
         "num_classes": 2,
     }
     Dataset(**fields)

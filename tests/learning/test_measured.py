@@ -62,7 +62,7 @@ def test_bad_arguments():
 def test_devices_describe_what_they_hold():
     task = tiny_task(num_devices=2)
     a, b = describe_devices(task, [paper_optimizer(rho=0.5), paper_optimizer(mu=0.1)], samples=3)
-    held = task.labels[task.shards[0]].numpy()
+    held = task.targets[task.shards[0]].numpy()
     assert a.labels.tolist() == [(held == label).sum() for label in range(len(a.labels))]
     assert (a.kind, b.kind) == ("momentum", "proximal")
     assert a.samples.shape == (3, task.inputs[0].numel())
@@ -71,9 +71,9 @@ def test_devices_describe_what_they_hold():
 
 def test_described_samples_are_drawn_from_the_whole_shard():
     task = tiny_task(num_devices=2)
-    ordered = Shards.of([shard[task.labels[shard].argsort()] for shard in task.shards])
+    ordered = Shards.of([shard[task.targets[shard].argsort()] for shard in task.shards])
     sorted_task = replace(task, shards=ordered)
     few = describe_devices(sorted_task, [paper_optimizer()] * 2, samples=24)[0].samples
     whole = sorted_task.inputs[ordered[0]].flatten(1).double().numpy()
-    labels = [int(sorted_task.labels[ordered[0]][(whole == row).all(axis=1).argmax()]) for row in few]
+    labels = [int(sorted_task.targets[ordered[0]][(whole == row).all(axis=1).argmax()]) for row in few]
     assert len(set(labels)) > 1

@@ -7,7 +7,7 @@ from torch import nn
 
 from helpers import tiny_data, tiny_task
 from ssdfl.learning import build_model, iid, make_task
-from ssdfl.learning.task import cross_entropy
+from ssdfl.learning.losses import cross_entropy
 
 
 def test_parameters_as_one_vector_score_like_the_model():
@@ -26,19 +26,19 @@ def test_batches_come_from_the_devices_own_shard():
     for device in range(4):
         alone = task.batch(task.shards[device][positions[device]])
         assert torch.equal(alone[0], inputs[device])
-        assert torch.equal(alone[1], task.labels[task.shards[device][positions[device]]])
+        assert torch.equal(alone[1], task.targets[task.shards[device][positions[device]]])
         assert torch.equal(alone[1], labels[device])
 
 
 def test_test_samples_are_drawn_from_the_seed():
     data = tiny_data()
-    shards = iid(data.train_labels, 2, np.random.default_rng(0))
-    model = build_model("logreg", data.image_shape, 4, 0)
+    shards = iid(data.train_targets, 2, np.random.default_rng(0))
+    model = build_model("logreg", data.input_shape, 4, 0)
     tasks = [make_task(model, data, shards, test_samples=20, seed=seed) for seed in (0, 0, 1)]
-    assert [len(task.test_labels) for task in tasks] == [20, 20, 20]
+    assert [len(task.test_targets) for task in tasks] == [20, 20, 20]
     assert torch.equal(tasks[0].test_inputs, tasks[1].test_inputs)
     assert not torch.equal(tasks[0].test_inputs, tasks[2].test_inputs)
-    assert len(make_task(model, data, shards).test_labels) == len(data.test_labels)
+    assert len(make_task(model, data, shards).test_targets) == len(data.test_targets)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_cross_entropy_is_torchs_for_one_batch_and_for_many():
 def test_kernels_lie_with_channels_last_and_are_the_models():
     model = nn.Sequential(nn.Conv2d(1, 3, 3), nn.Conv2d(3, 2, (2, 1)), nn.Flatten(), nn.Linear(4, 4))
     data = tiny_data()
-    task = make_task(model, data, iid(data.train_labels, 2, np.random.default_rng(0)))
+    task = make_task(model, data, iid(data.train_targets, 2, np.random.default_rng(0)))
     for name, slot in task.layout.slots.items():
         laid = torch.as_strided(task.initial_parameters, slot.shape, slot.stride, slot.offset)
         assert torch.equal(laid, model.get_parameter(name))

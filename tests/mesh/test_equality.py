@@ -20,6 +20,6 @@ def test_without_faults_a_mesh_equals_the_local_engine(method, tmp_path):
     expected, record = local_parameters(experiment, method)
     assert final_parameters(mesh) == pytest.approx(expected, abs=2e-5)
     rows = [json.loads(path.read_text().splitlines()[-1]) for path in sorted(mesh.glob("*/metrics.jsonl"))]
-    assert [row["accuracy"] for row in rows] == pytest.approx(record.device_accuracy, abs=1e-6)
+    assert [row["score"] for row in rows] == pytest.approx(record.device_score, abs=1e-6)
     assert np.mean([row["loss"] for row in rows]) == pytest.approx(record.loss, rel=1e-4)
     assert sum(row["received"] for row in rows) == record.transmissions

@@ -24,17 +24,17 @@ SOURCE = Path(ssdfl.__file__).parent
 
 OLD_COLUMNS = (
     ("cycle", pa.int64()),
-    ("accuracy", pa.float64()),
-    ("accuracy_std", pa.float64()),
-    ("accuracy_worst", pa.float64()),
-    ("average_model_accuracy", pa.float64()),
+    ("score", pa.float64()),
+    ("score_std", pa.float64()),
+    ("score_worst", pa.float64()),
+    ("average_model_score", pa.float64()),
     ("loss", pa.float64()),
     ("consensus_distance", pa.float64()),
     ("effective_gradient", pa.float64()),
     ("transmissions", pa.int64()),
     ("sent_bytes", pa.int64()),
     ("time_s", pa.float64()),
-    ("device_accuracy", pa.list_(pa.float64())),
+    ("device_score", pa.list_(pa.float64())),
 )
 """Columns of the first files that were ever written."""
 
@@ -51,7 +51,7 @@ def test_an_old_file_reads_with_defaults_for_what_is_new(tmp_path):
     values = {name: [[0.5]] if pa.types.is_list(kind) else [1] for name, kind in OLD_COLUMNS}
     parquet.write_table(pa.table(values, schema=pa.schema(OLD_COLUMNS)), path)
     (row,) = folder.read_rows(0, "ssdfl")
-    assert (row["time_s"], row["device_accuracy"]) == (1.0, [0.5])
+    assert (row["time_s"], row["device_score"]) == (1.0, [0.5])
     assert math.isnan(row["real_s"])
     assert math.isnan(row["training_gap"])
     assert set(row) == set(RECORD_SCHEMA.names)

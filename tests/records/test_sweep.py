@@ -89,13 +89,13 @@ def test_a_sweep_is_done_once_compared_and_resumed(file, tmp_path):
     asked = {(rate, tau, method) for rate in ("0.02", "0.05") for tau in "12" for method in ("ssdfl", "pdfl")}
     assert {(r["training.learning_rate"], r["schedule.tau_a"], r["method"]) for r in rows} == asked
     assert len(rows) == len(asked)
-    assert all(row["seeds"] == "2" and 0 <= float(row["accuracy"]) <= 1 for row in rows)
+    assert all(row["seeds"] == "2" and 0 <= float(row["score"]) <= 1 for row in rows)
     assert (tmp_path / "out" / "sweep.md").read_text().count("\n|") == 2 + len(asked)
     assert (tmp_path / "out" / "sweep.png").stat().st_size > 1000
     page = (tmp_path / "out" / "sweep.html").read_text()
     for row in rows:
         name = f"learning_rate {row['training.learning_rate']}, tau_a {row['schedule.tau_a']}"
-        accuracy = f"{100 * float(row['accuracy']):.1f} ±{100 * float(row['accuracy_std']):.1f}"
+        accuracy = f"{100 * float(row['score']):.1f} ±{100 * float(row['score_std']):.1f}"
         assert f"<td>{name}</td><td>{row['method']}</td><td>{accuracy}</td>" in page
     assert f"ssdfl sweep {file}" in page
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("metrics.parquet")}

@@ -95,7 +95,7 @@ def test_curves_are_the_records_against_every_cost(report, run):
         [("cycle", 1), ("transmissions", 1), ("sent_bytes", 1e6), ("time_s", 1)]
     ):
         report.find_elements("css selector", "#curve-controls input[type=radio]")[place].click()
-        for chart, quantity in enumerate(("accuracy", "loss", "consensus_distance")):
+        for chart, quantity in enumerate(("score", "loss", "consensus_distance")):
             drawn = traces(report, f"curve-{chart}")
             assert set(drawn) == {"ssdfl", "sdfl", "pdfl"}
             for method, line in drawn.items():
@@ -113,7 +113,7 @@ def test_a_chart_shows_the_metric_that_is_chosen(report, run):
     select = Select(report.find_element("id", "quantity-0"))
     assert select.first_selected_option.text == "mean test accuracy"
     offered = [option.get_attribute("value") for option in select.options]
-    assert {"accuracy_worst", "effective_gradient", "training_gap"} <= set(offered)
+    assert {"score_worst", "effective_gradient", "training_gap"} <= set(offered)
     assert "real seconds" not in text_of(report, "#curve-controls")
     for quantity in offered:
         select.select_by_value(quantity)
@@ -152,7 +152,7 @@ def test_the_cycle_slider_shows_every_devices_accuracy(report, run):
         slide(report, "cycle", place)
         assert text_of(report, "#cycle-shown") == str(rows[place]["cycle"])
         report.execute_script("pickDevice(2)")
-        assert f"{100 * rows[place]['device_accuracy'][2]:.1f} % (ssdfl, cycle {place + 1})" in text_of(
+        assert f"{100 * rows[place]['device_score'][2]:.1f} % (ssdfl, cycle {place + 1})" in text_of(
             report, "#device"
         )
         seen.add(report.find_elements("css selector", "#network .device")[2].get_attribute("fill"))
@@ -264,7 +264,7 @@ def test_what_is_read_aloud_is_written_only_when_it_changes(report):
 
 
 def test_a_seed_that_has_tested_nothing_has_no_cycle(report):
-    report.execute_script("seedData().accuracy = {}; showCycle()")
+    report.execute_script("seedData().scores = {}; showCycle()")
     assert report.find_element("id", "cycle").get_attribute("aria-valuetext") == "no cycle yet"
     assert text_of(report, "#cycle-shown") == "–"
 
@@ -284,7 +284,7 @@ def test_another_seed_has_its_own_devices(report, run):
     Select(report.find_element("id", "seed")).select_by_visible_text("1")
     report.execute_script("pickDevice(0)")
     last = run.read_rows(1, "ssdfl")[-1]
-    assert f"{100 * last['device_accuracy'][0]:.1f} %" in text_of(report, "#device")
+    assert f"{100 * last['device_score'][0]:.1f} %" in text_of(report, "#device")
     shown = report.find_elements("css selector", "[data-seed]:not([hidden])")
     assert [part.get_attribute("data-seed") for part in shown] == ["1"]
 
@@ -346,7 +346,7 @@ def test_a_comparison_has_every_runs_curves(browser, run, tmp_path):
     open_page(browser, tmp_path / "both.html")
     drawn = traces(browser, "curve-0")
     assert set(drawn) == {"ssdfl in seen", "sdfl in seen", "pdfl in seen", "ssdfl in slow"}
-    assert drawn["ssdfl in slow"]["y"] == pytest.approx([r["accuracy"] for r in other.all_rows()], rel=1e-6)
+    assert drawn["ssdfl in slow"]["y"] == pytest.approx([r["score"] for r in other.all_rows()], rel=1e-6)
     browser.find_element("css selector", "input[data-kind=run][value=seen]").click()
     assert set(traces(browser, "curve-0")) == {"ssdfl in slow"}
     assert complaints(browser) == []

@@ -16,8 +16,8 @@ def rows(accuracies):
     return [
         {
             "cycle": k,
-            "accuracy": value,
-            "average_model_accuracy": value,
+            "score": value,
+            "average_model_score": value,
             "transmissions": 10 * k,
             "sent_bytes": 2_000_000 * k,
             "time_s": 0.5 * k,

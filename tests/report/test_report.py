@@ -14,7 +14,11 @@ from ssdfl.errors import InputError
 from ssdfl.experiments import run_experiment
 from ssdfl.experiments.bounds import compare_bounds
 from ssdfl.graph import load_network, make_network, to_json
-from ssdfl.records import RunFolder, load_experiment
+from ssdfl.records import (
+    Goal,
+    RunFolder,
+    load_experiment,
+)
 from ssdfl.records.bounds import BoundRow
 from ssdfl.report import (
     RunResults,
@@ -40,6 +44,8 @@ from ssdfl.report.series import curve
 from ssdfl.report.tables import cost_table
 from ssdfl.report.winners import verdict
 
+HALF = Goal(target=0.5)
+
 
 def rows_of(method, seed, accuracies):
     return [
@@ -47,8 +53,8 @@ def rows_of(method, seed, accuracies):
             "method": method,
             "seed": seed,
             "cycle": cycle,
-            "accuracy": accuracy,
-            "accuracy_worst": accuracy - 0.1,
+            "score": accuracy,
+            "score_worst": accuracy - 0.1,
             "transmissions": 10 * cycle,
             "sent_bytes": 1_000_000 * cycle,
             "time_s": 0.5 * cycle,
@@ -60,7 +66,7 @@ def rows_of(method, seed, accuracies):
 
 def cells(summary):
     """A summary as a line of the table of results."""
-    return summary_table([summary], 0.5).rows[0]
+    return summary_table([summary], HALF).rows[0]
 
 
 def with_cost(summary, **to_target):
@@ -100,9 +106,9 @@ def folder():
 
 def test_summaries_by_hand(folder):
     ours, periodic, _ = summarise(folder)
-    assert ours.accuracy == pytest.approx(0.75)
-    assert ours.accuracy_std == pytest.approx(0.05)
-    assert ours.accuracy_worst == pytest.approx(0.65)
+    assert ours.score == pytest.approx(0.75)
+    assert ours.score_std == pytest.approx(0.05)
+    assert ours.score_worst == pytest.approx(0.65)
     assert (ours.cycles_to_target, ours.bytes_to_target, ours.seconds_to_target) == (1.5, 1_500_000, 0.75)
     assert (periodic.seeds_at_target, periodic.seeds) == (1, 2)
     assert periodic.cycles_to_target == 3
@@ -116,7 +122,7 @@ def test_summaries_by_hand(folder):
         "3",
         "1.5",
     ]
-    assert len(summary_table([ours], 0.5).headers) == len(cells(ours))
+    assert len(summary_table([ours], HALF).headers) == len(cells(ours))
 
 
 def test_a_target_that_nobody_reaches(folder):
@@ -124,11 +130,11 @@ def test_a_target_that_nobody_reaches(folder):
     (summary,) = summarise(FakeFolder(experiment, folder.all_rows()))
     assert summary.cycles_to_target is None
     assert cells(summary)[3] == "–"
-    assert "No method reached 99 %" in verdict([summary], 0.99)
+    assert "No method reached 99 %" in verdict([summary], Goal(target=0.99))
 
 
 def test_the_headline_leaves_the_reference_out(folder):
-    assert headline([RunResults(folder.experiment(), folder.all_rows())], 0.5) == (
+    assert headline([RunResults(folder.experiment(), folder.all_rows())], HALF) == (
         "Best final accuracy: ssdfl, 75.0 %, 30.0 points ahead of pdfl. "
         "Soonest at 50 %: ssdfl by cycles (1.5), bytes (1.5 MB) and simulated seconds (0.75 s). "
         "The reference central is not ranked."
@@ -137,46 +143,46 @@ def test_the_headline_leaves_the_reference_out(folder):
 
 def test_margins_say_how_sure_a_win_is(folder):
     ours, periodic, _ = summarise(folder)
-    close = replace(with_cost(ours, cycle=3.0), method="sdfl", accuracy=ours.accuracy - 0.01)
-    best, cycles, megabytes, _ = winners([ours, close, periodic], 0.5)
+    close = replace(with_cost(ours, cycle=3.0), method="sdfl", score=ours.score - 0.01)
+    best, cycles, megabytes, _ = winners([ours, close, periodic], HALF)
     assert best.margin == "1.0 points ahead of sdfl, less than the spread over seeds"
     level = replace(ours, method="sdfl")
-    assert winners([ours, level], 0.5)[0].margin == "level with sdfl"
+    assert winners([ours, level], HALF)[0].margin == "level with sdfl"
     assert cycles.margin == "sdfl takes 2.00 times as many"
     assert (megabytes.method, megabytes.margin) == (
         "ssdfl and sdfl",
         "no other method reached it with every seed",
     )
-    assert winners([ours, periodic], 0.5)[1].margin == "no other method reached it with every seed"
-    assert winners([ours], 0.5)[0].margin == ""
-    assert winners([], 0.5) == []
+    assert winners([ours, periodic], HALF)[1].margin == "no other method reached it with every seed"
+    assert winners([ours], HALF)[0].margin == ""
+    assert winners([], HALF) == []
 
 
 def test_all_who_are_level_are_named(folder):
     ours, *_ = summarise(folder)
     field = [replace(ours, method=name) for name in ("ssdfl", "sdfl", "pdfl")]
-    best, cycles, *_ = winners(field, 0.5)
+    best, cycles, *_ = winners(field, HALF)
     assert best.margin == "level with sdfl and pdfl"
     assert (cycles.method, cycles.margin) == ("ssdfl, sdfl and pdfl", "")
     field[2] = with_cost(field[2], sent_bytes=1_600_000)
-    assert verdict(field, 0.5).endswith(
+    assert verdict(field, HALF).endswith(
         "Soonest at 50 %: ssdfl, sdfl and pdfl by cycles (1.5) and simulated seconds (0.75 s), "
         "ssdfl and sdfl by bytes (1.5 MB)."
     )
 
 
 def test_one_seed_is_no_certainty(folder):
-    ours, periodic, _ = (replace(summary, seeds=1, accuracy_std=0.0) for summary in summarise(folder))
-    assert winners([ours, periodic], 0.5)[0].margin == "30.0 points ahead of pdfl, of one seed only"
+    ours, periodic, _ = (replace(summary, seeds=1, score_std=0.0) for summary in summarise(folder))
+    assert winners([ours, periodic], HALF)[0].margin == "30.0 points ahead of pdfl, of one seed only"
 
 
 def test_what_costs_nothing_is_ahead_of_what_costs_something(folder):
     ours, *_ = summarise(folder)
     free = replace(with_cost(ours, sent_bytes=0.0, cycle=2000.0), method="central")
-    _, cycles, sent, _ = winners([ours, free], 0.5)
+    _, cycles, sent, _ = winners([ours, free], HALF)
     assert (sent.method, sent.value, sent.margin) == ("central", "0 B", "ssdfl takes 1.5 MB")
     assert (cycles.value, cycles.margin) == ("1.5", "central takes 1,333.33 times as many")
-    assert winners([free], 0.5)[1].value == "2,000"
+    assert winners([free], HALF)[1].value == "2,000"
 
 
 def test_small_costs_keep_their_digits(folder):
@@ -185,7 +191,7 @@ def test_small_costs_keep_their_digits(folder):
         with_cost(ours, sent_bytes=40_000.0), totals={"cycle": 3, "sent_bytes": 41_234.0, "time_s": 0.00123}
     )
     assert cells(small)[4:] == ["0.04", "0.75", "0.0412", "0.00123"]
-    assert winners([small], 0.5)[2].value == "40 kB"
+    assert winners([small], HALF)[2].value == "40 kB"
 
 
 def with_real_seconds(rows, factor=2.0):
@@ -198,12 +204,12 @@ def test_real_seconds_stand_beside_simulated_ones(folder):
     assert (ours.seconds_to_target, ours.to_target["real_s"]) == (0.75, 1.5)
     assert (ours.time_s, ours.totals["real_s"]) == (1.5, 3.0)
     assert (ours.flat()["seconds_to_target"], ours.flat()["real_s_to_target"]) == (0.75, 1.5)
-    headers, rows = summary_table(summaries, 0.5)
+    headers, rows = summary_table(summaries, HALF)
     assert headers[5:] == ["sim. s to 50%", "real s to 50%", "MB", "sim. s", "real s"]
     assert rows[0][5:] == ["0.75", "1.5", "3", "1.5", "3"]
     assert cost_table(summaries).headers[-2:] == ["real s", "real s a cycle"]
-    assert "real seconds (1.5 s)" in headline([RunResults(real.experiment(), real.all_rows())], 0.5)
-    figure = draw_curves(real.all_rows(), "accuracy")
+    assert "real seconds (1.5 s)" in headline([RunResults(real.experiment(), real.all_rows())], HALF)
+    figure = draw_curves(real.all_rows(), "score")
     assert [axes.get_xlabel() for axes in figure.axes][-2:] == ["simulated seconds", "real seconds"]
 
 
@@ -212,7 +218,7 @@ def test_nothing_is_said_of_real_seconds_that_nobody_measured(folder):
     unmeasured = FakeFolder(folder.experiment(), rows)
     assert summarise(unmeasured) == summarise(folder)
     assert "real_s" not in summarise(unmeasured)[0].flat()
-    assert "real" not in " ".join(summary_table(summarise(unmeasured), 0.5).headers)
+    assert "real" not in " ".join(summary_table(summarise(unmeasured), HALF).headers)
     assert "real_s" not in json.dumps(series_data(rows, ("ssdfl", "pdfl", "central")))
     assert "real_s" not in metrics_data(rows)["costs"]
 
@@ -220,9 +226,9 @@ def test_nothing_is_said_of_real_seconds_that_nobody_measured(folder):
 def test_simulated_and_real_runs_are_not_ranked_by_real_seconds(folder):
     ours, *_ = summarise(folder)
     real, *_ = summarise(FakeFolder(folder.experiment(), with_real_seconds(folder.all_rows())))
-    rows = summary_table([real, ours], 0.5).rows
+    rows = summary_table([real, ours], HALF).rows
     assert [row[6] for row in rows] == ["1.5", "–"]
-    assert [winner.noun for winner in winners([real, replace(ours, method="sdfl")], 0.5)] == [
+    assert [winner.noun for winner in winners([real, replace(ours, method="sdfl")], HALF)] == [
         "",
         "cycles",
         "bytes",
@@ -245,7 +251,7 @@ def test_references_are_known_by_what_they_are_not_by_name():
             settings=(*UNFINISHED[:2], "methods=['ssdfl', 'central', 'central+atc']", "seeds=[0]"),
         )
     ]
-    assert headline(runs, 0.5).endswith("The references central and central+atc are not ranked.")
+    assert headline(runs, HALF).endswith("The references central and central+atc are not ranked.")
 
 
 UNFINISHED = (
@@ -269,17 +275,17 @@ def test_only_whole_runs_of_shared_seeds_are_rankable():
         ("pdfl", 0, [0.99]),
         ("central", 0, [0.9]),
     )
-    assert [(one.method, one.seeds, one.accuracy) for one in rankable([results], 0.5)] == [
+    assert [(one.method, one.seeds, one.score) for one in rankable([results], HALF)] == [
         ("ssdfl", 1, 0.8),
         ("sdfl", 1, 0.7),
     ]
-    assert headline([results], 0.5) == (
+    assert headline([results], HALF) == (
         "Best final accuracy: ssdfl, 80.0 %, 10.0 points ahead of sdfl, of one seed only. "
         "Soonest at 50 %: ssdfl and sdfl by cycles (1), bytes (1 MB) and simulated seconds (0.5 s). "
         "The reference central is not ranked. Unfinished: 16 of 32 cycles are recorded. "
         "Only complete runs are ranked, on the seeds that every ranked method finished."
     )
-    lines = results.summaries(0.5)
+    lines = results.summaries(HALF)
     assert [cells(one)[0] for one in lines] == [
         "ssdfl",
         "sdfl (1 of 2 seeds)",
@@ -291,42 +297,42 @@ def test_only_whole_runs_of_shared_seeds_are_rankable():
 
 def test_whole_runs_of_different_seeds_are_not_ranked():
     results = results_of(("ssdfl", 0, [0.5] * 4), ("sdfl", 1, [0.9] * 4), ("sdfl", 0, [0.1]))
-    assert headline([results], 0.5) == (
+    assert headline([results], HALF) == (
         "So far, 1 of 2 seeds: ssdfl 50.0 %, sdfl 90.0 %. Unfinished: 9 of 32 cycles are recorded."
     )
 
 
 def test_what_has_no_whole_run_is_told_so_far():
     results = results_of(("ssdfl", 0, [0.2, 0.3, math.nan]), ("ssdfl", 1, [0.4]), ("sdfl", 0, [0.5, 0.6]))
-    assert winners(rankable([results], 0.5), 0.5) == []
-    assert headline([results], 0.5) == (
+    assert winners(rankable([results], HALF), HALF) == []
+    assert headline([results], HALF) == (
         "So far, after cycle 1: ssdfl 30.0 %; after cycle 2: sdfl 60.0 %. "
         "Unfinished: 6 of 32 cycles are recorded."
     )
-    assert headline([results_of()], 0.5).startswith("There is nothing to rank yet.")
+    assert headline([results_of()], HALF).startswith("There is nothing to rank yet.")
 
 
 def test_the_reference_is_ranked_only_where_nobody_else_is():
     alone = results_of(
         ("central", 0, [0.9] * 4), settings=(*UNFINISHED[:2], "methods=['central']", "seeds=[0]")
     )
-    assert headline([alone], 0.5).startswith("Best final accuracy: central, 90.0 %.")
-    assert "not ranked" not in headline([alone], 0.5)
+    assert headline([alone], HALF).startswith("Best final accuracy: central, 90.0 %.")
+    assert "not ranked" not in headline([alone], HALF)
     both = [replace(alone, name="a"), results_of(("ssdfl", 0, [0.5] * 4), name="b")]
-    assert [one.method for one in rankable(both, 0.5)] == ["ssdfl in b"]
-    assert "The reference central is not ranked. b is unfinished: 4 of 32" in headline(both, 0.5)
+    assert [one.method for one in rankable(both, HALF)] == ["ssdfl in b"]
+    assert "The reference central is not ranked. b is unfinished: 4 of 32" in headline(both, HALF)
 
 
 def test_a_curve_of_a_run_that_goes_on_takes_the_seeds_there_are():
     rows = [*rows_of("a", 0, [0.2, 0.4, 0.6]), *rows_of("a", 1, [0.4])]
-    found = curve(rows, "accuracy")
+    found = curve(rows, "score")
     assert found.mean == pytest.approx([0.3, 0.4, 0.6])
     assert found.low == pytest.approx([0.2, 0.4, 0.6])
     assert found.costs["sent_bytes"] == pytest.approx([1e6, 2e6, 3e6])
 
 
 def test_curves_have_a_line_and_a_band_per_method(folder):
-    figure = draw_curves(folder.all_rows(), "accuracy")
+    figure = draw_curves(folder.all_rows(), "score")
     assert [axes.get_xlabel() for axes in figure.axes] == ["cycles", "megabytes sent", "simulated seconds"]
     cycles, megabytes, _ = figure.axes
     assert cycles.lines[0].get_ydata() == pytest.approx([0.35, 0.6, 0.75])
@@ -398,7 +404,7 @@ def test_the_pages_numbers_are_the_records(small_run):
     rows = small_run.all_rows()
     assert [one["method"] for one in data["series"]] == ["ssdfl", "pdfl"]
     for one in data["series"]:
-        for quantity in ("accuracy", "loss", "consensus_distance"):
+        for quantity in ("score", "loss", "consensus_distance"):
             curve = one["curves"][quantity]
             assert curve["cycle"] == [1, 2]
             for place, cycle in enumerate(curve["cycle"]):
@@ -415,11 +421,11 @@ def test_the_pages_numbers_are_the_records(small_run):
             one["labels"]
             for one in json.loads((small_run.seed_folder(instance["seed"]) / "devices.json").read_text())
         ]
-        assert list(instance["accuracy"]) == ["ssdfl", "pdfl"]
-        for method, found in instance["accuracy"].items():
+        assert list(instance["scores"]) == ["ssdfl", "pdfl"]
+        for method, found in instance["scores"].items():
             last = small_run.read_rows(instance["seed"], method)[-1]
             assert found["cycles"][-1] == last["cycle"]
-            assert found["devices"][-1] == pytest.approx(last["device_accuracy"], abs=1e-4)
+            assert found["devices"][-1] == pytest.approx(last["device_score"], abs=1e-4)
 
 
 def test_a_run_that_is_not_finished_says_so(small_run, tmp_path):
@@ -442,9 +448,9 @@ def test_a_large_run_stays_small_on_the_page(tmp_path):
         (tmp_path / f"seed-{seed}").mkdir()
         (tmp_path / f"seed-{seed}" / "network.json").write_text(to_json(network))
         write_plan(plan_clusters(network, 2), tmp_path / f"seed-{seed}" / "plan.json")
-    quantities = ("average_model_accuracy", "loss", "effective_gradient")
+    quantities = ("average_model_score", "loss", "effective_gradient")
     rows = [
-        {**row, **dict.fromkeys(quantities, 0.123456789), "device_accuracy": [0.123456789] * 1000}
+        {**row, **dict.fromkeys(quantities, 0.123456789), "device_score": [0.123456789] * 1000}
         for method in experiment.methods
         for seed in experiment.seeds
         for row in rows_of(method, seed, [0.123456789] * 1200)
@@ -453,7 +459,7 @@ def test_a_large_run_stays_small_on_the_page(tmp_path):
     assert len(page_json(data)) < 2e6
     assert [one["seed"] for one in data["seeds"]] == [0]
     assert data["left_out"] == 2
-    assert data["seeds"][0]["accuracy"]["ssdfl"]["cycles"][-1] == 1200
+    assert data["seeds"][0]["scores"]["ssdfl"]["cycles"][-1] == 1200
     assert data["series"][0]["curves"]["loss"]["cycle"][-1] == 1200
 
 

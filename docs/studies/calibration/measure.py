@@ -102,8 +102,8 @@ def main() -> None:
                 "method": method,
                 "seed": seed,
                 "cycle": row["cycle"],
-                "accuracy": round(row["accuracy"], 4),
-                "average_model_accuracy": round(row["average_model_accuracy"], 4),
+                "accuracy": round(row["score"], 4),
+                "average_model_accuracy": round(row["average_model_score"], 4),
             }
             for row in done.folder.read_rows(seed, method)
         ]

@@ -140,8 +140,8 @@ def rows_of(what: dict[str, object], folder: RunFolder) -> Iterator[dict[str, ob
             "clusters": plan.num_clusters if plan else "",
             "choice": plan.choice if plan else "",
             "cycle": row["cycle"],
-            "accuracy": round(row["accuracy"], 4),
-            "average_model_accuracy": round(row["average_model_accuracy"], 4),
+            "accuracy": round(row["score"], 4),
+            "average_model_accuracy": round(row["average_model_score"], 4),
         }
 
 

@@ -193,7 +193,7 @@ def measure(case: Case, seed: int, done: set[str]) -> list[dict[str, object]]:
     instance = instance_of(case, inputs.network, seed)
     base = math.ceil(STEPS[case.labels_per_device] / (case.tau_a + 1))
     one = (tuple(range(inputs.network.num_devices)),)
-    target = 0.9 * list(train(case, instance, one, base))[-1]["accuracy"]
+    target = 0.9 * list(train(case, instance, one, base))[-1]["score"]
     rows = []
     for clusters, rules in pool(inputs).items():
         labels = ".".join(map(str, labels_of(clusters, instance.network.num_devices)))
@@ -208,7 +208,7 @@ def measure(case: Case, seed: int, done: set[str]) -> list[dict[str, object]]:
             cost_to_target(records, target, cost, interpolate=True, start=CHANCE) or math.inf
             for cost in ("cycle", "time_s", "sent_bytes")
         ]
-        accuracy = records[base - 1]["accuracy"]
+        accuracy = records[base - 1]["score"]
         values = (case.name, seed, labels, " ".join(sorted(rules)), f"{target:.4f}",
                   *(f"{r:.6g}" for r in reached), f"{accuracy:.4f}")  # fmt: skip
         rows.append(dict(zip(FIELDS, values, strict=True)))

@@ -111,9 +111,10 @@ class LiveRun:
 
     def _progress(self, advance: Advance) -> str:
         record = advance.record
-        accuracy = f", {100 * record.accuracy:.1f} %" if record and record.tested else ""
+        score = self.folder.goal(self.experiment).score
+        shown = f", {score.label} {score.shown(record.score)}" if record and record.tested else ""
         place = f"seed {advance.seed}, {advance.method}, cycle {advance.cycle} of {self.experiment.cycles}"
-        return place + accuracy
+        return place + shown
 
     def _remaining(self) -> str:
         if self.computed < 2:

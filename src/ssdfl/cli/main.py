@@ -6,7 +6,7 @@ import signal
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -54,7 +54,12 @@ def _options(
 
 
 def _print_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: object
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
 ) -> None:
     """Show a warning of ours as one line, and others as Python does."""
     text = f"ssdfl: {message}\n"

@@ -123,7 +123,7 @@ def device(
 
 def _table(statuses: list[dict[str, Any]], before: list[dict[str, Any]]) -> Table:
     table = Table(box=SIMPLE_HEAD)
-    for column in ("device", "step", "accuracy %", "neighbours", "kB/s out", "refused"):
+    for column in ("device", "step", "score", "neighbours", "kB/s out", "refused"):
         table.add_column(column, justify="left" if column == "device" else "right")
     earlier = {status["device"]: status for status in before}
     for status in statuses:
@@ -133,12 +133,11 @@ def _table(statuses: list[dict[str, Any]], before: list[dict[str, Any]]) -> Tabl
 
 def _cells(status: dict[str, Any], before: dict[str, Any]) -> tuple[str, ...]:
     """A device's line of the table, given its status now and before."""
-    accuracy = status.get("accuracy")
     neighbours = status.get("neighbours", UNKNOWN)
     return (
         status["device"],
         str(status.get("step", UNKNOWN)),
-        f"{100 * accuracy:.1f}" if accuracy is not None else UNKNOWN,
+        status.get("shown_score") or UNKNOWN,
         f"failed ({status['failed']})" if "failed" in status else neighbours,
         _sending_rate(status, before),
         str(status.get("refused", UNKNOWN)),

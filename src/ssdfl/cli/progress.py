@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 if TYPE_CHECKING:
     from ssdfl.experiments import Advance
-    from ssdfl.records import Experiment, Record
+    from ssdfl.records import Experiment, Record, RunFolder, Score
 
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -40,12 +40,16 @@ def say(console: Console, text: str) -> None:
 class ProgressView:
     """Shows how far one experiment is."""
 
-    def __init__(self, console: Console, bars: Progress, experiment: Experiment, remark: str = "") -> None:
+    def __init__(
+        self, console: Console, bars: Progress, experiment: Experiment, folder: RunFolder, remark: str = ""
+    ) -> None:
         self.console, self.bars, self.experiment, self.remark = console, bars, experiment, remark
+        self.folder = folder
         self.total = experiment.all_cycles
         self.task = bars.add_task("preparing", total=self.total, note="")
         self.begun = False
-        self.label, self.accuracies = "", list[float]()
+        self.label, self.scores = "", list[float]()
+        self.score: Score | None = None
 
     def download(self, name: str, received: int, total: int) -> None:
         """Show how far a download is."""
@@ -57,18 +61,19 @@ class ProgressView:
             self._announce()
         label = f"seed {advance.seed} {advance.method}"
         if label != self.label:
-            self.label, self.accuracies = label, []
+            self.label, self.scores = label, []
         if advance.record is not None and advance.record.tested:
-            self.accuracies.append(advance.record.accuracy)
+            self.scores.append(advance.record.score)
         self.bars.update(self.task, advance=1, description=label, note=self._note())
         if advance.record is not None and not self.console.is_terminal:
             self._say_if_finished(advance.record)
 
     def _note(self) -> str:
-        """The accuracies so far, as a sparkline and the last as a number."""
-        if not self.accuracies:
+        """The scores so far, as a sparkline and the last as a number, named unless it is the accuracy."""
+        if not self.scores or self.score is None:
             return ""
-        return f"{sparkline(self.accuracies)} {100 * self.accuracies[-1]:.1f} %"
+        name = "" if self.score.label == "accuracy" else f"{self.score.label} "
+        return f"{sparkline(self.scores)} {name}{self.score.shown(self.scores[-1])}"
 
     def _say_if_finished(self, record: Record) -> None:
         if record.cycle == self.experiment.cycles:
@@ -79,15 +84,18 @@ class ProgressView:
         """Say what runs, once it is known that it can."""
         self.begun = True
         e = self.experiment
+        self.score = self.folder.goal(e).score
         runs = f"methods {', '.join(e.methods)}; seeds {', '.join(map(str, e.seeds))}; cycles {e.cycles}"
         say(self.console, f"{e.name}: {e.data.name} on {e.network.spec}; {runs}")
-        if self.remark:
-            say(self.console, self.remark)
+        for line in (*self.folder.notes(), *filter(None, [self.remark])):
+            say(self.console, line)
 
 
 @contextmanager
-def showing_progress(console: Console, experiment: Experiment, remark: str = "") -> Iterator[ProgressView]:
-    """A view of an experiment's progress: bars on a terminal. It says the remark first."""
+def showing_progress(
+    console: Console, experiment: Experiment, folder: RunFolder, remark: str = ""
+) -> Iterator[ProgressView]:
+    """A view of an experiment's progress: bars on a terminal. It says what was done to the data first."""
     columns = (
         TextColumn("{task.description:>16}"),
         BarColumn(),
@@ -96,4 +104,4 @@ def showing_progress(console: Console, experiment: Experiment, remark: str = "")
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        yield ProgressView(console, bars, experiment, remark)
+        yield ProgressView(console, bars, experiment, folder, remark)

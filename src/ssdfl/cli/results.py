@@ -15,7 +15,7 @@ from rich.text import Text
 from ssdfl.cli.progress import say
 
 if TYPE_CHECKING:
-    from ssdfl.records import Experiment, RunFolder
+    from ssdfl.records import Experiment, Goal, RunFolder
     from ssdfl.report import MethodSummary
 
 
@@ -63,19 +63,20 @@ def _print_table(
     from ssdfl.report import RunResults, headline
 
     console = Console()
-    console.print(_table(experiment, summaries))
-    say(console, headline([RunResults(experiment, folder.all_rows())], experiment.evaluate.target_accuracy))
+    goal = folder.goal(experiment)
+    console.print(_table(experiment, summaries, goal))
+    say(console, headline([RunResults(experiment, folder.all_rows())], goal))
     say(console, f"Report:  {report}")
     say(console, f"Figures: {folder.path / 'figures'}")
     say(console, f"Records: {folder.path / 'metrics.parquet'}")
 
 
-def _table(experiment: Experiment, summaries: list[MethodSummary]) -> Table:
+def _table(experiment: Experiment, summaries: list[MethodSummary], goal: Goal) -> Table:
     from ssdfl.report import summary_table
 
     title = f"{experiment.name}: {experiment.cycles} cycles, seeds {', '.join(map(str, experiment.seeds))}"
     table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    headers, rows = summary_table(summaries, experiment.evaluate.target_accuracy)
+    headers, rows = summary_table(summaries, goal)
     table.add_column("method", overflow="fold")
     for place, text in enumerate(headers[1:], start=1):
         widest = max(len(row[place]) for row in rows)

@@ -286,7 +286,8 @@ def _execute(
     quiet: bool = False,
 ) -> None:
     """Run the experiment and show its progress."""
-    with showing_progress(Console(stderr=True, quiet=quiet), request.experiment, remark) as progress:
+    console = Console(stderr=True, quiet=quiet)
+    with showing_progress(console, request.experiment, request.folder, remark) as progress:
         from ssdfl.experiments import iterate_experiment
 
         advances = iterate_experiment(

@@ -47,7 +47,7 @@ class Engine(Protocol):
         """
 
     def evaluate(self, X: Tensor, home: Home | None = None) -> tuple[Tensor, Tensor]:
-        """(n,) mean test loss and (n,) test accuracy of the rows of X.
+        """(n,) mean test losses and (n, metrics) scores of the rows of X.
 
         Args:
             home: (n, k) each, the model's buffers that are not in the rows, if it has any.

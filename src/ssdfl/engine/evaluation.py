@@ -14,7 +14,8 @@ from ssdfl.arrays import IntArray
 from ssdfl.engine.job import Job
 from ssdfl.engine.threads import Threads
 from ssdfl.engine.tracing import traced
-from ssdfl.learning import Home, Task
+from ssdfl.learning import Home, Task, parts_of
+from ssdfl.learning.inputs import like
 
 AGREEMENT = 1e-6
 _NUMBERS_IN_CACHE = 1 << 19
@@ -23,7 +24,7 @@ _LOOPED_STRETCH = 64
 
 
 class Evaluation:
-    """Mean test loss and test accuracy of parameter vectors."""
+    """Mean test loss and scores of parameter vectors."""
 
     def __init__(self, job: Job, tasks: Sequence[Task], threads: Threads) -> None:
         self.task, self.threads = job.task, threads
@@ -35,34 +36,40 @@ class Evaluation:
         else:
             self._tests = [_looped_test(task) for task in tasks]
             self._devices, stretch = 1, _LOOPED_STRETCH
-        pieces = -(-len(self.task.test_labels) // stretch)
-        self._stretches = list(
-            zip(self.task.test_inputs.chunk(pieces), self.task.test_labels.chunk(pieces), strict=True)
-        )
+        pieces = -(-len(self.task.test_targets) // stretch)
+        tested = [self.task.test_targets, *parts_of(self.task.test_inputs)]
+        self._stretches = list(zip(*(part.chunk(pieces) for part in tested), strict=True))
 
     def __call__(self, X: Tensor, home: Home | None = None) -> tuple[Tensor, Tensor]:
-        """(n,) loss and accuracy of the rows of X; rows that agree are tested once."""
+        """(n,) losses and (n, metrics) scores of the rows of X; rows that agree are tested once."""
         first = np.arange(len(X)) if home else agreeing(X)
         tested, place = np.unique(first, return_inverse=True)
         groups = [tested[k : k + self._devices] for k in range(0, len(tested), self._devices)]
 
         @torch.inference_mode()
-        def test(thread: int, item: tuple[IntArray, tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        def test(thread: int, item: tuple[IntArray, tuple[Tensor, ...]]) -> list[Tensor]:
             devices, stretch = item
             rows = torch.from_numpy(devices).to(X.device)
-            own = ({name: kept[rows] for name, kept in home.items()},) if home else ()
-            return self._tests[thread](X[rows], *stretch, *own)
+            own = {name: kept[rows] for name, kept in (home or {}).items()}
+            loss, sums = self._tests[thread](own, X[rows], *stretch)
+            return [loss, *sums]
 
         results = self.threads.each(test, list(product(groups, self._stretches)))
-        count, everyone = len(self.task.test_labels), torch.from_numpy(place)
-        losses, correct = (self._gathered(column)[everyone] / count for column in zip(*results, strict=True))
-        return losses, correct
+        everyone = torch.from_numpy(place)
+        losses, *sums = (self._gathered(column)[everyone] for column in zip(*results, strict=True))
+        return losses / len(self.task.test_targets), scores_of(self.task, sums)
 
     def _gathered(self, sums: Sequence[Tensor]) -> Tensor:
-        """(n,) of sums for each group and stretch, the sums over stretches."""
+        """(n, …) of sums for each group and stretch, the sums over stretches."""
         stretches = len(self._stretches)
         groups = [sums[k : k + stretches] for k in range(0, len(sums), stretches)]
         return torch.cat([torch.stack(tuple(of_group)).sum(0) for of_group in groups]).cpu()
+
+
+def scores_of(task: Task, sums: Sequence[Tensor]) -> Tensor:
+    """(n, metrics) scores of devices, of each metric's (n, k) sums over the test samples."""
+    values = [metric.value(of_metric).double() for metric, of_metric in zip(task.metrics, sums, strict=True)]
+    return torch.stack(values, dim=-1)
 
 
 def agreeing(X: Tensor, tolerance: float = AGREEMENT) -> IntArray:
@@ -89,26 +96,39 @@ def agreeing(X: Tensor, tolerance: float = AGREEMENT) -> IntArray:
     return first
 
 
-Test = Callable[..., tuple[Tensor, Tensor]]
-"""(n,) sums of losses and numbers of right answers, of parameters (n, d) on test samples and labels.
+Test = Callable[..., tuple[Tensor, Sequence[Tensor]]]
+"""(n,) sums of losses and each metric's (n, k) sums.
 
-Models with buffers that stay at home are given those, too.
+Of the buffers that devices keep at home, if any, parameters (n, d), targets and parts of inputs.
 """
 
 
 def _stacked_test(task: Task) -> Test:
-    def test(θ: Tensor, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        scores = task.scores(θ, inputs)
-        return task.loss(scores, labels) * len(labels), (scores.argmax(-1) == labels).sum(-1)
-
-    return traced(vmap(test, in_dims=(0, None, None)))
+    """Of models that keep nothing at home."""
+    parts = len(parts_of(task.test_inputs))
+    stacked = traced(vmap(_test_of_parts(task), in_dims=(0, *[None] * (1 + parts))))
+    return lambda home, *tensors: stacked(*tensors)
 
 
 def _looped_test(task: Task) -> Test:
-    def test(Θ: Tensor, inputs: Tensor, labels: Tensor, home: Home | None = None) -> tuple[Tensor, Tensor]:
-        own = [{name: rows[[i]] for name, rows in (home or {}).items()} for i in range(len(Θ))]
-        scores = torch.stack([task.scores(θ, inputs, kept) for θ, kept in zip(Θ, own, strict=True)])
-        losses = torch.stack([task.loss(of_device, labels) for of_device in scores])
-        return losses * len(labels), (scores.argmax(-1) == labels).sum(-1)
+    one = _test_of_parts(task)
+
+    def test(home: Home, Θ: Tensor, *stretch: Tensor) -> tuple[Tensor, list[Tensor]]:
+        own = [{name: rows[[i]] for name, rows in home.items()} for i in range(len(Θ))]
+        losses, sums = zip(
+            *(one(θ, *stretch, home=kept) for θ, kept in zip(Θ, own, strict=True)), strict=True
+        )
+        return torch.stack(losses), [torch.stack(of_metric) for of_metric in zip(*sums, strict=True)]
+
+    return test
+
+
+def _test_of_parts(task: Task) -> Callable[..., tuple[Tensor, tuple[Tensor, ...]]]:
+    """`Task.test` as a function of tensors alone."""
+
+    def test(
+        θ: Tensor, targets: Tensor, *parts: Tensor, home: Home | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        return task.test(θ, like(task.test_inputs, parts), targets, home)
 
     return test

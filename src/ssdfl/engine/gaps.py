@@ -13,7 +13,7 @@ from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import labels_of
 from ssdfl.engine.job import Job
 from ssdfl.engine.shares import Shares
-from ssdfl.learning import Home
+from ssdfl.learning import Home, Inputs, map_inputs
 from ssdfl.rng import generator
 
 LOSS_SAMPLES = 16
@@ -84,18 +84,21 @@ def training_losses(
     rng = generator(job.seed, "losses")
     few = min(samples, int(task.shards.sizes.min()))
     positions = np.stack([rng.permutation(size)[:few] for size in task.shards.sizes.tolist()])
-    inputs, labels = task.batch(task.shards.at(devices, positions[devices]))
+    inputs, targets = task.batch(task.shards.at(devices, positions[devices]))
 
-    def loss(theta: Tensor, inputs: Tensor, labels: Tensor, home: Home | None = None) -> Tensor:
-        return task.loss(task.scores(theta, inputs, home), labels)
+    def loss(theta: Tensor, inputs: Inputs, targets: Tensor, home: Home | None = None) -> Tensor:
+        return task.loss(task.scores(theta, inputs, home), targets)
+
+    def of_device(k: int, θ: Tensor, home: Home) -> Tensor:
+        return loss(θ, map_inputs(lambda part: part[k], inputs), targets[k], home)
 
     def stacked(X: Tensor, home: Home) -> Tensor:
         with torch.no_grad():
-            return torch.as_tensor(vmap(loss)(X, inputs, labels))
+            return torch.as_tensor(vmap(loss)(X, inputs, targets))
 
     def looped(X: Tensor, home: Home) -> Tensor:
         homes = [{name: rows[[i]] for name, rows in home.items()} for i in range(len(X))]
         with torch.no_grad():
-            return torch.stack([loss(*row) for row in zip(X, inputs, labels, homes, strict=True)])
+            return torch.stack([of_device(k, θ, homes[k]) for k, θ in enumerate(X)])
 
     return stacked if task.stackable else looped

@@ -11,7 +11,8 @@ from torch.func import grad, vmap
 from ssdfl.arrays import IntArray
 from ssdfl.engine.job import Job
 from ssdfl.engine.tracing import traced
-from ssdfl.learning import Task
+from ssdfl.learning import Task, parts_of
+from ssdfl.learning.inputs import like
 from ssdfl.rng import generator
 
 Gradients = Callable[[Tensor, IntArray, Tensor, tuple[int, int]], Tensor]
@@ -35,9 +36,9 @@ def gradient(
     t, i, e = at
     if task.draws_random_numbers:
         torch.manual_seed(int(generator(job.seed, "model", t, i, e).integers(2**62)))
-    inputs, labels = task.batch(samples)
+    inputs, targets = task.batch(samples)
     leaf = θ.detach().requires_grad_()
-    (g,) = torch.autograd.grad(task.batch_loss(leaf, inputs, labels, buffers), leaf)
+    (g,) = torch.autograd.grad(task.batch_loss(leaf, inputs, targets, buffers), leaf)
     return g
 
 
@@ -55,10 +56,15 @@ def looped(job: Job, task: Task) -> Gradients:
 
 def stacked(job: Job, task: Task) -> Gradients:
     """All devices in one batched computation: best for models of linear layers."""
-    per_device = traced(vmap(grad(task.batch_loss)))
+
+    def loss(θ: Tensor, targets: Tensor, *parts: Tensor) -> Tensor:
+        return task.batch_loss(θ, like(task.inputs, parts), targets)
+
+    per_device = traced(vmap(grad(loss)))
 
     def gradients(Θ: Tensor, devices: IntArray, samples: Tensor, when: tuple[int, int]) -> Tensor:
-        result: Tensor = per_device(Θ, *task.batch(samples))
+        inputs, targets = task.batch(samples)
+        result: Tensor = per_device(Θ, targets, *parts_of(inputs))
         return result
 
     return gradients

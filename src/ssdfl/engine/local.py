@@ -293,7 +293,7 @@ class LocalEngine:
         task, size = self.job.task, 1
         if task.stackable:
             in_cache = int(np.clip(_NUMBERS_IN_CACHE // task.num_parameters, _FEWEST, _MOST))
-            size = in_cache if task.inputs.device.type == "cpu" else max(1, len(places))
+            size = in_cache if task.device.type == "cpu" else max(1, len(places))
         return [
             self._optimizers.group(some[k : k + size])
             for some in self._trained_alike(places)

@@ -25,8 +25,17 @@ from ssdfl.learning import Home, fork_generators
 from ssdfl.methods import Step
 from ssdfl.records import Record
 from ssdfl.records.engines import ENGINES, engine_traits
+from ssdfl.records.scores import Score
 
 _NUMBERS_AT_ONCE = 1 << 20
+_NOT_TESTED: dict[str, float | tuple[float, ...]] = {
+    "score": math.nan,
+    "score_std": math.nan,
+    "score_worst": math.nan,
+    "average_model_score": math.nan,
+    "loss": math.nan,
+    "device_score": (),
+}
 
 
 def make_engine(name: str, job: Job) -> Engine:
@@ -60,7 +69,7 @@ def run(
         state = executor.begin(state)
         loop = Loop(job, executor)
         while state.step < job.last_step:
-            with one_thread_each(), fork_generators(job.task.inputs.device):
+            with one_thread_each(), fork_generators(job.task.device):
                 state = loop.step(state)
                 while state.step % job.steps_per_cycle:
                     state = loop.step(state)
@@ -140,23 +149,17 @@ class Loop:
         cycle = state.step // job.steps_per_cycle
         mean = shares.mean(state.X)
         due = cycle % job.evaluate_every == 0 or cycle == job.cycles
-        loss, accuracy, average = math.nan, np.array([]), math.nan
-        if due:
-            loss, accuracy, average = tested(self.engine, state.X, mean, home_of(state.memory))
+        home = home_of(state.memory)
+        tests = tested(self.engine, job.task.goal_score, state.X, mean, home) if due else _NOT_TESTED
         return Record(
             cycle=cycle,
-            accuracy=float(accuracy.mean()) if due else math.nan,
-            accuracy_std=float(accuracy.std()) if due else math.nan,
-            accuracy_worst=float(accuracy.min()) if due else math.nan,
-            average_model_accuracy=average,
-            loss=loss,
             consensus_distance=_consensus_distance(shares, job.task.trained(state.X), job.task.trained(mean)),
             effective_gradient=math.sqrt(squares.mean()) if squares.numel() else 0.0,
             transmissions=state.transmissions,
             sent_bytes=state.transmissions * job.message_bytes,
             time_s=float(state.ready_s.max()),
             real_s=state.real_s,
-            device_accuracy=tuple(accuracy.tolist()),
+            **tests,  # type: ignore[arg-type]
             **self._gaps.record(),  # type: ignore[arg-type]
         )
 
@@ -199,15 +202,31 @@ def mean_of_home(shares: Shares, home: Home) -> Home:
     }
 
 
-def tested(engine: Engine, X: Tensor, mean: Tensor, home: Home) -> tuple[float, FloatArray, float]:
-    """Mean loss, everyone's accuracy, and that of the mean model: in one go where copying costs nothing."""
+def tested(
+    engine: Engine, score: Score, X: Tensor, mean: Tensor, home: Home
+) -> dict[str, float | tuple[float, ...]]:
+    """What a record says of tests: in one go with the mean model where copying costs nothing.
+
+    Args:
+        score: the task's first.
+        home: the buffers that devices keep.
+    """
     mean_home = mean_of_home(engine.shares, home)
     if X.numel() <= _NUMBERS_AT_ONCE:
         both_homes = {name: torch.cat([rows, mean_home[name]]) for name, rows in home.items()}
-        losses, accuracies = engine.evaluate(torch.cat([X, mean]), both_homes)
+        losses, scores = engine.evaluate(torch.cat([X, mean]), both_homes)
     else:
         pairs = zip(engine.evaluate(X, home), engine.evaluate(mean, mean_home), strict=True)
-        losses, accuracies = (torch.cat(both) for both in pairs)
+        losses, scores = (torch.cat(both) for both in pairs)
     every_loss = engine.shares.everyone(losses[:-1]).double().cpu()
-    every_accuracy = engine.shares.everyone(accuracies[:-1]).double().cpu()
-    return float(every_loss.mean()), every_accuracy.numpy(), float(accuracies[-1])
+    everyone = engine.shares.everyone(scores[:-1]).double().cpu().numpy()
+    first, others = everyone[:, 0], everyone[:, 1:].mean(axis=0)
+    return {
+        "score": float(first.mean()),
+        "score_std": float(first.std()),
+        "score_worst": score.worst(first.tolist()),
+        "average_model_score": float(scores[-1, 0]),
+        "loss": float(every_loss.mean()),
+        "device_score": tuple(first.tolist()),
+        **{f"score_{number}": float(value) for number, value in enumerate(others, start=2)},
+    }

@@ -83,15 +83,15 @@ class ReferenceEngine:
     def evaluate(self, X: Tensor, home: Home | None = None) -> tuple[Tensor, Tensor]:
         """Test one device after the other."""
         task = self.job.task
-        losses, accuracies = [], []
+        losses, scores = [], []
         for i, θ in enumerate(X):
+            own = {name: rows[[i]] for name, rows in (home or {}).items()}
             with torch.no_grad():
-                scores = task.scores(
-                    θ, task.test_inputs, {name: rows[[i]] for name, rows in (home or {}).items()}
-                )
-            losses.append(task.loss(scores, task.test_labels))
-            accuracies.append((scores.argmax(1) == task.test_labels).float().mean())
-        return torch.stack(losses), torch.stack(accuracies)
+                outputs = task.scores(θ, task.test_inputs, own)
+            losses.append(task.loss(outputs, task.test_targets))
+            values = [metric(outputs, task.test_targets).double() for metric in task.metrics]
+            scores.append(torch.stack(values))
+        return torch.stack(losses), torch.stack(scores)
 
     def close(self) -> None:
         """Nothing to end."""

@@ -51,7 +51,7 @@ class Threads:
 
 def threads_for(job: Job) -> Threads:
     """As many as torch may use threads; one on a GPU, and for models that draw from torch's one generator."""
-    alone = job.task.inputs.device.type != "cpu" or job.task.draws_random_numbers
+    alone = job.task.device.type != "cpu" or job.task.draws_random_numbers
     return Threads(1 if alone else torch.get_num_threads())
 
 

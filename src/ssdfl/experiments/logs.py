@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from ssdfl.errors import InputError, require
 from ssdfl.records.config import Experiment
 from ssdfl.records.folder import RunFolder, flat, folder_name
-from ssdfl.records.record import METRICS
+from ssdfl.records.record import METRICS, metrics_of
 from ssdfl.records.tables import Row, is_measured
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class TensorBoardLog:
 
     def __init__(self, experiment: Experiment, out: Path, resumed: bool) -> None:
         self._make = require("tensorboard.summary", "tensorboard").Writer
-        self._root, self._resumed = out / "tensorboard", resumed
+        self._root, self._resumed, self._folder = out / "tensorboard", resumed, RunFolder(out)
+        self._experiment = experiment
         self._writers: dict[Path, Any] = {}
 
     def last(self, seed: int, method: str) -> int:
@@ -71,8 +72,9 @@ class TensorBoardLog:
         if place not in self._writers:
             self._writers[place] = self._make(str(place))
         writer = self._writers[place]
+        metrics = metrics_of(self._folder.goal(self._experiment))
         for name, value in scalars(row).items():
-            writer.add_scalar(name, value, step=row[STEP], description=METRICS[name].label)
+            writer.add_scalar(name, value, step=row[STEP], description=metrics[name].label)
         writer.flush()
 
     def close(self, outcome: Outcome) -> None:
@@ -274,7 +276,7 @@ def scalars(row: Row) -> dict[str, float]:
     """A record's metrics but the cycle; those not measured in this cycle are left out.
 
     Examples:
-        >>> scalars({"cycle": 1, "loss": 0.5, "accuracy": float("nan")})
+        >>> scalars({"cycle": 1, "loss": 0.5, "score": float("nan")})
         {'loss': 0.5}
     """
     return {name: float(row[name]) for name in METRICS if name != STEP and is_measured(row, name)}

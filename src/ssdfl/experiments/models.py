@@ -62,7 +62,9 @@ def trained_model(
         raise InputError("checkpoint", str(paths[0]), expected, "Run the experiment again.")
     facts = ModelFacts.from_json(saved.facts)
     config = experiment.model
-    model = build_model(config.name, facts.input_shape, facts.outputs, seed, config.options)
+    model = build_model(
+        config.name, facts.input_shape, facts.outputs, seed, config.options, example=facts.example()
+    )
     fill_model(model, saved.state, str(paths[0]))
     return TrainedModel(model.eval(), facts, _about(experiment, method, seed, saved))
 

@@ -18,7 +18,7 @@ from ssdfl.experiments.schedule_check import check_schedule
 from ssdfl.experiments.writer import Process, joining_others
 from ssdfl.files import remove_temporaries
 from ssdfl.graph import NetworkLike, from_json, load_network, to_json
-from ssdfl.learning import Dataset, find_rate, load_dataset
+from ssdfl.learning import Dataset, find_rate, label_counts, load_dataset
 from ssdfl.learning.sources import Progress
 from ssdfl.methods import METHODS, find_method
 from ssdfl.preparation import Prepared, make_job, prepare, prepare_planned
@@ -79,7 +79,7 @@ def iterate_experiment(
         place = None if data is None or isinstance(data, Dataset) else Path(data)
         dataset = data if isinstance(data, Dataset) else load_dataset(experiment.data.name, place, progress)
         seeds = _make_jobs(experiment, folder, process, dataset)
-        yield from _run_seeds(experiment, folder, process, seeds, place)
+        yield from _run_seeds(experiment, folder, process, seeds, dataset, place)
 
 
 def _admit(
@@ -155,10 +155,13 @@ def _run_seeds(
     folder: RunFolder,
     process: Process,
     seeds: list[SeedJobs],
+    dataset: Dataset,
     data: Path | None,
 ) -> Iterator[Advance]:
     if process.writes:
         write_experiment(experiment, folder.experiment_file)
+        scores = [metric.score for metric in seeds[0][0].task.metrics]
+        folder.write_task(scores, dataset.notes)
         folder.note_versions(current_versions())
     run_method = _method_runner(experiment, folder, process, data)
     for instance, jobs in seeds:
@@ -182,13 +185,12 @@ def _method_runner(
 
 def _describe(folder: RunFolder, instance: Prepared) -> None:
     task = instance.task
-    num_classes = int(task.labels.max()) + 1
     devices = [
         {
             "device": i,
             "optimizer": str(optimizer),
             "samples": len(shard),
-            "labels": task.labels[shard].bincount(minlength=num_classes).tolist(),
+            "labels": label_counts(task, shard),
         }
         for i, (optimizer, shard) in enumerate(zip(instance.optimizers, task.shards, strict=True))
     ]

@@ -1,15 +1,20 @@
 """What is learnt: data sets, who holds which samples, models, and local optimizers."""
 
 from ssdfl.learning.batches import draw_batches
-from ssdfl.learning.datasets import DATASETS, Dataset, load_dataset, make_dataset
+from ssdfl.learning.dataset import Dataset, make_dataset
+from ssdfl.learning.datasets import DATASETS, load_dataset
+from ssdfl.learning.inputs import Inputs, call_model, count, map_inputs, parts_of
 from ssdfl.learning.layout import Buffers, Home, Layout
+from ssdfl.learning.losses import LOSSES, find_loss
 from ssdfl.learning.measured import (
     DeviceConstants,
     MeasuredConstants,
     describe_devices,
+    label_counts,
     measure_constants,
     spread_devices,
 )
+from ssdfl.learning.metrics import TaskMetric, find_metrics
 from ssdfl.learning.models import MODELS, Model, build_model
 from ssdfl.learning.optimizers import (
     KINDS,
@@ -25,11 +30,18 @@ from ssdfl.learning.partitions import by_labels, dirichlet, iid
 from ssdfl.learning.rates import RATES, find_rate
 from ssdfl.learning.shards import Shards
 from ssdfl.learning.sources import fetch, locate
-from ssdfl.learning.task import Task, available_device, fork_generators, make_task
+from ssdfl.learning.task import (
+    Task,
+    available_device,
+    fork_generators,
+    make_task,
+    num_outputs,
+)
 
 __all__ = [
     "DATASETS",
     "KINDS",
+    "LOSSES",
     "MODELS",
     "OPTIMIZERS",
     "RATES",
@@ -37,6 +49,7 @@ __all__ = [
     "Dataset",
     "DeviceConstants",
     "Home",
+    "Inputs",
     "Layout",
     "MeasuredConstants",
     "Model",
@@ -44,24 +57,33 @@ __all__ = [
     "OptimizerKind",
     "Shards",
     "Task",
+    "TaskMetric",
     "available_device",
     "build_model",
     "by_labels",
+    "call_model",
+    "count",
     "describe_devices",
     "dirichlet",
     "draw_batches",
     "draw_optimizers",
     "fetch",
+    "find_loss",
+    "find_metrics",
     "find_optimizer",
     "find_rate",
     "fork_generators",
     "iid",
+    "label_counts",
     "load_dataset",
     "locate",
     "make_dataset",
     "make_task",
+    "map_inputs",
     "measure_constants",
+    "num_outputs",
     "paper_optimizer",
     "parse_optimizer",
+    "parts_of",
     "spread_devices",
 ]

@@ -18,6 +18,7 @@ from torch.export import Dim
 from ssdfl.errors import InputError, require
 from ssdfl.files import atomic_path
 from ssdfl.learning.facts import ModelFacts
+from ssdfl.learning.inputs import arguments_of
 
 INPUT, OUTPUT = "input", "output"
 
@@ -96,18 +97,11 @@ def _write_onnx(model: nn.Module, facts: ModelFacts, path: Path, about: dict[str
 
 def _exported(model: nn.Module, facts: ModelFacts) -> torch.export.ExportedProgram:
     """The model as a program of raw inputs, for any number of samples."""
-    places, names = _arguments(facts.example())
+    places, names = arguments_of(facts.example())
     several = {0: Dim("batch")}
     shapes: Any = dict.fromkeys(names, several) if names else tuple(several for _ in places)
     with _quiet(), _refusing("pt2"):
         return torch.export.export(on_raw_inputs(model, facts), places, names, dynamic_shapes=shapes)
-
-
-def _arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What a model is called with."""
-    if isinstance(inputs, dict):
-        return (), inputs
-    return (inputs if isinstance(inputs, tuple) else (inputs,)), {}
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ssdfl.errors import InputError
+from ssdfl.learning.inputs import Inputs, map_inputs
 from ssdfl.learning.normalisation import Normalisation
 
 _STRUCTURES = ("tensor", "tuple", "dict")
@@ -25,7 +26,7 @@ class ModelFacts:
         notes: what was done to the data, for people.
     """
 
-    inputs: Any
+    inputs: Inputs
     outputs: int
     normalisation: Normalisation | None = None
     notes: tuple[str, ...] = field(default=())
@@ -64,24 +65,21 @@ class ModelFacts:
         """The shape of one sample, as factories of models want it."""
         return map_inputs(lambda part: tuple(part.shape), self.inputs)
 
-    def example(self, samples: int = 2) -> Any:
+    def example(self, samples: int = 2) -> Inputs:
         """So many samples of zeros."""
-        return map_inputs(lambda part: torch.zeros(samples, *part.shape, dtype=part.dtype), self.inputs)
+        zeros: Inputs = map_inputs(
+            lambda part: torch.zeros(samples, *part.shape, dtype=part.dtype), self.inputs
+        )
+        return zeros
 
 
-def map_inputs(function: Any, inputs: Any) -> Any:
-    """The same structure with a function applied to every array."""
-    if isinstance(inputs, dict):
-        return {name: function(part) for name, part in inputs.items()}
-    return tuple(map(function, inputs)) if isinstance(inputs, tuple) else function(inputs)
-
-
-def sample_of(inputs: Any) -> Any:
+def sample_of(inputs: Any) -> Inputs:
     """One sample of arrays (n, …), without its numbers."""
-    return map_inputs(lambda part: torch.as_tensor(part[:1])[0].to("meta"), inputs)
+    sample: Inputs = map_inputs(lambda part: torch.as_tensor(part[:1])[0].to("meta"), inputs)
+    return sample
 
 
-def _described(sample: Any) -> dict[str, Any]:
+def _described(sample: Inputs) -> dict[str, Any]:
     def of_part(part: torch.Tensor) -> dict[str, Any]:
         return {"shape": list(part.shape), "dtype": str(part.dtype).removeprefix("torch.")}
 
@@ -90,7 +88,7 @@ def _described(sample: Any) -> dict[str, Any]:
     return {kind: list(described) if isinstance(described, tuple) else described}
 
 
-def _sample(described: dict[str, Any]) -> Any:
+def _sample(described: dict[str, Any]) -> Inputs:
     def part(values: dict[str, Any]) -> torch.Tensor:
         dtype = getattr(torch, values["dtype"])
         return torch.empty(tuple(values["shape"]), dtype=dtype, device="meta")

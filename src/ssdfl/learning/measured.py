@@ -13,6 +13,7 @@ from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import Device
 from ssdfl.errors import check_range
 from ssdfl.learning.batches import draw_batches
+from ssdfl.learning.inputs import Inputs, parts_of
 from ssdfl.learning.optimizers import Optimizer
 from ssdfl.learning.task import Task
 from ssdfl.rng import generator
@@ -112,8 +113,8 @@ def _batch_positions(task: Task, device: int, batches: int, batch_size: int, see
 
 
 def _loss(task: Task, θ: Tensor, device: int, positions: IntArray) -> Tensor:
-    inputs, labels = task.batch(task.shards[device][positions])
-    return task.loss(task.scores(θ, inputs), labels)
+    inputs, targets = task.batch(task.shards[device][positions])
+    return task.loss(task.scores(θ, inputs), targets)
 
 
 def _gradient(
@@ -140,18 +141,29 @@ def _curvature(task: Task, θ: Tensor, device: int, positions: IntArray, iterati
     return λ
 
 
+def _flat_numbers(inputs: Inputs) -> FloatArray | None:
+    """(n, features) the numbers of samples; None if they are tokens, between which there is no distance."""
+    numbers = [part.flatten(1).double() for part in parts_of(inputs) if part.is_floating_point()]
+    return torch.cat(numbers, dim=1).numpy() if numbers else None
+
+
+def label_counts(task: Task, samples: Tensor) -> list[int]:
+    """How many of some samples are of each class; of sequences, how many tokens; empty if there are none."""
+    if not task.num_classes:
+        return []
+    return torch.bincount(task.targets[samples].flatten(), minlength=task.num_classes).tolist()
+
+
 def describe_devices(
     task: Task, optimizers: Sequence[Optimizer], samples: int = 0, seed: int = 0
 ) -> tuple[Device, ...]:
     """What formation may know of devices: label counts, optimizers, and a few raw samples each if wanted."""
-    num_classes = int(task.labels.max()) + 1
-    held = [task.labels[shard].numpy() for shard in task.shards]
     described = []
-    for device, (labels, optimizer) in enumerate(zip(held, optimizers, strict=True)):
-        counts = np.bincount(labels, minlength=num_classes).astype(float)
+    for device, (shard, optimizer) in enumerate(zip(task.shards, optimizers, strict=True)):
+        counts = np.array(label_counts(task, shard) or [1], dtype=float)
         few = None
         if samples:
             inputs, _ = task.batch(task.shards[device][_random_positions(task, device, samples, seed)])
-            few = inputs.flatten(1).double().numpy()
+            few = _flat_numbers(inputs)
         described.append(Device(counts, optimizer.rho, optimizer.mu, few))
     return tuple(described)

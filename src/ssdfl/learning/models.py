@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ssdfl.errors import InputError, find_function
+from ssdfl.learning.inputs import Inputs, call_model, count, map_inputs
 from ssdfl.learning.parameters import start_from
 from ssdfl.learning.state_check import check_state
 
@@ -134,11 +135,13 @@ def build_model(
     num_classes: int,
     seed: int,
     options: Mapping[str, object] | None = None,
+    example: Inputs | None = None,
     initial: str = "",
 ) -> nn.Module:
     """A model by name, or from ``package.module:factory``.
 
-    A factory is called with ``(image_shape, num_classes, **options)``.
+    A factory is called with ``(image_shape, num_classes, **options)``: the shape of one sample, a tuple or
+    dict of shapes where a model takes several inputs, and how many numbers the model has to give.
     The same seed gives the same initial parameters, and torch's global generator is left as it was.
 
     Args:
@@ -153,8 +156,9 @@ def build_model(
         torch.manual_seed(seed)
         try:
             model = _trainable(factory(image_shape, num_classes, **options))
-            scores = model.eval()(torch.zeros(2, *image_shape))
-            check_state(model, lambda copy: copy(torch.randn(2, *image_shape)))
+            tried = torch.zeros(2, *image_shape) if example is None else example
+            outputs = call_model(model.eval(), tried)
+            check_state(model, lambda copy: call_model(copy, _random_like(tried)))
         except InputError:
             raise
         except Exception as error:  # a user's factory may raise anything
@@ -162,12 +166,18 @@ def build_model(
             raise InputError(
                 "model", f"{name} {options}", f"a model for images {image_shape}", says
             ) from error
-    if scores.shape != (2, num_classes):
-        expected = f"(batch, {num_classes}) class scores"
-        raise InputError("model output", tuple(scores.shape), expected, f"Fix {name}.")
+    if len(outputs) != count(tried) or outputs.shape[-1] != num_classes:
+        expected = f"(batch, …, {num_classes}) class scores or numbers"
+        raise InputError("model output", tuple(outputs.shape), expected, f"Fix {name}.")
     if initial:
         start_from(model, initial)
     return model
+
+
+def _random_like(inputs: Inputs) -> Inputs:
+    """Random numbers in the place of numbers; tokens stay as they are."""
+    drawn: Inputs = map_inputs(lambda x: torch.randn_like(x) if x.is_floating_point() else x, inputs)
+    return drawn
 
 
 def _trainable(model: object) -> nn.Module:

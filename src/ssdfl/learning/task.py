@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -12,31 +12,19 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
+from torch.func import grad, vmap
 
 from ssdfl.arrays import IntArray
 from ssdfl.errors import InputError
-from ssdfl.learning.datasets import Dataset
+from ssdfl.learning.dataset import Dataset, taken
 from ssdfl.learning.facts import ModelFacts
+from ssdfl.learning.inputs import Inputs, call_model, map_inputs
 from ssdfl.learning.layout import Buffers, Home, Layout, frozen_modules, make_layout
+from ssdfl.learning.losses import Loss, LossKind, find_loss
+from ssdfl.learning.metrics import METRICS, TaskMetric, find_metrics
 from ssdfl.learning.shards import Shards
+from ssdfl.records.scores import Score
 from ssdfl.rng import generator
-
-Loss = Callable[[Tensor, Tensor], Tensor]
-
-
-def cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
-    """The mean over a batch of −log of the probability given to the right class.
-
-    The same as torch's, with classes along the last dimension but one: vectorized over the batch, that is
-    five times faster on a CPU where classes are few.
-
-    Examples:
-        >>> scores, labels = torch.eye(3), torch.tensor([0, 1, 1])
-        >>> torch.allclose(cross_entropy(scores, labels), nn.functional.cross_entropy(scores, labels))
-        True
-    """
-    return -scores.transpose(-1, -2).log_softmax(-2).gather(-2, labels.unsqueeze(-2)).mean()
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,24 +33,38 @@ class Task:
 
     Attributes:
         model: gives the shapes and the initial parameters; its own parameters are never trained.
-        loss: of class scores and labels, averaged over a batch.
-        inputs: (n, …) training samples of all devices.
-        labels: (n,).
+        loss: of the model's outputs and targets, averaged over a batch.
+        inputs: (n, …) training samples of all devices, or a tuple or dict of such.
+        targets: (n, …).
         shards: which samples each device holds.
-        test_inputs, test_labels: what every device is tested on.
+        test_inputs, test_targets: what every device is tested on.
+        metrics: what devices are tested for; the first ranks.
+        num_classes: how many classes targets have; 0 if they are numbers.
         buffers: whether the model's float buffers are mixed or stay with their devices.
         facts: what the model takes and gives, if its files are to say so.
     """
 
     model: nn.Module
     loss: Loss
-    inputs: Tensor
-    labels: Tensor
+    inputs: Inputs
+    targets: Tensor
     shards: Shards
-    test_inputs: Tensor
-    test_labels: Tensor
+    test_inputs: Inputs
+    test_targets: Tensor
+    metrics: tuple[TaskMetric, ...] = (METRICS["accuracy"],)
+    num_classes: int = 0
     buffers: Buffers = "mix"
     facts: ModelFacts | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """Where its tensors are."""
+        return self.targets.device
+
+    @property
+    def goal_score(self) -> Score:
+        """The score that ranks."""
+        return self.metrics[0].score
 
     @property
     def num_devices(self) -> int:
@@ -122,10 +124,11 @@ class Task:
         if self.has_convolutions or self.has_recurrence or self.layout.keeps_state:
             return False
         Θ = self.initial_parameters.repeat(2, 1)
-        inputs, labels = self.inputs[: len(Θ), None], self.labels[: len(Θ), None]
+        inputs, targets = self.batch(self.shards.samples[:1].expand(2, 1))
+        tested = map_inputs(lambda part: part[:2], self.test_inputs), self.test_targets[:2]
         try:
-            vmap(grad(self.batch_loss))(Θ, inputs.expand(2, *inputs.shape[1:]), labels.expand(2, 1))
-            vmap(self.scores, in_dims=(0, None))(Θ, self.test_inputs[:1])
+            vmap(grad(self.batch_loss))(Θ, inputs, targets)
+            vmap(self.test, in_dims=(0, None, None))(Θ, *tested)
         except (RuntimeError, NotImplementedError, ValueError):
             return False
         return True
@@ -133,12 +136,12 @@ class Task:
     @cached_property
     def draws_random_numbers(self) -> bool:
         """Whether training draws from torch's generator, as dropout does: tried on a sample."""
-        with fork_generators(self.inputs.device):
-            before = _generator_state(self.inputs.device)
+        with fork_generators(self.device):
+            before = _generator_state(self.device)
             buffers = self.layout.buffers_of(self.initial_parameters, self.initial_home)
             trained = self.trained(self.initial_parameters)
-            self.batch_loss(trained, self.inputs[:2], self.labels[:2], buffers)
-            return not torch.equal(before, _generator_state(self.inputs.device))
+            self.batch_loss(trained, *self.batch(self.shards.samples[:2]), buffers)
+            return not torch.equal(before, _generator_state(self.device))
 
     def twin(self) -> Task:
         """The same task with a model object of its own, for another thread."""
@@ -146,12 +149,12 @@ class Task:
 
     def to(self, device: torch.device | str) -> Task:
         """The task with its model and data on a device of torch's."""
-        tensors = ("inputs", "labels", "shards", "test_inputs", "test_labels")
-        moved = {name: getattr(self, name).to(device) for name in tensors}
+        tensors = ("inputs", "targets", "shards", "test_inputs", "test_targets")
+        moved = {name: map_inputs(lambda part: part.to(device), getattr(self, name)) for name in tensors}
         return replace(self, model=deepcopy(self.model).to(device), **moved)
 
-    def scores(self, theta: Tensor, inputs: Tensor, home: Home | None = None) -> Tensor:
-        """Class scores of samples under a (d,) row, as when the model is used.
+    def scores(self, theta: Tensor, inputs: Inputs, home: Home | None = None) -> Tensor:
+        """What the model gives for samples under a (d,) row, as when it is used.
 
         Args:
             home: (1, k) the device's buffers that are not in its row; as before training by default.
@@ -162,7 +165,7 @@ class Task:
         return self._forward(self.layout.trained(self.trained(theta)) | buffers, inputs, training=False)
 
     def batch_loss(
-        self, theta: Tensor, inputs: Tensor, labels: Tensor, buffers: dict[str, Tensor] | None = None
+        self, theta: Tensor, inputs: Inputs, targets: Tensor, buffers: dict[str, Tensor] | None = None
     ) -> Tensor:
         """The training loss of a mini-batch, whose gradient is `eq:stochastic_local_grad`.
 
@@ -171,29 +174,41 @@ class Task:
             buffers: what the model keeps besides, if it does; renewed in place.
         """
         tensors = self.layout.trained(theta) | (buffers or {})
-        loss = self.loss(self._forward(tensors, inputs, training=True), labels)
+        loss = self.loss(self._forward(tensors, inputs, training=True), targets)
         if buffers:
             buffers.update({name: tensors[name].detach() for name in buffers})
         return loss
 
-    def _forward(self, tensors: dict[str, Tensor], inputs: Tensor, training: bool) -> Tensor:
+    def test(
+        self, theta: Tensor, inputs: Inputs, targets: Tensor, home: Home | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The sum of the losses of test samples, and the sums of each metric."""
+        outputs = self.scores(theta, inputs, home)
+        sums = tuple(metric.sums(outputs, targets) for metric in self.metrics)
+        return self.loss(outputs, targets) * len(targets), sums
+
+    def _forward(self, tensors: dict[str, Tensor], inputs: Inputs, training: bool) -> Tensor:
         """The model's outputs; buffers that it renews are renewed in ``tensors``."""
         if self.model.training != training:
             self.model.train(training)
         for module in self._frozen:
             module.eval()
-        result: Tensor = functional_call(self.model, tensors, (inputs,))
+        result: Tensor = call_model(self.model, inputs, tensors)
         return result
 
     @cached_property
     def _frozen(self) -> list[nn.Module]:
         return frozen_modules(self.model)
 
-    def batch(self, samples: Tensor) -> tuple[Tensor, Tensor]:
-        """(…, image) inputs and (…) labels of samples (…)."""
-        shape = (*samples.shape, *self.inputs.shape[1:])
-        inputs = self.inputs.index_select(0, samples.reshape(-1)).view(shape)
-        return inputs, self.labels[samples]
+    def batch(self, samples: Tensor) -> tuple[Inputs, Tensor]:
+        """Inputs and targets of samples (…), each (…, its own shape)."""
+        flat = samples.reshape(-1)
+
+        def gathered(part: Tensor) -> Tensor:
+            return part.index_select(0, flat).view(*samples.shape, *part.shape[1:])
+
+        inputs: Inputs = map_inputs(gathered, self.inputs)
+        return inputs, self.targets[samples]
 
 
 def available_device(name: str) -> str:
@@ -225,28 +240,40 @@ def make_task(
     shards: Iterable[ArrayLike],
     test_samples: int = 0,
     seed: int = 0,
-    loss: Loss = cross_entropy,
-    buffers: Buffers = "mix",
-    facts: ModelFacts | None = None,
+    loss: str = "auto",
+    metrics: Sequence[str] = (),
 ) -> Task:
     """A task from a model, a data set and its partition.
 
     Args:
         shards: the samples of each device.
         test_samples: how many test samples to evaluate on, drawn from the seed; 0 is all.
+        loss: a name in `LOSSES`, or ``package.module:function``; ``auto`` is what fits the data.
+        metrics: what to test for; what goes with the loss if none is named.
     """
-    count = len(data.test_labels)
+    count = len(data.test_targets)
     tested: slice | IntArray = slice(None)
     if 0 < test_samples < count:
         tested = np.sort(generator(seed, "test").choice(count, size=test_samples, replace=False))
+    kind = task_loss(data, loss)
     return Task(
         model=model,
-        loss=loss,
-        inputs=torch.from_numpy(data.train_images),
-        labels=torch.from_numpy(data.train_labels),
+        loss=kind.function,
+        inputs=map_inputs(torch.from_numpy, data.train_inputs),
+        targets=torch.from_numpy(data.train_targets),
         shards=Shards.of(shards),
-        test_inputs=torch.from_numpy(data.test_images[tested]),
-        test_labels=torch.from_numpy(data.test_labels[tested]),
-        buffers=buffers,
-        facts=facts,
+        test_inputs=map_inputs(torch.from_numpy, taken(data.test_inputs, tested)),
+        test_targets=torch.from_numpy(data.test_targets[tested]),
+        metrics=find_metrics(metrics or kind.metrics),
+        num_classes=data.num_classes,
     )
+
+
+def task_loss(data: Dataset, loss: str = "auto") -> LossKind:
+    """The loss of a data set: the one named, or what fits its targets."""
+    return find_loss(data.default_loss if loss == "auto" else loss, data.num_classes > 0)
+
+
+def num_outputs(data: Dataset, loss: str = "auto") -> int:
+    """How many numbers a model has to give: one for each class, or for each number of a target."""
+    return data.num_classes if task_loss(data, loss).classes else data.target_size

@@ -45,8 +45,9 @@ from ssdfl.preparation import (
     measuring,
     settings_of,
 )
-from ssdfl.records import Record, load_experiment
+from ssdfl.records import Record, RunFolder, load_experiment
 from ssdfl.records.folder import CHECKPOINT
+from ssdfl.records.record import OTHER_SCORES
 
 FACTS = "facts.binpb"
 GATHER_S = 300.0
@@ -92,7 +93,7 @@ class RunningDevice:
             self.node.announce(state.step)
             self.node.plan_digest = _digest(self.folder, plan)
             self._agree(job, state)
-            with one_thread_each(), fork_generators(self.task.inputs.device):
+            with one_thread_each(), fork_generators(self.task.device):
                 state = self._train(job, state)
             self.node.linger()
             return state.step >= job.last_step
@@ -186,19 +187,20 @@ class RunningDevice:
                 raise InputError(f"plan of {name}", theirs[:12], expected, remedy)
 
     def _train(self, job: Job, state: State) -> State:
-        saved_s, accuracy = time.monotonic(), math.nan
+        saved_s, score = time.monotonic(), math.nan
+        RunFolder(self.folder).write_task([metric.score for metric in self.task.metrics])
         self._save(state, job)
         for after, record in device_steps(job, self.node, state):
             state = after
             if record is not None:
-                accuracy = record.accuracy
+                score = record.score
                 self._record(record, state)
             if time.monotonic() - saved_s > SAVE_S:
                 self._save(state, job)
                 saved_s = time.monotonic()
-            self._tell(state, accuracy, job.message_bytes)
+            self._tell(state, score, job.message_bytes)
         self._save(state, job)
-        self._tell(state, accuracy, job.message_bytes, always=True)
+        self._tell(state, score, job.message_bytes, always=True)
         return state
 
     def _save(self, state: State, job: Job) -> None:
@@ -211,7 +213,9 @@ class RunningDevice:
     def _record(self, record: Record, state: State) -> None:
         row = {
             "cycle": record.cycle,
-            "accuracy": record.accuracy,
+            **{
+                name: getattr(record, name) for name in ("score", *OTHER_SCORES[: len(self.task.metrics) - 1])
+            },
             "loss": record.loss,
             "effective_gradient": record.effective_gradient,
             "sent": record.transmissions,
@@ -228,7 +232,7 @@ class RunningDevice:
         except OSError as error:
             log.error("metrics not written: %s", error)
 
-    def _tell(self, state: State, accuracy: float, message_bytes: int, always: bool = False) -> None:
+    def _tell(self, state: State, score: float, message_bytes: int, always: bool = False) -> None:
         """Write where the device is, for whoever watches its host."""
         if not always and time.monotonic() - self._status_s < STATUS_S:
             return
@@ -237,7 +241,8 @@ class RunningDevice:
         status: dict[str, Any] = {
             "device": self.config.name,
             "step": state.step,
-            "accuracy": None if math.isnan(accuracy) else accuracy,
+            "score": None if math.isnan(score) else score,
+            "shown_score": None if math.isnan(score) else self.task.goal_score.shown(score),
             "neighbours": f"{len(alive)}/{len(self.node.neighbours.names)}",
             "sent": state.transmissions,
             "received": self.node.received,

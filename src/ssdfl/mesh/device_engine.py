@@ -87,8 +87,8 @@ class DeviceEngine:
 
     def evaluate(self, X: Tensor, home: Home | None = None) -> tuple[Tensor, Tensor]:
         """Test the device once; the mean of its parameters alone are these."""
-        loss, accuracy = self._tester.evaluate(X[:1], home)
-        return loss.expand(len(X)), accuracy.expand(len(X))
+        loss, scores = self._tester.evaluate(X[:1], home)
+        return loss.expand(len(X)), scores.expand(len(X), -1)
 
     def close(self) -> None:
         """Nothing to end; the node is its owner's."""

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,10 @@ from ssdfl.engine.checkpoint import load_parameters
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
 from ssdfl.mesh.folder import device_folders, read_device
-from ssdfl.records import Record
+from ssdfl.records import Record, Score
 from ssdfl.records.config import load_experiment
 from ssdfl.records.folder import CHECKPOINT, Row, RunFolder
+from ssdfl.records.record import OTHER_SCORES
 
 DeviceRow = dict[str, float]
 """What one device wrote of one cycle."""
@@ -117,7 +118,7 @@ def collect(mesh: Path, out: Path) -> RunFolder:
     """Collect what the devices of a mesh wrote into a run's folder: records for reports, and models.
 
     A record averages the devices that wrote one for its cycle. It lacks what no device knows alone: the mean
-    model's accuracy, and consensus distances except the last, which comes from the checkpoints.
+    model's score, and consensus distances except the last, which comes from the checkpoints.
 
     Raises:
         InputError: no device has finished a cycle.
@@ -131,6 +132,7 @@ def collect(mesh: Path, out: Path) -> RunFolder:
     run = RunFolder(out)
     run.check_free()
     run.write_experiment(experiment, config.seed)
+    run.write_task(RunFolder(folders[0]).goal(experiment).scores)
     for name in ("network.json", "plan.json"):
         run.write_fact(config.seed, name, (folders[0] / name).read_text(encoding="utf-8"))
     run.write_rows(config.seed, config.method, rows)
@@ -151,31 +153,35 @@ def collected_rows(folders: list[Path]) -> list[Row]:
     """One record a cycle, of what devices wrote."""
     of_devices = [_metrics(folder) for folder in folders]
     last = max((cycle for rows in of_devices for cycle in rows), default=0)
-    bytes_each = _message_bytes(folders)
+    bytes_each, score = _message_bytes(folders), RunFolder(folders[0]).goal().score
     records = []
     for cycle in range(1, last + 1):
         rows = [rows.get(cycle) for rows in of_devices]
         if any(rows):
             distance = _consensus_distance(folders) if cycle == last else math.nan
-            records.append(asdict(_record(cycle, rows, bytes_each, distance)))
+            records.append(asdict(_record(cycle, rows, bytes_each, distance, score)))
     return records
 
 
 def _record(
-    cycle: int, of_devices: list[DeviceRow | None], bytes_each: int, consensus_distance: float
+    cycle: int,
+    of_devices: list[DeviceRow | None],
+    bytes_each: int,
+    consensus_distance: float,
+    score: Score,
 ) -> Record:
     """The record of a cycle, of the devices that wrote one; None for those that did not."""
     rows = [row for row in of_devices if row is not None]
-    accuracies = [math.nan if row is None else row["accuracy"] for row in of_devices]
-    tested = np.array([accuracy for accuracy in accuracies if not math.isnan(accuracy)])
+    scores = [math.nan if row is None else row.get("score", math.nan) for row in of_devices]
+    tested = np.array([one for one in scores if not math.isnan(one)])
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     sent = int(columns["sent"].sum())
     return Record(
         cycle=cycle,
-        accuracy=_over(tested, np.mean),
-        accuracy_std=_over(tested, np.std),
-        accuracy_worst=_over(tested, np.min),
-        average_model_accuracy=math.nan,
+        score=_over(tested, np.mean),
+        score_std=_over(tested, np.std),
+        score_worst=_over(tested, score.worst),
+        average_model_score=math.nan,
         loss=float(columns["loss"].mean()),
         consensus_distance=consensus_distance,
         effective_gradient=float(np.sqrt(np.square(columns["effective_gradient"]).mean())),
@@ -183,11 +189,17 @@ def _record(
         sent_bytes=sent * bytes_each,
         time_s=float(columns["time_s"].max()),
         real_s=float(columns["real_s"].max()),
-        device_accuracy=tuple(accuracies) if len(tested) else (),
+        device_score=tuple(scores) if len(tested) else (),
+        **_other_scores(columns),
     )
 
 
-def _over(values: FloatArray, reduce: Callable[[FloatArray], np.floating[Any]]) -> float:
+def _other_scores(columns: Mapping[str, FloatArray]) -> dict[str, Any]:
+    """The means of the task's other scores, if it has any."""
+    return {name: float(columns[name].mean()) for name in OTHER_SCORES if name in columns}
+
+
+def _over(values: FloatArray, reduce: Callable[[FloatArray], Any]) -> float:
     """A statistic of some values; NaN if there are none."""
     return float(reduce(values)) if len(values) else math.nan
 

@@ -32,7 +32,7 @@ def _small_shards(experiment: Experiment, task: Task) -> Iterator[str]:
 def _missing_classes(task: Task, data: Dataset) -> Iterator[str]:
     if not data.num_classes:
         return
-    held = np.unique(task.labels[task.shards.samples].cpu().numpy())
+    held = np.unique(task.targets[task.shards.samples].cpu().numpy())
     if len(held) < data.num_classes:
         yield (
             f"Nobody holds {data.num_classes - len(held)} of the {data.num_classes} classes, so they cannot "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ssdfl.arrays import IntArray
 from ssdfl.errors import InputError
@@ -17,6 +18,7 @@ from ssdfl.learning import (
     draw_optimizers,
     iid,
     make_task,
+    num_outputs,
     parse_optimizer,
 )
 from ssdfl.learning.facts import ModelFacts, sample_of
@@ -29,33 +31,43 @@ def draw(
 ) -> tuple[Network, Task, tuple[Optimizer, ...]]:
     """What a seed determines before there is a plan: network, if it is not known, data, model, optimizers."""
     network = network or load_network(experiment.network.spec, default_seed=seed)
-    config, facts = experiment.model, facts_of(data)
-    model = build_model(
-        config.name, facts.input_shape, facts.outputs, seed, config.options, initial=config.initial
-    )
-    shards = _deal(experiment, data, network.num_devices, seed)
-    task = make_task(
-        model, data, shards, experiment.evaluate.samples, seed, buffers=config.buffers, facts=facts
-    )
+    task = _task(experiment, data, network.num_devices, seed)
     return network, task, _optimizers(experiment, network.num_devices, seed)
 
 
-def facts_of(data: Dataset) -> ModelFacts:
-    """What a model of this data takes and gives."""
-    return ModelFacts(sample_of(data.train_images), data.num_classes, data.normalisation)
+def _task(experiment: Experiment, data: Dataset, num_devices: int, seed: int) -> Task:
+    config, goal = experiment.model, experiment.task
+    facts = ModelFacts(
+        inputs=sample_of(data.train_inputs),
+        outputs=num_outputs(data, goal.loss),
+        normalisation=data.normalisation,
+        notes=data.notes,
+    )
+    model = build_model(
+        config.name,
+        facts.input_shape,
+        facts.outputs,
+        seed,
+        config.options,
+        example=facts.example(),
+        initial=config.initial,
+    )
+    shards = _deal(experiment, data, num_devices, seed)
+    task = make_task(model, data, shards, experiment.evaluate.samples, seed, goal.loss, goal.metrics)
+    return replace(task, buffers=config.buffers, facts=facts)
 
 
 def _deal(experiment: Experiment, data: Dataset, num_devices: int, seed: int) -> Sequence[IntArray]:
     config, rng = experiment.data, generator(seed, "partition")
-    shards: Sequence[IntArray] = {
+    shards = {
         "labels": lambda: by_labels(
-            data.train_labels, num_devices, config.labels_per_device, rng, config.label_dealing
+            data.train_targets, num_devices, config.labels_per_device, rng, config.label_dealing
         ),
-        "dirichlet": lambda: dirichlet(data.train_labels, num_devices, config.alpha, rng),
-        "iid": lambda: iid(data.train_labels, num_devices, rng),
+        "dirichlet": lambda: dirichlet(data.train_targets, num_devices, config.alpha, rng),
+        "iid": lambda: iid(data.train_targets, num_devices, rng),
     }[config.partition]()
     if config.samples_per_device == 0:
-        return shards
+        return list(shards)
     most = max(map(len, shards))
     if config.samples_per_device > most:
         raise InputError(

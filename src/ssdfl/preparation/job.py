@@ -49,7 +49,7 @@ def testing_interval(experiment: Experiment, task: Task) -> int:
     trained = schedule.tau_a * training.local_steps * (training.batch_size or round(task.shards.sizes.mean()))
     hidden_layers = len(task.layout.slots) > 2
     gain = 1.0 if not task.stackable else 2.5 if hidden_layers else 1.5
-    return math.ceil(len(task.test_labels) / (trained * gain))
+    return math.ceil(len(task.test_targets) / (trained * gain))
 
 
 def clusters_of_method(method: str, plan: Plan) -> Clusters:

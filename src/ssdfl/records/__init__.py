@@ -2,15 +2,20 @@
 
 from ssdfl.records.config import Experiment, load_experiment, make_experiment, to_toml
 from ssdfl.records.folder import RunFolder
-from ssdfl.records.record import METRICS, Metric, Record
+from ssdfl.records.record import METRICS, Metric, Record, metrics_of
+from ssdfl.records.scores import SCORES, Goal, Score
 
 __all__ = [
     "METRICS",
+    "SCORES",
     "Experiment",
+    "Goal",
     "Metric",
     "Record",
     "RunFolder",
+    "Score",
     "load_experiment",
     "make_experiment",
+    "metrics_of",
     "to_toml",
 ]

@@ -24,8 +24,7 @@ def single_runs(experiment: Experiment) -> list[Experiment]:
     Raises:
         InputError: there is no such method.
     """
-    default_target = {"target_accuracy": EvaluateSection().target_accuracy}
-    evaluate = experiment.evaluate.model_copy(update=default_target)
+    evaluate = experiment.evaluate.model_copy(update={"target": EvaluateSection().target})
     anonymous = experiment.model_copy(update={"name": "run", "evaluate": evaluate})
     return [
         _single_run(anonymous, method, seed) for seed in experiment.seeds for method in experiment.methods
@@ -45,7 +44,7 @@ def run_key(experiment: Experiment) -> str:
     Of a file with a network, a plan or parameters the content counts, not the path. Data sets and functions
     of one's own count by their names alone.
     """
-    values = experiment.model_dump(mode="json", exclude={"name": True, "evaluate": {"target_accuracy"}})
+    values = experiment.model_dump(mode="json", exclude={"name": True, "evaluate": {"target"}})
     for section, key in FILES:
         if (path := Path(values[section][key])).is_file():
             values[section][key] = f"{hashlib.sha256(path.read_bytes()).hexdigest()}{path.suffix}"

@@ -10,11 +10,20 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    Strict,
+    ValidationError,
+    model_validator,
+)
 
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.records.engines import ENGINES, describe_engines
+from ssdfl.records.scores import MOST_SCORES
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Strict(), Field(ge=1)]
@@ -136,6 +145,23 @@ class ModelSection(Section):
     )
 
 
+class TaskSection(Section):
+    """What is learnt, and what models are tested for."""
+
+    loss: str = Field(
+        "auto",
+        description="cross_entropy, next_token, mse, huber, binary, multilabel or module:function; auto goes "
+        "by the data",
+    )
+    metrics: Annotated[tuple[str, ...], AfterValidator(_distinct)] = Field(
+        (),
+        description="what to test for, the first ranks: accuracy, token_accuracy, perplexity, "
+        "binary_accuracy, f1, label_accuracy, r2, mae, rmse or module:function; empty: by the loss",
+        max_length=MOST_SCORES,
+        strict=False,
+    )
+
+
 class TrainingSection(Section):
     """Local training."""
 
@@ -183,8 +209,21 @@ class EvaluateSection(Section):
         0, description="test every so many cycles; 0 tests as often as a quarter of the work allows"
     )
     samples: OrAll = Field(1000, description="test samples to use; 0 is all")
-    target_accuracy: Probability = Field(0.85, description="for cycles, bytes and seconds to target")
+    target: float | Literal["auto"] = Field(
+        "auto",
+        description="of the first metric, for cycles, bytes and seconds to target; auto is 0.85 for accuracy "
+        "and none for others",
+    )
     gaps: bool = Field(False, description="record what the paper's bounds speak of, for ssdfl bounds")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _know_old_name(cls, values: Any) -> Any:
+        """Accept ``target_accuracy``, as the target was called when there was no other score."""
+        if not isinstance(values, dict) or "target_accuracy" not in values:
+            return values
+        renamed = {key: value for key, value in values.items() if key != "target_accuracy"}
+        return {"target": values["target_accuracy"], **renamed}
 
 
 class EngineSection(Section):
@@ -211,6 +250,7 @@ class Experiment(Section):
     faults: FaultsSection = FaultsSection()
     data: DataSection = DataSection()
     model: ModelSection = ModelSection()
+    task: TaskSection = TaskSection()
     training: TrainingSection = TrainingSection()
     optimizers: OptimizersSection = OptimizersSection()
     evaluate: EvaluateSection = EvaluateSection()

@@ -4,6 +4,7 @@ experiment.toml                     the experiment with every value written out
 metrics.parquet                     all records of all methods and seeds
 bounds.parquet                      what was measured beside the paper's bounds, if it was compared
 versions.json                       what it ran with
+task.json                           what it was tested for, and what was done to its data
 seed-0/network.json, plan.json, devices.json
 seed-0/ssdfl/metrics.parquet        one row per cycle
 seed-0/ssdfl/checkpoint.safetensors the models of all devices after the last saved cycle
@@ -15,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -30,6 +31,7 @@ from ssdfl.graph import Network, to_json
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.config import Experiment, load_experiment, write_experiment
 from ssdfl.records.engines import engine_traits
+from ssdfl.records.scores import ACCURACY, Goal, Score, make_goal, scores_from_json, scores_to_json
 from ssdfl.records.tables import (
     BOUND_SCHEMA,
     RECORD_SCHEMA,
@@ -89,6 +91,29 @@ class RunFolder:
     def experiment_file(self) -> Path:
         """The resolved experiment."""
         return self.path / "experiment.toml"
+
+    @property
+    def task_file(self) -> Path:
+        """What was learnt."""
+        return self.path / "task.json"
+
+    def write_task(self, scores: Sequence[Score], notes: Sequence[str] = ()) -> None:
+        """Keep what results are judged by, and what was done to the data."""
+        facts = {"scores": scores_to_json(scores), "notes": list(notes)}
+        write_text(self.task_file, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+
+    def goal(self, experiment: Experiment | None = None) -> Goal:
+        """What the run's results are held to; accuracy if the folder does not say, as none did once."""
+        target = (experiment or self.experiment()).evaluate.target
+        scores = scores_from_json(self._task()["scores"]) if self.task_file.exists() else (ACCURACY,)
+        return make_goal(scores, target)
+
+    def notes(self) -> list[str]:
+        """What was done to the data."""
+        return list(self._task()["notes"]) if self.task_file.exists() else []
+
+    def _task(self) -> dict[str, Any]:
+        return dict(_read_json(self.task_file))
 
     def seed_folder(self, seed: int) -> Path:
         """Where a seed's network, plan and methods are."""

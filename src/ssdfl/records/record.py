@@ -2,16 +2,18 @@
 
 A metric is described here and nowhere else, where its field is declared. The Parquet schema, reports, pages
 and logs read the descriptions from `METRICS`. To add a metric, add a field here and compute it in the engine.
+What a task is tested for differs from task to task: `metrics_of` fills in the descriptions of its scores.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import MISSING, Field, dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from functools import cache
 from typing import Any, Literal, get_type_hints
 
-SCALES = {"%": 0.01, "MB": 1e6}
-"""How much of what is stored makes one of a unit; 1 for all other units."""
+from ssdfl.records.scores import ACCURACY, MOST_SCORES, SCALES, Goal, Score
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,17 @@ def metric(label: str, *, default: Any = MISSING, **description: Any) -> Any:
     return field(default=default, metadata={"label": label, **description})
 
 
+def of_score(label: str, *, number: int = 1, better: str = "", default: Any = MISSING) -> Any:
+    """A field of `Record` about one of a task's scores, whose description fills in what is left open.
+
+    Args:
+        label: with ``{}`` for the score's own.
+        number: which of the task's scores.
+        better: which end is good, if it is not the score's.
+    """
+    return field(default=default, metadata={"template": label, "number": number, "own_better": better})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Record:
     """What a run has come to after a cycle. Costs count from the start of the run.
@@ -69,16 +82,18 @@ class Record:
     A number that was not measured is NaN. Fields with one value for each device or cluster are no metrics.
 
     Attributes:
-        accuracy, accuracy_std, accuracy_worst: test accuracy over devices; NaN if not evaluated.
-        average_model_accuracy: test accuracy of the mean of all parameters.
+        score, score_std, score_worst: the task's first score on the test set, over devices; NaN if not
+            evaluated. For classes it is the accuracy.
+        average_model_score: the score of the mean of all parameters.
         loss: mean test loss over devices.
+        score_2, score_3, score_4: the task's other scores, means over devices; NaN if it has none.
         consensus_distance: root mean square distance of devices' parameters from their mean.
         effective_gradient: root mean square over the cycle's training steps and devices of the effective
             gradient (θ before − θ after) / η of `eq:expand_cluster_gd`.
         transmissions, sent_bytes: directed messages, and their bytes.
         time_s: simulated seconds, by the network's latencies, bandwidths and computing times.
         real_s: seconds that real devices took; NaN in a simulation.
-        device_accuracy: test accuracy of each device.
+        device_score: the score of each device.
         training_gap: ‖Δ̂‖ of Lemma 2 at the end of training; NaN if gaps are not recorded, as the next are
             empty.
         cluster_gaps_before, cluster_gaps: ‖Δ_s‖ of Lemma 1 before and after training, for each cluster.
@@ -87,10 +102,10 @@ class Record:
     """
 
     cycle: int = metric("cycles", axis=True, ranked=True, better="lower")
-    accuracy: float = metric("mean test accuracy", unit="%", better="higher")
-    accuracy_std: float = metric("deviation of test accuracy over devices", unit="%", better="lower")
-    accuracy_worst: float = metric("test accuracy of the worst device", unit="%", better="higher")
-    average_model_accuracy: float = metric("test accuracy of the averaged model", unit="%", better="higher")
+    score: float = of_score("mean test {}")
+    score_std: float = of_score("deviation of test {} over devices", better="lower")
+    score_worst: float = of_score("test {} of the worst device")
+    average_model_score: float = of_score("test {} of the averaged model")
     loss: float = metric("mean test loss", better="lower")
     consensus_distance: float = metric("consensus distance", better="lower")
     effective_gradient: float = metric("effective gradient")
@@ -113,7 +128,10 @@ class Record:
         better="lower",
         default=math.nan,
     )
-    device_accuracy: tuple[float, ...]
+    device_score: tuple[float, ...]
+    score_2: float = of_score("mean test {}", number=2, default=math.nan)
+    score_3: float = of_score("mean test {}", number=3, default=math.nan)
+    score_4: float = of_score("mean test {}", number=4, default=math.nan)
     training_gap: float = metric("distance from the mean after training", better="lower", default=math.nan)
     cluster_gaps_before: tuple[float, ...] = ()
     cluster_gaps: tuple[float, ...] = ()
@@ -123,9 +141,11 @@ class Record:
     @property
     def tested(self) -> bool:
         """Whether the cycle ended with a test."""
-        return not math.isnan(self.accuracy)
+        return not math.isnan(self.score)
 
 
+OTHER_SCORES = tuple(f"score_{number}" for number in range(2, MOST_SCORES + 1))
+"""The fields of a record that hold a task's other scores."""
 TYPES: dict[str, Any] = get_type_hints(Record)
 """The type of each field of a record."""
 
@@ -137,18 +157,46 @@ def describe(one: Field[Any]) -> Metric:
         >>> describe(fields(Record)[0]).noun
         'cycles'
     """
-    label = one.metadata.get("label", one.name.replace("_", " "))
+    description = _of_score(one, _UNNAMED) if "template" in one.metadata else dict(one.metadata)
+    label = description.get("label", one.name.replace("_", " "))
     filled_in = {
         "label": label,
-        "column": one.metadata.get("unit") or label,
+        "column": description.get("unit") or label,
         "noun": label,
         "optional": one.default is not MISSING,
     }
-    return Metric(one.name, **(filled_in | dict(one.metadata)))
+    return Metric(one.name, **(filled_in | description))
 
+
+def _of_score(one: Field[Any], scores: Sequence[Score]) -> dict[str, Any]:
+    """What a score's description says of a field."""
+    score = scores[one.metadata["number"] - 1]
+    label = one.metadata["template"].format(score.label)
+    return {"label": label, "unit": score.unit, "better": one.metadata["own_better"] or score.better}
+
+
+_UNNAMED = (ACCURACY, *(Score(f"score_{k}", f"score {k}") for k in range(2, MOST_SCORES + 1)))
+"""The scores of tasks of which nothing is known."""
 
 METRICS = {one.name: describe(one) for one in fields(Record) if TYPES[one.name] in (int, float)}
-"""Every metric by name, in the order of the record's fields."""
+"""Every metric by name, in the order of the record's fields, of a task that is tested for its accuracy."""
+
+
+@cache
+def metrics_of(goal: Goal) -> dict[str, Metric]:
+    """Every metric by name, those about scores as the task's scores are described.
+
+    Examples:
+        >>> from ssdfl.records.scores import SCORES
+        >>> found = metrics_of(Goal((SCORES["mae"],), None))["score"]
+        >>> found.label, found.unit, found.better
+        ('mean test mean absolute error', '', 'lower')
+    """
+    scores = (*goal.scores, *_UNNAMED[len(goal.scores) :])
+    described = {one.name: _of_score(one, scores) for one in fields(Record) if "template" in one.metadata}
+    return METRICS | {name: replace(METRICS[name], **own) for name, own in described.items()}
+
+
 COSTS = tuple(name for name, one in METRICS.items() if one.axis)
 """What curves are drawn against."""
 RANKED_COSTS = tuple(name for name in COSTS if METRICS[name].ranked)

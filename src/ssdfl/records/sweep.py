@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ssdfl.errors import InputError
-from ssdfl.records.cache import finished_rows, single_runs
+from ssdfl.records.cache import finished_rows, run_folder, single_runs
 from ssdfl.records.config import Experiment, locate_files, make_experiment, read_values, set_value
 from ssdfl.records.folder import Row, flat
+from ssdfl.records.scores import Goal
 
-COMMON = {"name", "evaluate.target_accuracy"}
+COMMON = {"name", "evaluate.target", "evaluate.target_accuracy", "task.metrics"}
 """What all combinations of a sweep have in common."""
 
 
@@ -52,10 +53,11 @@ class Sweep:
     combinations: tuple[Combination, ...]
     command: str
 
-    @property
-    def target(self) -> float:
-        """The accuracy that all are held to."""
-        return self.combinations[0].experiment.evaluate.target_accuracy
+    def goal(self, root: Path) -> Goal:
+        """What all are held to, as the first run in a cache describes it."""
+        folders = [run_folder(one, root) for one in self.runs()]
+        known = next((folder for folder in folders if folder.task_file.exists()), folders[0])
+        return known.goal(self.combinations[0].experiment)
 
     def runs(self) -> list[Experiment]:
         """The runs of all combinations, methods and seeds."""

@@ -21,6 +21,14 @@ Row = dict[str, Any]
 _ARROW_TYPES = {int: pa.int64(), float: pa.float64(), tuple[float, ...]: pa.list_(pa.float64())}
 _DEFAULTS: Row = {one.name: one.default for one in fields(Record) if one.default is not MISSING}
 
+_NEW_NAMES = {
+    "accuracy": "score",
+    "accuracy_std": "score_std",
+    "accuracy_worst": "score_worst",
+    "average_model_accuracy": "average_model_score",
+    "device_accuracy": "device_score",
+}
+
 RECORD_SCHEMA = pa.schema([(one.name, _ARROW_TYPES[TYPES[one.name]]) for one in fields(Record)])
 RUN_SCHEMA = pa.schema([("method", pa.string()), ("seed", pa.int64()), *RECORD_SCHEMA])
 BOUND_SCHEMA = pa.schema(
@@ -61,14 +69,21 @@ def read_table(path: Path) -> list[Row]:
 
 def read_records(path: Path) -> list[Row]:
     """The records in a file; what was added to `Record` since it was written has its default."""
-    return [{**_DEFAULTS, **row} for row in read_table(path)]
+    return [{**_DEFAULTS, **_with_new_names(row)} for row in read_table(path)]
 
 
-def is_measured(row: Row, quantity: str = "accuracy") -> bool:
+def _with_new_names(row: Row) -> Row:
+    """A record of a version that knew no score but the accuracy."""
+    if "accuracy" not in row:
+        return row
+    return {_NEW_NAMES.get(name, name): value for name, value in row.items()}
+
+
+def is_measured(row: Row, quantity: str = "score") -> bool:
     """Whether a record has a quantity: what was not measured in its cycle is NaN.
 
     Examples:
-        >>> is_measured({"accuracy": 0.5}), is_measured({"accuracy": math.nan})
+        >>> is_measured({"score": 0.5}), is_measured({"score": math.nan})
         (True, False)
     """
     return not math.isnan(row.get(quantity, math.nan))

@@ -11,6 +11,7 @@ from typing import Any
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.records.folder import RunFolder, flat
+from ssdfl.records.scores import Goal
 from ssdfl.records.tables import Row
 from ssdfl.report.html import tested_rows, tiles
 from ssdfl.report.page import asset, fill, html_table, page, palette
@@ -23,16 +24,29 @@ COMPARISON_SCRIPTS = ("base.js", "curves.js", "comparison_page.js")
 
 
 def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
-    """Write a page that shows runs side by side, held to the first run's target accuracy.
+    """Write a page that shows runs side by side, held to the first run's target.
 
     Raises:
-        InputError: fewer than two folders, one twice, or one without a tested run.
+        InputError: fewer than two folders, one twice, one without a tested run, or runs tested for different
+            things.
     """
     _check_distinct(folders)
     names = run_names(folders)
     runs = [RunResults(*tested_rows(folder), name) for folder, name in zip(folders, names, strict=True)]
     commands = [shlex.join(["ssdfl", "run", str(folder.experiment_file)]) for folder in folders]
-    write_text(path, comparison_page(", ".join(names), runs, commands))
+    write_text(path, comparison_page(", ".join(names), runs, commands, _shared_goal(folders)))
+
+
+def _shared_goal(folders: Sequence[RunFolder]) -> Goal:
+    """The first run's goal, if all are tested for the same."""
+    goal, *others = (folder.goal() for folder in folders)
+    for folder, other in zip(folders[1:], others, strict=True):
+        if other.score != goal.score:
+            expected = f"{goal.score.label}, as {folders[0].path}"
+            raise InputError(
+                f"metric of {folder.path}", other.score.label, expected, "Compare like with like."
+            )
+    return goal
 
 
 def _check_distinct(folders: Sequence[RunFolder]) -> None:
@@ -42,39 +56,38 @@ def _check_distinct(folders: Sequence[RunFolder]) -> None:
         raise InputError("runs", got, "at least two, each once", "Name two folders or more.")
 
 
-def comparison_page(title: str, runs: Sequence[RunResults], commands: Sequence[str]) -> str:
-    """The page that shows runs side by side, held to the target accuracy of the first.
+def comparison_page(title: str, runs: Sequence[RunResults], commands: Sequence[str], goal: Goal) -> str:
+    """The page that shows runs side by side, held to one goal.
 
     Args:
         runs: at least one.
         commands: what repeats them.
     """
-    target = runs[0].experiment.evaluate.target_accuracy
     body = fill(
         "comparison.html",
         title=escape(title),
-        tiles=tiles(winners(rankable(runs, target), target)),
-        headline=escape(headline(runs, target)),
+        tiles=tiles(winners(rankable(runs, goal), goal)),
+        headline=escape(headline(runs, goal)),
         curves_part=asset("curves_part.html"),
-        results=_results(runs, target),
+        results=_results(runs, goal),
         differences=_differences(runs),
         commands="\n".join(map(escape, commands)),
     )
-    return page(f"ssdfl: {title}", body, _data(runs, target), COMPARISON_SCRIPTS, charts=True)
+    return page(f"ssdfl: {title}", body, _data(runs, goal), COMPARISON_SCRIPTS, charts=True)
 
 
-def _results(runs: Sequence[RunResults], target: float) -> str:
+def _results(runs: Sequence[RunResults], goal: Goal) -> str:
     """A line for every run and method."""
     summaries, names = [], []
     for run in runs:
-        own = run.summaries(target)
+        own = run.summaries(goal)
         summaries += own
         names += [run.name] * len(own)
-    headers, rows = summary_table(summaries, target)
+    headers, rows = summary_table(summaries, goal)
     return html_table(["run", *headers], ([name, *row] for name, row in zip(names, rows, strict=True)))
 
 
-def _data(runs: Sequence[RunResults], target: float) -> dict[str, Any]:
+def _data(runs: Sequence[RunResults], goal: Goal) -> dict[str, Any]:
     """What the page's scripts draw."""
     all_rows: list[Row] = []
     series: list[dict[str, Any]] = []
@@ -83,8 +96,7 @@ def _data(runs: Sequence[RunResults], target: float) -> dict[str, Any]:
         series += series_data(run.rows, run.experiment.methods, run.name)
     return {
         **palette(),
-        **metrics_data(all_rows),
-        "target": target,
+        **metrics_data(all_rows, goal),
         "runs": [run.name for run in runs],
         "methods": list(dict.fromkeys(one["method"] for one in series)),
         "series": series,

@@ -17,7 +17,8 @@ from ssdfl.arrays import BoolArray, FloatArray, IntArray
 from ssdfl.clusters import Clusters, labels_of
 from ssdfl.files import atomic_path
 from ssdfl.graph import Network
-from ssdfl.records.record import METRICS, Metric
+from ssdfl.records.record import Metric, metrics_of
+from ssdfl.records.scores import Goal
 from ssdfl.records.tables import Row
 from ssdfl.report.grouping import group_by
 from ssdfl.report.series import curve, names_of_ranked_costs
@@ -135,7 +136,9 @@ def _link_legend(network: Network, one_cluster: bool) -> list[Line2D]:
     return handles
 
 
-def draw_curves(rows: Sequence[Row], quantity: str, costs: Sequence[str] | None = None) -> Figure:
+def draw_curves(
+    rows: Sequence[Row], quantity: str, costs: Sequence[str] | None = None, goal: Goal | None = None
+) -> Figure:
     """A quantity against each of several costs: the mean over seeds, a band from the lowest to the highest.
 
     A cost differs a little from seed to seed; curves are drawn at its mean.
@@ -143,16 +146,18 @@ def draw_curves(rows: Sequence[Row], quantity: str, costs: Sequence[str] | None 
     Args:
         quantity: a metric's name.
         costs: by default those that methods are ranked by.
+        goal: what the run is tested for; accuracy by default.
     """
+    metrics = metrics_of(goal or Goal())
     costs = costs or names_of_ranked_costs(rows)
     by_method = group_by(rows, itemgetter("method"))
     figure = Figure(figsize=(4.6 * len(costs), 3.9), layout="constrained")
     panels = figure.subplots(1, len(costs), squeeze=False)[0]
     for axes, cost in zip(panels, costs, strict=True):
         for place, of_method in enumerate(by_method.values()):
-            _draw_curve(axes, of_method, METRICS[cost], METRICS[quantity], place)
-        _style_axes(axes, METRICS[cost], [row[cost] for row in rows])
-    panels[0].set_ylabel(METRICS[quantity].label)
+            _draw_curve(axes, of_method, metrics[cost], metrics[quantity], place)
+        _style_axes(axes, metrics[cost], [row[cost] for row in rows])
+    panels[0].set_ylabel(metrics[quantity].label)
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False)
     return figure

@@ -90,6 +90,8 @@ def run_body(
         plan_part=asset("plan_part.html"),
         figures="\n".join(_figure(path, caption) for path, caption in figures),
         references=_references(experiment.methods),
+        score=escape(folder.goal(experiment).score.label),
+        data_notes=_data_notes(folder),
         experiment=escape(to_toml(experiment)),
         command=escape(again),
         **run_parts(folder, experiment, rows, bounds, goes_on=bool(status)),
@@ -105,13 +107,13 @@ def run_parts(
     goes_on: bool = False,
 ) -> dict[str, str]:
     """The parts of a run's page that change while the run goes on, by their names in the template."""
-    target = experiment.evaluate.target_accuracy
+    goal = folder.goal(experiment)
     results = RunResults(experiment, rows)
-    summaries = results.summaries(target)
+    summaries = results.summaries(goal)
     return {
-        "tiles": tiles(winners(rankable([results], target), target)),
-        "headline": escape(headline([results], target)),
-        "results": html_table(*summary_table(summaries, target)),
+        "tiles": tiles(winners(rankable([results], goal), goal)),
+        "headline": escape(headline([results], goal)),
+        "results": html_table(*summary_table(summaries, goal)),
         "costs": html_table(*cost_table(summaries)),
         "plan": _plans(folder, experiment),
         "bounds": _bounds(folder, experiment, bounds, goes_on),
@@ -133,6 +135,12 @@ def _subtitle(experiment: Experiment) -> str:
     schedule = f"τ_a = {experiment.schedule.tau_a}, τ_r = {experiment.schedule.tau_r}"
     where = f"{experiment.data.name} with {experiment.model.name} on {experiment.network.spec}"
     return f"{where}; {experiment.cycles} cycles of {schedule}; seeds {seeds}"
+
+
+def _data_notes(folder: RunFolder) -> str:
+    """What was done to the data."""
+    lines = "".join(f"<li>{escape(note)}</li>" for note in folder.notes())
+    return f"<h3>What was done to the data</h3><ul>{lines}</ul>" if lines else ""
 
 
 def _references(methods: Sequence[str]) -> str:
@@ -202,11 +210,12 @@ def _versions_of(name: str, parts: Sequence[Mapping[str, str]]) -> list[str]:
 def _draw_figures(folder: RunFolder, experiment: Experiment, rows: Sequence[Row]) -> list[tuple[Path, str]]:
     """Draw all figures; their paths and captions."""
     costs = listed(METRICS[name].noun for name in names_of_ranked_costs(rows))
+    goal = folder.goal(experiment)
     drawings = {
         "network": _network_figure(folder, experiment),
-        "accuracy": (
-            draw_curves(rows, "accuracy"),
-            f"Mean test accuracy of devices against {costs}, seeds as bands.",
+        goal.score.name.replace(":", "."): (
+            draw_curves(rows, "score", goal=goal),
+            f"Mean test {goal.score.label} of devices against {costs}, seeds as bands.",
         ),
         "consensus": (
             draw_curves(rows, "consensus_distance"),

@@ -9,6 +9,7 @@ from itertools import chain
 from ssdfl.errors import InputError
 from ssdfl.methods import find_method
 from ssdfl.records.config import Experiment
+from ssdfl.records.scores import Goal
 from ssdfl.records.tables import Row
 from ssdfl.report.numbers import listed
 from ssdfl.report.summary import MethodSummary, rows_by_method, summarise_rows
@@ -45,9 +46,9 @@ class RunResults:
         """What a method is called where runs are compared."""
         return f"{method} in {self.name}" if self.name else method
 
-    def summaries(self, target: float) -> list[MethodSummary]:
+    def summaries(self, goal: Goal) -> list[MethodSummary]:
         """A summary of each method that has tested."""
-        return summarise_rows(self.rows, self.experiment.cycles, len(self.experiment.seeds), target)
+        return summarise_rows(self.rows, self.experiment.cycles, len(self.experiment.seeds), goal)
 
     def without_references(self) -> RunResults:
         """The same without the records of reference methods."""
@@ -76,7 +77,7 @@ def is_reference(method: str) -> bool:
         return False
 
 
-def rankable(runs: Sequence[RunResults], target: float) -> list[MethodSummary]:
+def rankable(runs: Sequence[RunResults], goal: Goal) -> list[MethodSummary]:
     """Summaries that can be held against each other, without references unless there is nobody else.
 
     Of a run that is not finished these are the methods that have whole runs, on the seeds that all of these
@@ -84,21 +85,21 @@ def rankable(runs: Sequence[RunResults], target: float) -> list[MethodSummary]:
     """
     contenders = [run.without_references() for run in runs]
     ranked = contenders if any(run.rows for run in contenders) else runs
-    return list(chain.from_iterable(_rankable_of(run, target) for run in ranked))
+    return list(chain.from_iterable(_rankable_of(run, goal) for run in ranked))
 
 
-def _rankable_of(run: RunResults, target: float) -> list[MethodSummary]:
+def _rankable_of(run: RunResults, goal: Goal) -> list[MethodSummary]:
     shared = run.on_shared_seeds()
     comparable = shared if shared.rows else run
-    summaries = comparable.summaries(target)
+    summaries = comparable.summaries(goal)
     return [replace(summary, method=run.label(summary.method)) for summary in summaries]
 
 
-def headline(runs: Sequence[RunResults], target: float) -> str:
+def headline(runs: Sequence[RunResults], goal: Goal) -> str:
     """Who won, which references are not ranked, and which runs are not finished."""
-    summaries = rankable(runs, target)
+    summaries = rankable(runs, goal)
     unfinished = [_unfinished(run) for run in runs if run.missing]
-    sentences = [verdict(summaries, target), *_not_ranked(runs), *unfinished]
+    sentences = [verdict(summaries, goal), *_not_ranked(runs), *unfinished]
     if unfinished and any(summary.finished for summary in summaries):
         sentences.append(ONLY_WHOLE_RUNS)
     return " ".join(sentences)

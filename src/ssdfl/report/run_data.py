@@ -14,6 +14,8 @@ from ssdfl.graph import read_network
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.config import Experiment
 from ssdfl.records.folder import RunFolder
+from ssdfl.records.record import metrics_of
+from ssdfl.records.scores import Goal
 from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.bounds import STATEMENTS, bound_means
 from ssdfl.report.grouping import group_by
@@ -32,7 +34,7 @@ from ssdfl.report.summary import rows_by_method
 CURVE_POINTS = 300
 DEVICE_NUMBERS = 120_000
 SHOWN_CYCLES = 10
-DRAWN_FIRST = ("accuracy", "loss", "consensus_distance")
+DRAWN_FIRST = ("score", "loss", "consensus_distance")
 """What the three charts of a page show until the reader chooses something else."""
 
 Facts = dict[int, dict[str, Any]]
@@ -52,11 +54,11 @@ def run_data(
         facts: what earlier calls found, so that it is not found again; added to.
     """
     facts = {} if facts is None else facts
+    goal = folder.goal(experiment)
     seeds = _seeds(folder, experiment, rows, facts)
     return {
         **palette(),
-        **metrics_data(rows),
-        "target": experiment.evaluate.target_accuracy,
+        **metrics_data(rows, goal),
         "methods": list(experiment.methods),
         "series": series_data(rows, experiment.methods),
         "seeds": seeds,
@@ -65,10 +67,13 @@ def run_data(
     }
 
 
-def metrics_data(rows: Sequence[Row]) -> dict[str, Any]:
-    """The metrics that the charts can show, and the costs that they can be drawn against."""
+def metrics_data(rows: Sequence[Row], goal: Goal) -> dict[str, Any]:
+    """The metrics that the charts can show, the costs that they can be drawn against, and the target."""
+    shown = shown_metrics(rows, metrics_of(goal))
     return {
-        "metrics": {one.name: {**asdict(one), "scale": one.scale} for one in shown_metrics(rows)},
+        "metrics": {one.name: {**asdict(one), "scale": one.scale} for one in shown},
+        "score": {**asdict(goal.score), "scale": goal.score.scale},
+        "target": goal.target,
         "costs": names_of_costs(rows),
         "quantities": names_of_quantities(rows),
         "drawn_first": DRAWN_FIRST,
@@ -111,7 +116,7 @@ def _seeds(
     for seed in shown:
         most = DEVICE_NUMBERS // (len(shown) * num_methods * len(facts[seed]["names"]))
         of_seed = [row for row in rows if row["seed"] == seed]
-        result.append({**facts[seed], "accuracy": _device_accuracy(of_seed, most)})
+        result.append({**facts[seed], "scores": _device_scores(of_seed, most)})
     return result
 
 
@@ -145,21 +150,21 @@ def _facts(folder: RunFolder, seed: int, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _device_accuracy(rows: Sequence[Row], most: int) -> dict[str, Any]:
-    """By method: the cycles that tested, at most so many, and every device's accuracy after each."""
+def _device_scores(rows: Sequence[Row], most: int) -> dict[str, Any]:
+    """By method: the cycles that tested, at most so many, and every device's score after each."""
     tested = rows_by_method(row for row in rows if is_measured(row))
     return {
-        method: _accuracy_by_cycle(run, most)
+        method: _scores_by_cycle(run, most)
         for method, of_seeds in tested.items()
         for run in of_seeds.values()
     }
 
 
-def _accuracy_by_cycle(run: Sequence[Row], most: int) -> dict[str, Any]:
+def _scores_by_cycle(run: Sequence[Row], most: int) -> dict[str, Any]:
     shown = [run[k] for k in evenly_spaced(len(run), max(most, 2))]
     return {
         "cycles": [row["cycle"] for row in shown],
-        "devices": [_numbers(row["device_accuracy"], 4) for row in shown],
+        "devices": [_numbers(row["device_score"], 4) for row in shown],
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -62,9 +62,9 @@ def _values(rows: Sequence[Row], name: str) -> FloatArray:
     return np.array([row[name] for row in rows], dtype=float)
 
 
-def shown_metrics(rows: Sequence[Row]) -> list[Metric]:
+def shown_metrics(rows: Sequence[Row], metrics: Mapping[str, Metric] = METRICS) -> list[Metric]:
     """The metrics that every run has, and those optional ones that some of these records have."""
-    return [metric for metric in METRICS.values() if not metric.optional or _any_has(rows, metric)]
+    return [metric for metric in metrics.values() if not metric.optional or _any_has(rows, metric)]
 
 
 def _any_has(rows: Sequence[Row], metric: Metric) -> bool:

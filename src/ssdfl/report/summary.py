@@ -10,6 +10,7 @@ from typing import Any
 
 from ssdfl.records.folder import RunFolder
 from ssdfl.records.record import COSTS, RANKED_COSTS
+from ssdfl.records.scores import ACCURACY, Goal
 from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.grouping import group_by
 from ssdfl.report.target import cost_to_target
@@ -25,25 +26,27 @@ class MethodSummary:
     """A method's results over seeds.
 
     Attributes:
-        accuracy, accuracy_std: final mean test accuracy over devices: mean and deviation over seeds.
-        accuracy_worst: the same of the worst device, mean over seeds.
-        seeds_at_target: how many seeds reached the target accuracy.
+        score, score_std: final mean test score over devices: mean and deviation over seeds.
+        score_worst: the same of the worst device, mean over seeds.
+        seeds_at_target: how many seeds reached the target; 0 if there is none.
         to_target: what it cost to reach the target, by the name of a cost that methods are ranked by: the
             mean over the seeds that reached it. A cost that no seed has is left out.
         totals: what the whole run cost, by the name of a cost: the mean over seeds. A cost that was not
             measured, such as real seconds in a simulation, is left out.
+        metric: the name of the score.
         unfinished: what there is, such as ``1 of 2 seeds`` or ``after cycle 3``; empty if all is there.
     """
 
     method: str
     seeds: int
-    accuracy: float
-    accuracy_std: float
-    accuracy_worst: float
+    score: float
+    score_std: float
+    score_worst: float
     seeds_at_target: int
     to_target: Mapping[str, float]
     totals: Mapping[str, float]
     unfinished: str = ""
+    metric: str = ACCURACY.name
 
     @property
     def finished(self) -> bool:
@@ -99,9 +102,10 @@ class MethodSummary:
         return {
             "method": self.method,
             "seeds": self.seeds,
-            "accuracy": self.accuracy,
-            "accuracy_std": self.accuracy_std,
-            "accuracy_worst": self.accuracy_worst,
+            "metric": self.metric,
+            "score": self.score,
+            "score_std": self.score_std,
+            "score_worst": self.score_worst,
             "seeds_at_target": self.seeds_at_target,
             **to_target,
             **totals,
@@ -114,11 +118,10 @@ def summarise(folder: RunFolder) -> list[MethodSummary]:
     """Summaries of all methods of a run, in the experiment's order."""
     experiment = folder.experiment()
     rows = [row for row in folder.all_rows() if row["method"] in experiment.methods]
-    target = experiment.evaluate.target_accuracy
-    return summarise_rows(rows, experiment.cycles, len(experiment.seeds), target)
+    return summarise_rows(rows, experiment.cycles, len(experiment.seeds), folder.goal(experiment))
 
 
-def summarise_rows(rows: Iterable[Row], cycles: int, seeds: int, target: float) -> list[MethodSummary]:
+def summarise_rows(rows: Iterable[Row], cycles: int, seeds: int, goal: Goal) -> list[MethodSummary]:
     """Summaries of the methods that have tested at least once, in the order of their records.
 
     A method that has not finished is summarised over the seeds that have, or, if none has, over all that
@@ -131,7 +134,7 @@ def summarise_rows(rows: Iterable[Row], cycles: int, seeds: int, target: float) 
     for method, of_seeds in rows_by_method(rows).items():
         runs, unfinished = _comparable_runs(of_seeds, cycles, seeds)
         if runs:
-            summaries.append(summarise_method(method, runs, target, unfinished))
+            summaries.append(summarise_method(method, runs, goal, unfinished))
     return summaries
 
 
@@ -176,28 +179,31 @@ def seeds_done(done: int, seeds: int) -> str:
 
 
 def summarise_method(
-    method: str, runs: Sequence[Sequence[Row]], target: float, unfinished: str = ""
+    method: str, runs: Sequence[Sequence[Row]], goal: Goal, unfinished: str = ""
 ) -> MethodSummary:
     """One method's summary, of the records of each seed up to the same cycle."""
     tests = [_last_test(run) for run in runs]
-    accuracies = _values(tests, "accuracy")
-    reached = {name: _costs_to_target(runs, target, name) for name in RANKED_COSTS}
+    scores = _values(tests, "score")
+    reached = {name: _costs_to_target(runs, goal, name) for name in RANKED_COSTS}
     return MethodSummary(
         method=method,
         seeds=len(runs),
-        accuracy=fmean(accuracies),
-        accuracy_std=pstdev(accuracies),
-        accuracy_worst=fmean(_values(tests, "accuracy_worst")),
+        score=fmean(scores),
+        score_std=pstdev(scores),
+        score_worst=fmean(_values(tests, "score_worst")),
         seeds_at_target=len(reached["cycle"]),
         to_target=_means(reached),
         totals=_means({name: _values([run[-1] for run in runs], name) for name in COSTS}),
         unfinished=unfinished,
+        metric=goal.score.name,
     )
 
 
-def _costs_to_target(runs: Sequence[Sequence[Row]], target: float, name: str) -> list[float]:
-    """Of the seeds that reached the target."""
-    costs = (cost_to_target(run, target, name) for run in runs)
+def _costs_to_target(runs: Sequence[Sequence[Row]], goal: Goal, name: str) -> list[float]:
+    """Of the seeds that reached the target, if there is one."""
+    if goal.target is None:
+        return []
+    costs = (cost_to_target(run, goal.target, name, better=goal.score.better) for run in runs)
     return [cost for cost in costs if cost is not None]
 
 

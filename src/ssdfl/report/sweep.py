@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ssdfl.files import atomic_path, write_text
+from ssdfl.records.scores import Goal
 from ssdfl.records.sweep import Combination, Sweep
 from ssdfl.records.tables import Row
 from ssdfl.report.comparison import comparison_page
@@ -27,11 +28,12 @@ from ssdfl.report.tables import Table, summary_table
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What one method came to with one combination: the records of each seed, and their summary."""
+    """What one method came to with one combination: each seed's records, their summary, and the goal."""
 
     combination: Combination
     runs: Mapping[int, Sequence[Row]]
     summary: MethodSummary
+    goal: Goal
 
     @property
     def rows(self) -> list[Row]:
@@ -42,8 +44,9 @@ class SweepResult:
 
 def sweep_results(sweep: Sweep, cache: Path) -> list[SweepResult]:
     """What each method came to with each combination, as far as there are finished runs in a cache."""
+    goal = sweep.goal(cache)
     return [
-        SweepResult(combination, runs, _summary(sweep, combination, method, runs))
+        SweepResult(combination, runs, _summary(combination, method, runs, goal), goal)
         for combination in sweep.combinations
         for method, runs in combination.finished(cache).items()
         if runs
@@ -51,20 +54,24 @@ def sweep_results(sweep: Sweep, cache: Path) -> list[SweepResult]:
 
 
 def _summary(
-    sweep: Sweep, combination: Combination, method: str, runs: Mapping[int, Sequence[Row]]
+    combination: Combination, method: str, runs: Mapping[int, Sequence[Row]], goal: Goal
 ) -> MethodSummary:
     unfinished = seeds_done(len(runs), len(combination.experiment.seeds))
-    return summarise_method(method, list(runs.values()), sweep.target, unfinished)
+    return summarise_method(method, list(runs.values()), goal, unfinished)
 
 
 def sweep_table(sweep: Sweep, results: Sequence[SweepResult]) -> Table:
     """A line for each combination and method: the choices, then the summary."""
-    headers, rows = summary_table([result.summary for result in results], sweep.target)
+    headers, rows = summary_table([result.summary for result in results], _goal(results))
     with_choices = [
         [*map(str, result.combination.choices.values()), *row]
         for result, row in zip(results, rows, strict=True)
     ]
     return Table([*sweep.keys, *headers], with_choices)
+
+
+def _goal(results: Sequence[SweepResult]) -> Goal:
+    return results[0].goal if results else Goal()
 
 
 def write_sweep(sweep: Sweep, results: Sequence[SweepResult], out: Path) -> list[Path]:
@@ -73,7 +80,9 @@ def write_sweep(sweep: Sweep, results: Sequence[SweepResult], out: Path) -> list
     _write_csv(sweep, results, paths[0])
     write_text(paths[1], _markdown(sweep, results))
     save(draw_sweep(sweep, results), paths[2])
-    write_text(paths[3], comparison_page(sweep.name, _named_runs(sweep, results), [sweep.command]))
+    write_text(
+        paths[3], comparison_page(sweep.name, _named_runs(sweep, results), [sweep.command], _goal(results))
+    )
     return paths
 
 
@@ -115,32 +124,37 @@ def _markdown(sweep: Sweep, results: Sequence[SweepResult]) -> str:
 
 
 def draw_sweep(sweep: Sweep, results: Sequence[SweepResult]) -> Figure:
-    """Final accuracy, and megabytes to the target accuracy, of each combination and method."""
+    """The final score, and megabytes to the target, of each combination and method."""
     labels = ["\n".join(map(str, one.choices.values())) for one in sweep.combinations]
     width = min(24.0, max(6.4, 0.5 * len(labels) + 2))
     figure = Figure(figsize=(width, 6.4), layout="constrained")
-    accuracy, cost = figure.subplots(2, 1, sharex=True)
+    score, cost = figure.subplots(2, 1, sharex=True)
+    goal = _goal(results)
     by_method = group_by(results, attrgetter("summary.method"))
     for number, (method, own) in enumerate(by_method.items()):
         shift = 0.6 * ((number + 0.5) / len(by_method) - 0.5)
         places = [sweep.combinations.index(result.combination) + shift for result in own]
         summaries = [result.summary for result in own]
         style = {"color": COLOURS[number % len(COLOURS)], "fmt": "o", "label": method}
-        _draw_accuracy(accuracy, places, summaries, style)
+        _draw_scores(score, places, summaries, style, goal.score.scale)
         _draw_cost(cost, places, summaries, style)
-    accuracy.set_ylabel("final accuracy %")
-    cost.set_ylabel(f"megabytes to {100 * sweep.target:g} %")
+    score.set_ylabel(f"final {goal.score.header}")
+    cost.set_ylabel("megabytes, no target" if goal.target is None else f"megabytes to {goal.shown_target}")
     cost.set_xticks(range(len(labels)), labels, parse_math=False)
     cost.set_xlabel(", ".join(sweep.keys))
-    accuracy.legend(frameon=False, ncols=len(by_method))
+    score.legend(frameon=False, ncols=len(by_method))
     return figure
 
 
-def _draw_accuracy(
-    axes: Axes, places: Sequence[float], summaries: Sequence[MethodSummary], style: Mapping[str, Any]
+def _draw_scores(
+    axes: Axes,
+    places: Sequence[float],
+    summaries: Sequence[MethodSummary],
+    style: Mapping[str, Any],
+    scale: float,
 ) -> None:
-    means = [100 * summary.accuracy for summary in summaries]
-    deviations = [100 * summary.accuracy_std for summary in summaries]
+    means = [summary.score / scale for summary in summaries]
+    deviations = [summary.score_std / scale for summary in summaries]
     axes.errorbar(places, means, deviations, **style)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ssdfl.records.record import COSTS, METRICS, Metric
+from ssdfl.records.scores import Goal, Score
 from ssdfl.report.numbers import number
 from ssdfl.report.summary import MethodSummary
 
@@ -22,14 +23,16 @@ class Table(NamedTuple):
     rows: list[list[str]]
 
 
-def summary_table(summaries: Sequence[MethodSummary], target: float) -> Table:
+def summary_table(summaries: Sequence[MethodSummary], goal: Goal) -> Table:
     """How good each method was, what it cost to reach the target, and what it cost in all."""
     ranked = [metric for metric in measured_costs(summaries) if metric.ranked]
+    score = goal.score
+    to_target = [] if goal.target is None else ranked
     columns = [
         ["method", *map(_name, summaries)],
-        ["accuracy %", *map(_accuracy, summaries)],
-        ["worst %", *map(_worst_accuracy, summaries)],
-        *(_column_to_target(summaries, metric, target) for metric in ranked),
+        [score.header, *(_final_score(summary, score) for summary in summaries)],
+        [f"worst {score.unit}".rstrip(), *(score.number(summary.score_worst) for summary in summaries)],
+        *(_column_to_target(summaries, metric, goal) for metric in to_target),
         *(_column(metric.column, _totals(summaries, metric), metric) for metric in ranked[1:]),
     ]
     return _from_columns(columns)
@@ -53,9 +56,9 @@ def _from_columns(columns: Sequence[Sequence[str]]) -> Table:
     return Table(headers, rows)
 
 
-def _column_to_target(summaries: Sequence[MethodSummary], metric: Metric, target: float) -> list[str]:
+def _column_to_target(summaries: Sequence[MethodSummary], metric: Metric, goal: Goal) -> list[str]:
     texts = [_to_target(summary, metric) for summary in summaries]
-    return [f"{metric.column} to {100 * target:g}%", *texts]
+    return [f"{metric.column} to {goal.shown_target.replace(' %', '%')}", *texts]
 
 
 def _column(header: str, values: Sequence[float], metric: Metric) -> list[str]:
@@ -88,13 +91,9 @@ def _name(summary: MethodSummary) -> str:
     return f"{summary.method} ({summary.unfinished})" if summary.unfinished else summary.method
 
 
-def _accuracy(summary: MethodSummary) -> str:
-    mean = f"{100 * summary.accuracy:.1f}"
-    return f"{mean} ±{100 * summary.accuracy_std:.1f}" if summary.seeds > 1 else mean
-
-
-def _worst_accuracy(summary: MethodSummary) -> str:
-    return f"{100 * summary.accuracy_worst:.1f}"
+def _final_score(summary: MethodSummary, score: Score) -> str:
+    mean = score.number(summary.score)
+    return f"{mean} ±{score.number(summary.score_std)}" if summary.seeds > 1 else mean
 
 
 def _to_target(summary: MethodSummary, metric: Metric) -> str:

@@ -11,31 +11,34 @@ def cost_to_target(
     run: Sequence[Row],
     target: float,
     cost: str = "cycle",
-    quantity: str = "accuracy",
+    quantity: str = "score",
     *,
+    better: str = "higher",
     interpolate: bool = False,
     start: float = 0.0,
 ) -> float | None:
     """What a run had spent when a quantity first reached a target; None if it never did.
 
-    Summaries, headlines and sweeps do not interpolate: they give the cost of the first test at or above the
-    target, which is what somebody who stops there has paid. The paper's tables have fractions of cycles, so
+    Summaries, headlines and sweeps do not interpolate: they give the cost of the first test at the target or
+    better, which is what somebody who stops there has paid. The paper's tables have fractions of cycles, so
     the artefacts of `ssdfl reproduce` interpolate linearly between that test and the one before it.
 
     Args:
         run: one seed's records, in order; cycles without a test are skipped.
         cost: the name of a cost, such as ``sent_bytes``; the answer is in what records store.
         quantity: the metric that has to reach the target.
+        better: ``lower`` if the quantity has to fall to the target.
         start: what the quantity is taken to be at cost 0, for interpolation before the first test.
 
     Examples:
-        >>> run = [{"cycle": 1, "accuracy": 0.4}, {"cycle": 2, "accuracy": 0.6}]
+        >>> run = [{"cycle": 1, "score": 0.4}, {"cycle": 2, "score": 0.6}]
         >>> cost_to_target(run, 0.5), cost_to_target(run, 0.5, interpolate=True)
         (2.0, 1.5)
     """
     before: Row = {cost: 0.0, quantity: start}
+    sign = 1 if better == "higher" else -1
     for row in run:
-        if row[quantity] >= target and is_measured(row, cost):
+        if sign * row[quantity] >= sign * target and is_measured(row, cost):
             return _interpolated(before, row, target, cost, quantity) if interpolate else float(row[cost])
         before = row if is_measured(row, quantity) else before
     return None
@@ -43,5 +46,5 @@ def cost_to_target(
 
 def _interpolated(before: Row, after: Row, target: float, cost: str, quantity: str) -> float:
     rise = after[quantity] - before[quantity]
-    share = (target - before[quantity]) / rise if rise > 0 else 1.0
+    share = (target - before[quantity]) / rise if rise else 1.0
     return float(before[cost] + max(share, 0.0) * (after[cost] - before[cost]))

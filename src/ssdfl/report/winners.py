@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from ssdfl.records.record import METRICS, RANKED_COSTS, Metric
+from ssdfl.records.scores import Goal, Score
 from ssdfl.report.grouping import group_by
 from ssdfl.report.numbers import amount, listed
 from ssdfl.report.summary import MethodSummary
 
 LEVEL_POINTS = 0.05
 LEVEL_SHARE = 0.005
-BEST_ACCURACY = "Best final accuracy"
 
 
 @dataclass(frozen=True)
@@ -35,22 +35,22 @@ class Winner:
     noun: str = ""
 
 
-def winners(summaries: Sequence[MethodSummary], target: float) -> list[Winner]:
-    """Who has the best final accuracy, and who took the least of each cost to the target with every seed.
+def winners(summaries: Sequence[MethodSummary], goal: Goal) -> list[Winner]:
+    """Who has the best final score, and who took the least of each cost to the target with every seed.
 
     Methods that have not finished are not ranked.
     """
     finished = [summary for summary in summaries if summary.finished]
     if not finished:
         return []
-    return [_best_accuracy(finished), *_soonest(finished, target)]
+    return [_best_score(finished, goal.score), *_soonest(finished, goal)]
 
 
-def _soonest(finished: Sequence[MethodSummary], target: float) -> list[Winner]:
+def _soonest(finished: Sequence[MethodSummary], goal: Goal) -> list[Winner]:
     """The winner of each cost that all methods that reached the target have."""
-    reached = [summary for summary in finished if summary.reached_target]
+    reached = [summary for summary in finished if goal.target is not None and summary.reached_target]
     everybody_did = len(reached) == len(finished)
-    return [_least_cost(reached, everybody_did, target, cost) for cost in _shared_costs(reached)]
+    return [_least_cost(reached, everybody_did, goal, cost) for cost in _shared_costs(reached)]
 
 
 def _shared_costs(summaries: Sequence[MethodSummary]) -> list[Metric]:
@@ -61,30 +61,32 @@ def _shared_costs(summaries: Sequence[MethodSummary]) -> list[Metric]:
     return [METRICS[name] for name in RANKED_COSTS if name in shared]
 
 
-def verdict(summaries: Sequence[MethodSummary], target: float) -> str:
+def verdict(summaries: Sequence[MethodSummary], goal: Goal) -> str:
     """Who was best and who was soonest, or how far each method is if none has finished."""
     if not summaries:
         return "There is nothing to rank yet."
-    found = winners(summaries, target)
+    found = winners(summaries, goal)
     if not found:
-        return _so_far(summaries)
+        return _so_far(summaries, goal.score)
     best, *soonest = found
     said = [best.method, best.value, best.margin]
     sentence = f"{best.category}: {', '.join(filter(None, said))}."
     if soonest:
-        return f"{sentence} Soonest at {100 * target:g} %: {_by_winner(soonest)}."
-    return f"{sentence} No method reached {100 * target:g} % with every seed."
+        return f"{sentence} Soonest at {goal.shown_target}: {_by_winner(soonest)}."
+    if goal.target is None:
+        return sentence
+    return f"{sentence} No method reached {goal.shown_target} with every seed."
 
 
-def _so_far(summaries: Sequence[MethodSummary]) -> str:
+def _so_far(summaries: Sequence[MethodSummary], score: Score) -> str:
     """``So far, after cycle 3: ssdfl 45.0 %, sdfl 40.2 %.``."""
     by_progress = group_by(summaries, attrgetter("unfinished"))
-    parts = [f"{where}: {', '.join(map(_accuracy, those))}" for where, those in by_progress.items()]
+    parts = [f"{where}: {_final_scores(those, score)}" for where, those in by_progress.items()]
     return f"So far, {'; '.join(parts)}."
 
 
-def _accuracy(summary: MethodSummary) -> str:
-    return f"{summary.method} {100 * summary.accuracy:.1f} %"
+def _final_scores(summaries: Sequence[MethodSummary], score: Score) -> str:
+    return ", ".join(f"{summary.method} {score.shown(summary.score)}" for summary in summaries)
 
 
 def _by_winner(soonest: Sequence[Winner]) -> str:
@@ -101,40 +103,45 @@ def _names(summaries: Sequence[MethodSummary]) -> str:
     return listed(summary.method for summary in summaries)
 
 
-def _best_accuracy(summaries: Sequence[MethodSummary]) -> Winner:
-    best, *others = sorted(summaries, key=lambda summary: -summary.accuracy)
-    value = f"{100 * best.accuracy:.1f} %"
-    margin = _accuracy_margin(best, others) if others else ""
-    return Winner(BEST_ACCURACY, best.method, value, margin)
+def _best_score(summaries: Sequence[MethodSummary], score: Score) -> Winner:
+    best, *others = sorted(summaries, key=lambda summary: -score.sign * summary.score)
+    margin = _margin(best, others, score) if others else ""
+    return Winner(f"{score.best} final {score.label}", best.method, score.shown(best.score), margin)
 
 
-def _accuracy_margin(best: MethodSummary, others: Sequence[MethodSummary]) -> str:
+def _margin(best: MethodSummary, others: Sequence[MethodSummary], score: Score) -> str:
     """How far the best is ahead of the second, and how sure that is."""
-    level = [one for one in others if _points(best, one) < LEVEL_POINTS]
+    level = [one for one in others if _lead(best, one, score) < _level(best, score)]
     if level:
         return f"level with {_names(level)}{_one_seed_only(best, *level)}"
     second = others[0]
-    return f"{_points_ahead(best, second)}{_one_seed_only(best, second)}"
+    return f"{_ahead(best, second, score)}{_one_seed_only(best, second)}"
+
+
+def _level(best: MethodSummary, score: Score) -> float:
+    """A lead that is too small to count: less than the last digit shown."""
+    return LEVEL_POINTS if score.unit == "%" else LEVEL_SHARE * abs(best.score) / score.scale
 
 
 def _one_seed_only(*summaries: MethodSummary) -> str:
     return ", of one seed only" if min(summary.seeds for summary in summaries) == 1 else ""
 
 
-def _points_ahead(best: MethodSummary, second: MethodSummary) -> str:
-    points = _points(best, second)
-    spread = 100 * max(best.accuracy_std, second.accuracy_std)
-    doubt = ", less than the spread over seeds" if points < spread else ""
-    return f"{points:.1f} points ahead of {second.method}{doubt}"
+def _ahead(best: MethodSummary, second: MethodSummary, score: Score) -> str:
+    lead = _lead(best, second, score)
+    spread = max(best.score_std, second.score_std) / score.scale
+    doubt = ", less than the spread over seeds" if lead < spread else ""
+    points = f"{lead:.1f} points" if score.unit == "%" else score.shown(lead * score.scale)
+    where = "ahead of" if score.better == "higher" else "below"
+    return f"{points} {where} {second.method}{doubt}"
 
 
-def _points(best: MethodSummary, other: MethodSummary) -> float:
-    return 100 * (best.accuracy - other.accuracy)
+def _lead(best: MethodSummary, other: MethodSummary, score: Score) -> float:
+    """How much better a score is, in its unit."""
+    return score.sign * (best.score - other.score) / score.scale
 
 
-def _least_cost(
-    reached: Sequence[MethodSummary], everybody_did: bool, target: float, metric: Metric
-) -> Winner:
+def _least_cost(reached: Sequence[MethodSummary], everybody_did: bool, goal: Goal, metric: Metric) -> Winner:
     ordered = sorted(reached, key=lambda summary: summary.to_target[metric.name])
     least = ordered[0].to_target[metric.name]
     level = [one for one in ordered if one.to_target[metric.name] <= (1 + LEVEL_SHARE) * least]
@@ -142,7 +149,7 @@ def _least_cost(
     margin = "" if everybody_did else "no other method reached it with every seed"
     if slower:
         margin = _cost_margin(slower[0], least, metric)
-    category = f"Fewest {metric.noun} to {100 * target:g} %"
+    category = f"Fewest {metric.noun} to {goal.shown_target}"
     return Winner(category, _names(level), amount(least, metric), margin, metric.noun)
 
 

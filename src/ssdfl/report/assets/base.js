@@ -52,6 +52,11 @@ function inkOn(colour) {
 }
 
 const short = (value) => (value === null ? "∞" : Number(value.toPrecision(5)).toString());
+/** A value of the run's score, in its unit. */
+const shownScore = (value) => {
+  if (value === null || value === undefined) return "–";
+  return data.score.unit === "%" ? percent(value) : `${short(value / data.score.scale)} ${data.score.unit}`.trim();
+};
 const percent = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)} %`);
 
 // Charts. Plotly reads a few tags in texts, so names are escaped.

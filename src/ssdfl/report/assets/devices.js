@@ -1,16 +1,16 @@
 // The network device by device: a slider over cycles, a card with the device pointed at, and everybody's labels.
 
-const view = { seed: 0, method: data.methods[0], paint: "accuracy", place: null, device: 0, pointed: null, player: null };
+const view = { seed: 0, method: data.methods[0], paint: "score", place: null, device: 0, pointed: null, player: null };
 let drawing = null;
 
 const seedData = () => data.seeds[view.seed];
-const accuracies = () => seedData().accuracy[view.method] ?? { cycles: [], devices: [] };
-const place = () => Math.min(view.place ?? Infinity, accuracies().cycles.length - 1);
+const scoresShown = () => seedData().scores[view.method] ?? { cycles: [], devices: [] };
+const place = () => Math.min(view.place ?? Infinity, scoresShown().cycles.length - 1);
 
-/** The least and the most accuracy of any device, method and cycle of a seed, so that colours can be compared. */
-function accuracyRange() {
-  let low = 1, high = 0;
-  for (const { devices } of Object.values(seedData().accuracy)) for (const row of devices) for (const value of row) {
+/** The least and the highest score of any device, method and cycle of a seed, so that colours can be compared. */
+function scoreRange() {
+  let low = Infinity, high = -Infinity;
+  for (const { devices } of Object.values(seedData().scores)) for (const row of devices) for (const value of row) {
     if (value !== null) { low = Math.min(low, value); high = Math.max(high, value); }
   }
   return low < high ? [low, high] : [0, 1];
@@ -42,14 +42,14 @@ function drawDevices() {
 
 /** Colour the devices as they were after the cycle on the slider. */
 function showCycle() {
-  const found = accuracies(), at = place(), slider = byId("cycle");
+  const found = scoresShown(), at = place(), slider = byId("cycle");
   slider.max = Math.max(found.cycles.length - 1, 0);
   slider.value = at;
   slider.disabled = found.cycles.length < 2;
   tell(byId("cycle-shown"), found.cycles[at] ?? "–");
   slider.setAttribute("aria-valuetext", found.cycles.length ? `cycle ${found.cycles[at]}` : "no cycle yet");
-  const [low, high] = accuracyRange();
-  const values = view.paint === "accuracy" ? found.devices[at] : undefined;
+  const [low, high] = scoreRange();
+  const values = view.paint === "score" ? found.devices[at] : undefined;
   const shaded = (value) => (value === null ? "#888888" : shade((value - low) / (high - low)));
   drawing.paint((k) => (values ? shaded(values[k]) : colourOf(seedData().labels[k])));
   showLegend(values ? [low, high] : null);
@@ -61,9 +61,9 @@ function showLegend(range) {
   legend.replaceChildren();
   if (range) {
     const item = add(legend, "span");
-    item.append(percent(range[0]));
+    item.append(shownScore(range[0]));
     add(item, "span", { className: "ramp" }).style.background = `linear-gradient(to right, ${data.scale.join(",")})`;
-    item.append(percent(range[1]), " test accuracy");
+    item.append(shownScore(range[1]), ` test ${data.score.label}`);
   } else add(legend, "span", {}, "Filled with the cluster's colour");
   if (seedData().labels.some((label) => label !== seedData().labels[0])) {
     add(legend, "span", {}, "Rim and hull: cluster");
@@ -83,16 +83,16 @@ function pickDevice(k) {
 /** The card of the device pointed at. */
 function showDevice() {
   const net = seedData(), k = Math.min(view.device, net.names.length - 1), facts = net.devices[k];
-  const accuracy = accuracies().devices[place()]?.[k], card = document.createElement("div");
+  const score = scoresShown().devices[place()]?.[k], card = document.createElement("div");
   add(card, "h3", {}, `Device ${net.names[k]}`);
   const list = add(card, "dl");
   const line = (term, text) => { add(list, "dt", {}, term); add(list, "dd", {}, text); };
   line("cluster", net.labels[k]);
-  line("accuracy", `${percent(accuracy)} (${view.method}, cycle ${accuracies().cycles[place()] ?? "–"})`);
+  line(data.score.label, `${shownScore(score)} (${view.method}, cycle ${scoresShown().cycles[place()] ?? "–"})`);
   if (facts) { line("optimizer", facts.optimizer.replace(":", " ")); line("samples", facts.samples); }
   line("computing", `${short(net.compute_ms[k])} ms a mini-batch`);
   line("neighbours", neighboursOf(net, k));
-  if (facts) addLabelBars(card, facts);
+  if (facts?.labels.length) addLabelBars(card, facts);
   // The card is read aloud when it changes.
   if (byId("device").innerHTML !== card.innerHTML) byId("device").replaceChildren(...card.childNodes);
 }
@@ -121,8 +121,9 @@ function addLabelBars(card, facts) {
 /** Samples of each label on each device, clusters side by side. */
 function drawLabels() {
   const net = data.seeds.length ? seedData() : null;
-  byId("labels").hidden = !net?.devices.length;
-  if (!net?.devices.length) return;
+  const known = Boolean(net?.devices[0]?.labels.length);
+  byId("labels").hidden = !known;
+  if (!known) return;
   const order = net.names.map((_, k) => k).sort((a, b) => net.labels[a] - net.labels[b] || a - b);
   const classes = net.devices[0].labels.map((_, label) => label);
   const z = classes.map((label) => order.map((k) => net.devices[k].labels[label]));
@@ -161,7 +162,7 @@ function play() {
     showPlayer("▶", "Play the cycles");
     return;
   }
-  const last = () => accuracies().cycles.length - 1;
+  const last = () => scoresShown().cycles.length - 1;
   if (place() >= last()) view.place = 0;
   showPlayer("⏸", "Pause");
   showCycle();

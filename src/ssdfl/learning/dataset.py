@@ -1,0 +1,136 @@
+"""A data set: inputs and targets to train on and to test with, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssdfl.errors import InputError
+from ssdfl.learning.inputs import map_inputs, parts_of, shapes
+from ssdfl.learning.normalisation import Normalisation, channel_normalisation
+
+Arrays = NDArray[Any] | tuple[NDArray[Any], ...] | dict[str, NDArray[Any]]
+"""An array whose first dimension counts samples, or a tuple or dict of such."""
+Images = NDArray[np.uint8] | NDArray[np.float32]
+Labels = NDArray[np.int64]
+
+_REMEDY = "ssdfl.learning.make_dataset makes them from images."
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """What there is to learn from.
+
+    Attributes:
+        train_inputs, test_inputs: what models take, ready to use: float32 numbers of about unit size, or
+            int64 tokens; a tuple or dict where a model takes several.
+        train_targets, test_targets: what models shall give: int64 classes (n,) or, one for each token of a
+            sequence, (n, length); or float32 numbers (n,) or (n, k).
+        num_classes: how many classes there are; 0 if targets are numbers.
+        loss: what to train with unless the experiment says; ``auto`` goes by the targets.
+        columns: by name, a value for each training sample by which samples can be dealt: a user, a site.
+        notes: what was done to the data on the way here, for people.
+        normalisation: what was done to raw inputs, if it is that alone; models can then be used on raw ones.
+    """
+
+    train_inputs: Arrays
+    train_targets: NDArray[Any]
+    test_inputs: Arrays
+    test_targets: NDArray[Any]
+    num_classes: int = 0
+    loss: str = "auto"
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    normalisation: Normalisation | None = None
+
+    def __post_init__(self) -> None:
+        for part, inputs, targets in (
+            ("train", self.train_inputs, self.train_targets),
+            ("test", self.test_inputs, self.test_targets),
+        ):
+            _check_targets(f"{part}_targets", targets, self.num_classes)
+            _check_inputs(f"{part}_inputs", inputs, len(targets))
+        for name, values in self.columns.items():
+            if len(values) != len(self.train_targets):
+                expected = f"{len(self.train_targets)} values, one for each training sample"
+                raise InputError(f"column {name}", len(values), expected, "Make them match.")
+
+    @property
+    def input_shape(self) -> Any:
+        """The shape of one sample: (channels, height, width) of an image, (columns,) of a table."""
+        return shapes(self.train_inputs)
+
+    @property
+    def default_loss(self) -> str:
+        """The name of the loss that fits the targets."""
+        if self.loss != "auto":
+            return self.loss
+        if not self.num_classes:
+            return "mse"
+        return "cross_entropy" if self.train_targets.ndim == 1 else "next_token"
+
+    @property
+    def target_size(self) -> int:
+        """How many numbers a target has."""
+        return int(np.prod(self.train_targets.shape[1:], dtype=int))
+
+
+def _check_inputs(what: str, inputs: object, count: int) -> None:
+    for part in parts_of(inputs):
+        if not isinstance(part, np.ndarray) or part.ndim < 1 or part.dtype.kind not in "fiub":
+            expected = "an array of numbers (samples, …), or a tuple or dict of such"
+            raise InputError(what, described(part), expected, _REMEDY)
+        if part.dtype == np.float64:
+            raise InputError(what, described(part), "float32, as models compute", "Use .astype('float32').")
+        if len(part) != count or count == 0:
+            got = f"{len(part)} inputs, {count} targets"
+            raise InputError(what, got, "as many inputs as targets, not 0", _REMEDY)
+        if part.dtype.kind == "f" and not np.isfinite(part).all():
+            raise InputError(what, "NaN or infinite", "finite numbers", "Clean the data.")
+
+
+def _check_targets(what: str, targets: object, num_classes: int) -> None:
+    if not isinstance(targets, np.ndarray) or targets.ndim < 1:
+        raise InputError(what, described(targets), "an array", "Convert them.")
+    if not num_classes:
+        if targets.dtype != np.float32 or not np.isfinite(targets).all():
+            raise InputError(what, described(targets), "finite float32 numbers", "Or say num_classes.")
+        return
+    if targets.dtype != np.int64:
+        raise InputError(what, described(targets), "an int64 array", "Convert them.")
+    smallest, largest = int(targets.min(initial=0)), int(targets.max(initial=0))
+    if smallest < 0 or largest >= num_classes:
+        worst = smallest if smallest < 0 else largest
+        raise InputError(what, worst, f"labels from 0 to {num_classes - 1}", "Check num_classes.")
+
+
+def described(values: object) -> str:
+    """An array's kind and shape, for messages."""
+    return f"{type(values).__name__} {getattr(values, 'dtype', '')} {getattr(values, 'shape', '')}"
+
+
+def make_dataset(train: tuple[Images, Labels], test: tuple[Images, Labels]) -> Dataset:
+    """A data set of images (n, channels, height, width), each channel of mean 0 and deviation 1."""
+    (train_images, train_targets), (test_images, test_targets) = train, test
+    if train_images.ndim != 4:
+        raise InputError("images", described(train_images), "(n, channels, height, width)", "Reshape them.")
+    normalisation = channel_normalisation(train_images)
+    return Dataset(
+        normalisation.applied_to(train_images),
+        train_targets,
+        normalisation.applied_to(test_images),
+        test_targets,
+        num_classes=int(train_targets.max()) + 1,
+        notes=("Images: each channel to mean 0 and deviation 1 over the training set.",),
+        normalisation=normalisation,
+    )
+
+
+def taken(inputs: Arrays, rows: NDArray[Any] | slice) -> Arrays:
+    """Some samples of inputs."""
+    chosen: Arrays = map_inputs(lambda part: part[rows], inputs)
+    return chosen

@@ -1,0 +1,160 @@
+"""What results are judged by: the scores of tasks, each described once, and the value to reach.
+
+A score's description is kept in the run's folder. Records hold numbers alone; tables, pages, rankings,
+progress bars and logs take name, unit and the good end from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from ssdfl.errors import InputError
+
+SCALES = {"%": 0.01, "MB": 1e6}
+"""How much of what is stored makes one of a unit; 1 for all other units."""
+MOST_SCORES = 4
+"""So many scores of a task fit into a record."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a task's models are tested for.
+
+    Attributes:
+        name: what an experiment calls it.
+        label: what people call it, in the middle of a sentence.
+        unit: what it is shown in, such as ``%``; empty for a plain number.
+        better: which end is the good one.
+        target: the value to reach unless the experiment names another; None if there is none.
+    """
+
+    name: str
+    label: str
+    unit: str = ""
+    better: Literal["higher", "lower"] = "higher"
+    target: float | None = None
+
+    @property
+    def scale(self) -> float:
+        """Divide a stored value by this to have it in `unit`."""
+        return SCALES.get(self.unit, 1.0)
+
+    @property
+    def sign(self) -> int:
+        """1 if higher is better, −1 if lower is."""
+        return 1 if self.better == "higher" else -1
+
+    @property
+    def best(self) -> str:
+        """What the best value is called."""
+        return "Best" if self.better == "higher" else "Lowest"
+
+    @property
+    def header(self) -> str:
+        """The label with the unit, for columns of numbers.
+
+        Examples:
+            >>> SCORES["accuracy"].header, SCORES["r2"].header
+            ('accuracy %', 'R²')
+        """
+        return f"{self.label} {self.unit}".rstrip()
+
+    def number(self, value: float) -> str:
+        """A value in its unit, without it.
+
+        Examples:
+            >>> SCORES["accuracy"].number(0.8512), SCORES["r2"].number(0.4567), SCORES["mae"].number(43.21)
+            ('85.1', '0.457', '43.2')
+        """
+        scaled = value / self.scale
+        if self.unit == "%":
+            return f"{scaled:.1f}"
+        return f"{scaled:,.0f}" if abs(scaled) >= 1000 else f"{scaled:.3g}"
+
+    def shown(self, value: float) -> str:
+        """A value with its unit."""
+        return f"{self.number(value)} {self.unit}".rstrip()
+
+    def reaches(self, value: float, target: float) -> bool:
+        """Whether a value is as good as a target, or better; NaN is not."""
+        return self.sign * value >= self.sign * target
+
+    def worst(self, values: Iterable[float]) -> float:
+        """The value at the bad end."""
+        return self.sign * min(self.sign * value for value in values)
+
+
+SCORES = {
+    score.name: score
+    for score in (
+        Score("accuracy", "accuracy", "%", target=0.85),
+        Score("token_accuracy", "accuracy of the next token", "%"),
+        Score("perplexity", "perplexity", better="lower"),
+        Score("binary_accuracy", "accuracy", "%", target=0.85),
+        Score("f1", "F1", "%"),
+        Score("label_accuracy", "accuracy of all labels", "%"),
+        Score("r2", "R²"),
+        Score("mae", "mean absolute error", better="lower"),
+        Score("rmse", "root mean square error", better="lower"),
+    )
+}
+"""The scores that come with ssdfl, by name; `ssdfl.learning.metrics` computes them."""
+
+ACCURACY = SCORES["accuracy"]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What results are held to: the task's scores, the first of which ranks, and the value to reach.
+
+    Attributes:
+        target: of the first score; None if there is none.
+    """
+
+    scores: tuple[Score, ...] = (ACCURACY,)
+    target: float | None = ACCURACY.target
+
+    @property
+    def score(self) -> Score:
+        """The score that ranks."""
+        return self.scores[0]
+
+    @property
+    def shown_target(self) -> str:
+        """The target with its unit, as users write it.
+
+        Examples:
+            >>> Goal().shown_target
+            '85 %'
+        """
+        assert self.target is not None
+        return f"{self.target / self.score.scale:g} {self.score.unit}".rstrip()
+
+    def reached(self, value: float) -> bool:
+        """Whether a value is at the target, or better."""
+        return self.target is not None and self.score.reaches(value, self.target)
+
+
+def make_goal(scores: Sequence[Score], target: float | str) -> Goal:
+    """The goal of an experiment whose target is a number, or ``auto``: what the score's description says."""
+    wanted = scores[0].target if isinstance(target, str) else target
+    return Goal(tuple(scores), wanted)
+
+
+def scores_to_json(scores: Sequence[Score]) -> list[dict[str, Any]]:
+    """Descriptions for the run's folder."""
+    return [asdict(score) for score in scores]
+
+
+def scores_from_json(found: Iterable[Mapping[str, Any]]) -> tuple[Score, ...]:
+    """Descriptions from the run's folder.
+
+    Raises:
+        InputError: they are none.
+    """
+    try:
+        return tuple(Score(**one) for one in found)
+    except TypeError as error:
+        raise InputError("scores", str(found), "descriptions of scores", f"({error}) Restore them.") from None
