@@ -33,7 +33,7 @@ def test_devices_that_agree_are_tested_once(monkeypatch):
     tested = []
     plain = engine.evaluate._tests[0]
     monkeypatch.setattr(
-        engine.evaluate, "_tests", [lambda Θ, *rest: tested.append(len(Θ)) or plain(Θ, *rest)]
+        engine.evaluate, "_tests", [lambda home, Θ, *rest: tested.append(len(Θ)) or plain(home, Θ, *rest)]
     )
     X = job.task.initial_parameters.repeat(6, 1)
     X[2] += 0.1
