@@ -8,9 +8,9 @@ from pathlib import Path
 
 from ssdfl.engine.reference import ReferenceEngine
 from ssdfl.engine.threads import one_thread_each
-from ssdfl.engine.training import train_device
+from ssdfl.engine.training import Kept, train_device
 from ssdfl.graph import load_network
-from ssdfl.learning import Task, load_dataset
+from ssdfl.learning import Task, load_data
 from ssdfl.preparation import make_job, prepare, testing_interval
 from ssdfl.records.config import ClustersSection, Experiment
 
@@ -40,14 +40,14 @@ class Estimator:
         key = repr((*parts, network))
         if key not in self._measured:
             one = experiment.model_copy(update={"clusters": ClustersSection(number=1)})
-            instance = prepare(one, one.seeds[0], load_dataset(one.data.name, self._data))
+            instance = prepare(one, one.seeds[0], load_data(one.data, self._data))
             job = make_job(one, instance, one.methods[0])  # all methods train and test alike
             engine = ReferenceEngine(job)
-            theta = job.task.initial_parameters
+            task, theta = job.task, job.task.initial_parameters[None]
             with one_thread_each():
-                memory = job.optimizers[0].kind.init(theta[None])
-                train_s = min(_timed(lambda: train_device(job, theta[None], memory, 0, 0)) for _ in range(3))
-                test_s = min(_timed(lambda: engine.evaluate(theta[None])) for _ in range(2))
+                kept = Kept(job.optimizers[0].kind.init(task.trained(theta)), task.initial_home)
+                train_s = min(_timed(lambda: train_device(job, task, theta, kept, 0, 0)) for _ in range(3))
+                test_s = min(_timed(lambda: engine.evaluate(theta)) for _ in range(2))
             self._measured[key] = (train_s, test_s, instance.task)
         train_s, test_s, task = self._measured[key]
         return train_s, test_s, testing_interval(experiment, task)

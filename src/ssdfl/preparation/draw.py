@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ssdfl.arrays import IntArray
 from ssdfl.errors import InputError
 from ssdfl.graph import Network, load_network
 from ssdfl.learning import (
     Dataset,
+    Dealing,
     Optimizer,
     Task,
     build_model,
-    by_labels,
-    dirichlet,
+    deal,
     draw_optimizers,
-    iid,
     make_task,
     num_outputs,
     parse_optimizer,
@@ -33,28 +30,22 @@ def draw(
     config, loss = experiment.model, experiment.task.loss
     outputs, example = num_outputs(data, loss), zeros_like(data.train_inputs)
     model = build_model(config.name, data.input_shape, outputs, seed, config.options, example)
-    shards = _deal(experiment, data, network.num_devices, seed)
+    shards = _deal(experiment, data, network, seed)
     task = make_task(model, data, shards, experiment.evaluate.samples, seed, loss, experiment.task.metrics)
     return network, task, _optimizers(experiment, network.num_devices, seed)
 
 
-def _deal(experiment: Experiment, data: Dataset, num_devices: int, seed: int) -> Sequence[IntArray]:
+def _deal(experiment: Experiment, data: Dataset, network: Network, seed: int) -> list[IntArray]:
     config, rng = experiment.data, generator(seed, "partition")
-    shards = {
-        "labels": lambda: by_labels(
-            data.train_targets, num_devices, config.labels_per_device, rng, config.label_dealing
-        ),
-        "dirichlet": lambda: dirichlet(data.train_targets, num_devices, config.alpha, rng),
-        "iid": lambda: iid(data.train_targets, num_devices, rng),
-    }[config.partition]()
+    shards = deal(Dealing(data, network.names, config, rng))
     if config.samples_per_device == 0:
-        return list(shards)
+        return shards
     most = max(map(len, shards))
     if config.samples_per_device > most:
         raise InputError(
             "data.samples_per_device",
             config.samples_per_device,
-            f"at most {most} with {num_devices} devices",
+            f"at most {most} with {network.num_devices} devices",
             "Lower it, or set 0 for all.",
         )
     return [rng.permutation(shard)[: config.samples_per_device] for shard in shards]
