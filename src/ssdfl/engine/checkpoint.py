@@ -88,7 +88,7 @@ def _facts(job: Job, state: State, devices: IntArray | None) -> dict[str, object
         "transmissions": state.transmissions,
         "devices": {job.network.names[device]: device for device in here},
         "state": list(job.task.model.state_dict()),
-        "model": dict(job.task.facts),
+        "model": job.task.facts.to_json() if job.task.facts else None,
         "layout": _layout(job),
     }
     return facts if math.isnan(state.real_s) else facts | {"real_s": state.real_s}

@@ -49,7 +49,7 @@ def compare_bounds(folder: RunFolder, data: Path | None = None) -> Iterator[Boun
         for method in methods:
             job = make_job(experiment, instance, method)
             rows = folder.read_rows(seed, method)
-            checkpoint = folder.method_folder(seed, method) / "checkpoint.safetensors"
+            checkpoint = folder.checkpoint(seed, method)
             measured = _constants_along(job, checkpoint)
             inputs = _score_inputs(instance, job, measured, MIXINGS[experiment.network.mixing])
             yield from _compare(inputs, measured, method, instance, rows)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from ssdfl.engine import Job
 from ssdfl.experiments.advance import Advance
-from ssdfl.experiments.run import DEVICES_FOLDER
-from ssdfl.mesh.folder import device_folders, init_mesh, move_to_free_ports
+from ssdfl.mesh.folder import device_folders, init_mesh, move_to_free_ports, renew_experiment
 from ssdfl.mesh.processes import MeshProcesses, collected_rows, watch_statuses
 from ssdfl.records.config import Experiment
 from ssdfl.records.folder import RunFolder
@@ -21,7 +20,7 @@ def run_on_mesh(
 
     Devices hand over their records at the end. So the last cycle is reported only when they are written.
     """
-    mesh = folder.method_folder(job.seed, method) / DEVICES_FOLDER
+    mesh = folder.devices_folder(job.seed, method)
     reported = 0
     rows = folder.read_rows(job.seed, method)
     if len(rows) < job.cycles:
@@ -37,9 +36,10 @@ def run_on_mesh(
 
 
 def _set_up(experiment: Experiment, mesh: Path, method: str, seed: int) -> None:
-    """Make the devices' folders, or give those of an earlier run new ports."""
+    """Make the devices' folders, or give those of an earlier run new ports and as many cycles as wanted."""
     if any(mesh.glob("device-*")):
         move_to_free_ports(mesh)
+        renew_experiment(mesh, experiment)
     else:
         init_mesh(experiment, mesh, method=method, seed=seed)
 

@@ -21,12 +21,12 @@ from pathlib import Path
 
 from ssdfl.engine.threads import use_cores
 from ssdfl.errors import InputError, check_range
-from ssdfl.experiments.run import DEVICES_FOLDER, run_experiment
+from ssdfl.experiments.run import run_experiment
 from ssdfl.learning import Dataset, load_data
 from ssdfl.machine import cores
 from ssdfl.records.cache import distinct, finished_rows, run_folder, whole_rows
 from ssdfl.records.config import DataSection, Experiment, make_experiment
-from ssdfl.records.folder import RunFolder
+from ssdfl.records.folder import CHECKPOINT, DEVICES_FOLDER, RunFolder
 
 RETRIES = 2
 KILLED = f"its process was killed {RETRIES + 1} times. Is there enough memory?"
@@ -209,7 +209,7 @@ def run_one(values: dict[str, object], folder: Path, data: Path | None) -> tuple
 
 def _remove_states(folder: Path) -> None:
     """Remove what only serves to go on: a finished run needs it no more, and a cache holds many runs."""
-    for checkpoint in folder.rglob("checkpoint.safetensors"):
+    for checkpoint in folder.rglob(CHECKPOINT):
         checkpoint.unlink(missing_ok=True)
     for devices in folder.rglob(DEVICES_FOLDER):
         shutil.rmtree(devices, ignore_errors=True)

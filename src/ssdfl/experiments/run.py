@@ -12,12 +12,13 @@ from pathlib import Path
 
 from ssdfl.clusters import parse_plan
 from ssdfl.engine import Job, State, load_state, run, save_state
+from ssdfl.errors import InputError
 from ssdfl.experiments.advance import Advance
 from ssdfl.experiments.schedule_check import check_schedule
 from ssdfl.experiments.writer import Process, joining_others
 from ssdfl.files import remove_temporaries
 from ssdfl.graph import NetworkLike, from_json, load_network, to_json
-from ssdfl.learning import DataLike, Dataset, as_dataset, label_counts, load_data
+from ssdfl.learning import DataLike, Dataset, as_dataset, find_rate, label_counts, load_data
 from ssdfl.learning.sources import Progress
 from ssdfl.learning.tables import Reading
 from ssdfl.methods import METHODS, find_method
@@ -29,8 +30,6 @@ from ssdfl.records.versions import current_versions
 
 SAVE_INTERVAL_S = 2.0
 SAVING_SHARE = 0.1
-DEVICES_FOLDER = "mesh"
-"""Of a method's folder: where devices that run as processes have theirs."""
 
 SeedJobs = tuple[Prepared, dict[str, Job]]
 """One seed of an experiment, and each method's job on it."""
@@ -103,7 +102,18 @@ def _admit(
         folder.check_free()
     if network is not None:
         experiment = folder.on_network(experiment, load_network(network))
+    if resume and folder.experiment_file.exists():
+        _check_rate(folder.experiment(), experiment)
     return folder.joined(experiment) if resume else experiment
+
+
+def _check_rate(before: Experiment, after: Experiment) -> None:
+    """Refuse to train longer where the learning rate of what is done would have been another."""
+    rates = [find_rate(one.training.rate, one.cycles) for one in (before, after)]
+    done = range(min(before.cycles, after.cycles))
+    if any(rates[0](cycle) != rates[1](cycle) for cycle in done):
+        expected = f"{before.cycles}: with training.rate = {after.training.rate} η depends on it"
+        raise InputError("cycles", after.cycles, expected, "Or choose another --out.")
 
 
 def _make_jobs(
@@ -221,7 +231,7 @@ class _Saver:
 
     def __init__(self, folder: RunFolder, job: Job, method: str, process: Process) -> None:
         self.folder, self.job, self.method, self.process = folder, job, method, process
-        self.checkpoint = folder.method_folder(job.seed, method) / "checkpoint.safetensors"
+        self.checkpoint = folder.checkpoint(job.seed, method)
         self.rows: list[Row] = []
         self._saved_s, self._took_s = time.monotonic(), 0.0
 

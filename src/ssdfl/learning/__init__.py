@@ -17,7 +17,7 @@ from ssdfl.learning.measured import (
     spread_devices,
 )
 from ssdfl.learning.metrics import TaskMetric, find_metrics
-from ssdfl.learning.models import MODELS, build_model
+from ssdfl.learning.models import MODELS, Model, build_model
 from ssdfl.learning.optimizers import (
     KINDS,
     OPTIMIZERS,
@@ -57,6 +57,7 @@ __all__ = [
     "Inputs",
     "Layout",
     "MeasuredConstants",
+    "Model",
     "Optimizer",
     "OptimizerKind",
     "Shards",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ssdfl.errors import InputError
 from ssdfl.learning.inputs import map_inputs, parts_of, shapes
+from ssdfl.learning.normalisation import Normalisation, channel_normalisation
 
 Arrays = NDArray[Any] | tuple[NDArray[Any], ...] | dict[str, NDArray[Any]]
 """An array whose first dimension counts samples, or a tuple or dict of such."""
@@ -33,6 +34,7 @@ class Dataset:
         loss: what to train with unless the experiment says; ``auto`` goes by the targets.
         columns: by name, a value for each training sample by which samples can be dealt: a user, a site.
         notes: what was done to the data on the way here, for people.
+        normalisation: what was done to raw inputs, if it is that alone; models can then be used on raw ones.
     """
 
     train_inputs: Arrays
@@ -43,6 +45,7 @@ class Dataset:
     loss: str = "auto"
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    normalisation: Normalisation | None = None
 
     def __post_init__(self) -> None:
         for part, inputs, targets in (
@@ -115,21 +118,15 @@ def make_dataset(train: tuple[Images, Labels], test: tuple[Images, Labels]) -> D
     (train_images, train_targets), (test_images, test_targets) = train, test
     if train_images.ndim != 4:
         raise InputError("images", described(train_images), "(n, channels, height, width)", "Reshape them.")
-    mean = train_images.mean(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
-    std = train_images.std(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
-    std[std == 0] = 1.0
-
-    def normalise(images: Images) -> NDArray[np.float32]:
-        scaled: NDArray[np.float32] = (images - mean.astype(np.float32)) / std.astype(np.float32)
-        return scaled
-
+    normalisation = channel_normalisation(train_images)
     return Dataset(
-        normalise(train_images),
+        normalisation.applied_to(train_images),
         train_targets,
-        normalise(test_images),
+        normalisation.applied_to(test_images),
         test_targets,
         num_classes=int(train_targets.max()) + 1,
         notes=("Images: each channel to mean 0 and deviation 1 over the training set.",),
+        normalisation=normalisation,
     )
 
 

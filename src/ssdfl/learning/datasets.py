@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -96,7 +96,10 @@ def halved(data: Dataset) -> Dataset:
 
     parts = ((data.train_inputs, data.train_targets), (data.test_inputs, data.test_targets))
     train, test = ((half(np.asarray(images)), labels) for images, labels in parts)
-    return make_dataset(train, test)
+    again = make_dataset(train, test)
+    if data.normalisation is None or again.normalisation is None:
+        return again
+    return replace(again, normalisation=again.normalisation.after(data.normalisation))
 
 
 def _digits(_: Path) -> Dataset:

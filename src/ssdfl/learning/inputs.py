@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -60,17 +59,18 @@ def shapes(inputs: Any) -> Any:
     """The shape of one sample, in the structure of the inputs.
 
     Examples:
-        >>> shapes(torch.zeros(5, 2, 3))
+        >>> from torch import zeros
+        >>> shapes(zeros(5, 2, 3))
         (2, 3)
     """
     return map_inputs(lambda part: tuple(part.shape[1:]), inputs)
 
 
-def zeros_like(inputs: Any, samples: int = 2) -> Inputs:
-    """So many samples of zeros, of the shapes and types of the inputs."""
-    tensors: Inputs = map_inputs(lambda part: torch.zeros_like(torch.as_tensor(part[:1])), inputs)
-    zeros: Inputs = map_inputs(lambda one: one.expand(samples, *one.shape[1:]).contiguous(), tensors)
-    return zeros
+def arguments_of(inputs: Inputs) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
+    """What a model is called with: a tuple as its arguments, a dict as its named ones."""
+    if isinstance(inputs, dict):
+        return (), inputs
+    return (inputs if isinstance(inputs, tuple) else (inputs,)), {}
 
 
 def call_model(model: nn.Module, inputs: Inputs, parameters: dict[str, Tensor] | None = None) -> Any:
@@ -79,8 +79,7 @@ def call_model(model: nn.Module, inputs: Inputs, parameters: dict[str, Tensor] |
     Args:
         parameters: to use instead of the model's own.
     """
-    arguments = inputs if isinstance(inputs, tuple) else () if isinstance(inputs, dict) else (inputs,)
-    named = inputs if isinstance(inputs, dict) else {}
+    arguments, named = arguments_of(inputs)
     if parameters is None:
         return model(*arguments, **named)
     return functional_call(model, parameters, arguments, named)

@@ -11,9 +11,12 @@ from torch import Tensor, nn
 
 from ssdfl.errors import InputError, find_function
 from ssdfl.learning.inputs import Inputs, call_model, count, map_inputs
+from ssdfl.learning.parameters import start_from
 from ssdfl.learning.state_check import check_state
 
 ImageShape = tuple[int, ...]
+Model = nn.Module
+"""A model, for layers that do not import torch."""
 
 _MOST_POOLINGS = 3
 
@@ -157,12 +160,16 @@ def build_model(
     seed: int,
     options: Mapping[str, object] | None = None,
     example: Inputs | None = None,
+    initial: str = "",
 ) -> nn.Module:
     """A model by name, or from ``package.module:factory``.
 
     A factory is called with ``(image_shape, num_classes, **options)``: the shape of one sample, a tuple or
     dict of shapes where a model takes several inputs, and how many numbers the model has to give.
     The same seed gives the same initial parameters, and torch's global generator is left as it was.
+
+    Args:
+        initial: a safetensors file with parameters to start from; those that it lacks come from the seed.
 
     Raises:
         InputError: unknown name or option, an image too small, or state that is neither parameter nor buffer.
@@ -186,6 +193,8 @@ def build_model(
     if len(outputs) != count(tried) or outputs.shape[-1] != num_classes:
         expected = f"(batch, …, {num_classes}) class scores or numbers"
         raise InputError("model output", tuple(outputs.shape), expected, f"Fix {name}.")
+    if initial:
+        start_from(model, initial)
     return model
 
 

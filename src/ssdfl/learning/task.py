@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +18,7 @@ from torch.func import grad, vmap
 from ssdfl.arrays import IntArray
 from ssdfl.errors import InputError
 from ssdfl.learning.dataset import Dataset, taken
+from ssdfl.learning.facts import ModelFacts
 from ssdfl.learning.inputs import Inputs, call_model, map_inputs
 from ssdfl.learning.layout import Buffers, Home, Layout, frozen_modules, make_layout
 from ssdfl.learning.losses import Loss, LossKind, find_loss
@@ -42,7 +42,7 @@ class Task:
         metrics: what devices are tested for; the first ranks.
         num_classes: how many classes targets have; 0 if they are numbers.
         buffers: whether the model's float buffers are mixed or stay with their devices.
-        facts: what is needed to use the model elsewhere, as JSON has it: inputs, outputs, normalisation.
+        facts: what the model takes and gives, if its files are to say so.
     """
 
     model: nn.Module
@@ -55,7 +55,7 @@ class Task:
     metrics: tuple[TaskMetric, ...] = (METRICS["accuracy"],)
     num_classes: int = 0
     buffers: Buffers = "mix"
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: ModelFacts | None = None
 
     @property
     def device(self) -> torch.device:
@@ -112,12 +112,17 @@ class Task:
         return any(isinstance(module, nn.modules.conv._ConvNd) for module in self.model.modules())
 
     @cached_property
+    def has_recurrence(self) -> bool:
+        """Whether there are layers such as LSTMs, which vmap takes one device at a time."""
+        return any(isinstance(module, nn.RNNBase) for module in self.model.modules())
+
+    @cached_property
     def stackable(self) -> bool:
         """Whether many devices' gradients can be computed as one: tried on a sample.
 
         Not so for models that draw random numbers (dropout), and for layers that vmap does not know.
         """
-        if self.has_convolutions or self.layout.keeps_state:
+        if self.has_convolutions or self.has_recurrence or self.layout.keeps_state:
             return False
         Θ = self.initial_parameters.repeat(2, 1)
         inputs, targets = self.batch(self.shards.samples[:1].expand(2, 1))
@@ -240,8 +245,6 @@ def make_task(
     seed: int = 0,
     loss: str = "auto",
     metrics: Sequence[str] = (),
-    buffers: Buffers = "mix",
-    facts: Mapping[str, Any] | None = None,
 ) -> Task:
     """A task from a model, a data set and its partition.
 
@@ -266,8 +269,6 @@ def make_task(
         test_targets=torch.from_numpy(data.test_targets[tested]),
         metrics=find_metrics(metrics or kind.metrics),
         num_classes=data.num_classes,
-        buffers=buffers,
-        facts=facts or {},
     )
 
 

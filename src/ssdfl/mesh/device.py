@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from ssdfl.mesh.certificates import check_certificate
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
 from ssdfl.mesh.digest import plan_digest
 from ssdfl.mesh.flood import Flood, lacking
-from ssdfl.mesh.folder import DeviceConfig, check_reach, read_device
+from ssdfl.mesh.folder import INITIAL, DeviceConfig, check_reach, read_device
 from ssdfl.mesh.mesh_pb2 import Facts
 from ssdfl.mesh.node import Node, StoppedError
 from ssdfl.mesh.transport import Credentials, GrpcTransport
@@ -45,9 +46,9 @@ from ssdfl.preparation import (
     settings_of,
 )
 from ssdfl.records import Record, RunFolder, load_experiment
+from ssdfl.records.folder import CHECKPOINT
 from ssdfl.records.record import OTHER_SCORES
 
-CHECKPOINT = "checkpoint.safetensors"
 FACTS = "facts.binpb"
 GATHER_S = 300.0
 SAVE_S = 1.0
@@ -316,4 +317,6 @@ def _digest(folder: Path, plan: Plan) -> str:
     experiment, network = (
         (folder / name).read_text(encoding="utf-8") for name in ("experiment.toml", "network.json")
     )
-    return plan_digest(experiment, network, plan.clusters, ssdfl.__version__)
+    initial = folder / INITIAL
+    parameters = sha256(initial.read_bytes()).hexdigest() if initial.exists() else ""
+    return plan_digest(experiment + parameters, network, plan.clusters, ssdfl.__version__)

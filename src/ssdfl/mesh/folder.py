@@ -2,7 +2,7 @@
 
 ca/authority.key, authority.pem     the authority; its key only makes certificates: keep it safe
 device-00/device.json               name, where it listens, its neighbours' addresses
-device-00/experiment.toml, network.json
+device-00/experiment.toml, network.json, and initial.safetensors if the experiment names parameters
 device-00/key.pem, certificate.pem, authority.pem
 
 The device itself writes:
@@ -34,6 +34,7 @@ from ssdfl.preparation import fitting_plan
 from ssdfl.records.config import Experiment, write_experiment
 
 PATIENCE_S = 60.0
+INITIAL = "initial.safetensors"
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,8 @@ def init_mesh(
                 ping_deadline_s=ping_deadline_s,
             )
             _write_folder(folder, config, one_run, network, plan)
+            if experiment.model.initial:
+                shutil.copyfile(experiment.model.initial, folder / INITIAL)
         if certificates:
             _write_certificates(out, folders)
     return folders
@@ -151,6 +154,14 @@ def _write_folder(
         write_plan(plan, folder / "plan.json")
 
 
+def renew_experiment(mesh: Path, experiment: Experiment) -> None:
+    """Give all devices of a mesh an experiment that differs from theirs in what may differ: cycles."""
+    for folder in device_folders(mesh):
+        config = read_device(folder)
+        one_run = _experiment_of_device(experiment, config.method, config.seed)
+        write_experiment(one_run, folder / "experiment.toml")
+
+
 def move_to_free_ports(mesh: Path) -> None:
     """Give all devices of a mesh on loopback new ports: the old ones may be taken by now."""
     folders = device_folders(mesh)
@@ -173,6 +184,9 @@ def _experiment_of_device(experiment: Experiment, method: str, seed: int) -> Exp
             "network": experiment.network.model_copy(update={"spec": "network.json"}),
             "clusters": experiment.clusters.model_copy(update={"plan": ""}),
             "engine": experiment.engine.model_copy(update={"name": "mesh"}),
+            "model": experiment.model.model_copy(
+                update={"initial": INITIAL if experiment.model.initial else ""}
+            ),
             "methods": (method,),
             "seeds": (seed,),
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,10 +19,11 @@ import numpy as np
 from ssdfl.arrays import FloatArray
 from ssdfl.engine.checkpoint import load_parameters
 from ssdfl.errors import InputError
+from ssdfl.files import atomic_path
 from ssdfl.mesh.folder import device_folders, read_device
 from ssdfl.records import Record, Score
 from ssdfl.records.config import load_experiment
-from ssdfl.records.folder import Row, RunFolder
+from ssdfl.records.folder import CHECKPOINT, Row, RunFolder
 from ssdfl.records.record import OTHER_SCORES
 
 DeviceRow = dict[str, float]
@@ -113,7 +115,7 @@ def _last_output(folder: Path) -> str:
 
 
 def collect(mesh: Path, out: Path) -> RunFolder:
-    """Collect what the devices of a mesh wrote into a run's folder, so that reports work.
+    """Collect what the devices of a mesh wrote into a run's folder: records for reports, and models.
 
     A record averages the devices that wrote one for its cycle. It lacks what no device knows alone: the mean
     model's score, and consensus distances except the last, which comes from the checkpoints.
@@ -135,7 +137,16 @@ def collect(mesh: Path, out: Path) -> RunFolder:
         run.write_fact(config.seed, name, (folders[0] / name).read_text(encoding="utf-8"))
     run.write_rows(config.seed, config.method, rows)
     run.write_all_rows()
+    _gather_models(folders, run.devices_folder(config.seed, config.method))
     return run
+
+
+def _gather_models(folders: list[Path], place: Path) -> None:
+    """Copy devices' checkpoints to where `ssdfl.load_model` looks for them."""
+    for folder in folders:
+        if (folder / CHECKPOINT).exists():
+            with atomic_path(place / folder.name / CHECKPOINT) as temporary:
+                shutil.copyfile(folder / CHECKPOINT, temporary)
 
 
 def collected_rows(folders: list[Path]) -> list[Row]:
@@ -215,7 +226,7 @@ def parameters(folders: list[Path]) -> np.ndarray[tuple[int, int], np.dtype[np.f
     Raises:
         InputError: a checkpoint is missing or damaged.
     """
-    return np.concatenate([load_parameters(folder / "checkpoint.safetensors") for folder in folders])
+    return np.concatenate([load_parameters(folder / CHECKPOINT) for folder in folders])
 
 
 def _consensus_distance(folders: list[Path]) -> float:

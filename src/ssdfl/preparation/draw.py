@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ssdfl.arrays import IntArray
 from ssdfl.errors import InputError
 from ssdfl.graph import Network, load_network
@@ -17,7 +19,7 @@ from ssdfl.learning import (
     num_outputs,
     parse_optimizer,
 )
-from ssdfl.learning.inputs import zeros_like
+from ssdfl.learning.facts import ModelFacts, sample_of
 from ssdfl.records.config import Experiment
 from ssdfl.rng import generator
 
@@ -27,12 +29,30 @@ def draw(
 ) -> tuple[Network, Task, tuple[Optimizer, ...]]:
     """What a seed determines before there is a plan: network, if it is not known, data, model, optimizers."""
     network = network or load_network(experiment.network.spec, default_seed=seed)
-    config, loss = experiment.model, experiment.task.loss
-    outputs, example = num_outputs(data, loss), zeros_like(data.train_inputs)
-    model = build_model(config.name, data.input_shape, outputs, seed, config.options, example)
-    shards = _deal(experiment, data, network, seed)
-    task = make_task(model, data, shards, experiment.evaluate.samples, seed, loss, experiment.task.metrics)
+    task = _task(experiment, data, network, seed)
     return network, task, _optimizers(experiment, network.num_devices, seed)
+
+
+def _task(experiment: Experiment, data: Dataset, network: Network, seed: int) -> Task:
+    config, goal = experiment.model, experiment.task
+    facts = ModelFacts(
+        inputs=sample_of(data.train_inputs),
+        outputs=num_outputs(data, goal.loss),
+        normalisation=data.normalisation,
+        notes=data.notes,
+    )
+    model = build_model(
+        config.name,
+        facts.input_shape,
+        facts.outputs,
+        seed,
+        config.options,
+        example=facts.example(),
+        initial=config.initial,
+    )
+    shards = _deal(experiment, data, network, seed)
+    task = make_task(model, data, shards, experiment.evaluate.samples, seed, goal.loss, goal.metrics)
+    return replace(task, buffers=config.buffers, facts=facts)
 
 
 def _deal(experiment: Experiment, data: Dataset, network: Network, seed: int) -> list[IntArray]:

@@ -41,8 +41,8 @@ def _single_run(experiment: Experiment, method: str, seed: int) -> Experiment:
 def run_key(experiment: Experiment) -> str:
     """What determines a run, as a name: the experiment but for its title and target, and the version.
 
-    Of a file with a network, a plan or data the content counts, not the path; of a folder with data, names,
-    sizes and times. Other data sets and functions of one's own count by their names alone.
+    Of a file with a network, a plan, parameters or data the content counts, not the path; of a folder with
+    data, names, sizes and times. Other data sets and functions of one's own count by their names alone.
     """
     values = experiment.model_dump(mode="json", exclude={"name": True, "evaluate": {"target"}})
     for section, key in FILES:

@@ -171,6 +171,10 @@ class ModelSection(Section):
 
     name: str = Field("mlp", description="mlp, logreg, cnn, resnet8, lstm or package.module:factory")
     options: Options = Field(default_factory=dict, description="keyword arguments of the factory")
+    initial: str = Field("", description="a safetensors file with parameters to start from")
+    buffers: Literal["mix", "local"] = Field(
+        "mix", description="whether float buffers, such as running means, are mixed or stay at home"
+    )
 
 
 class TaskSection(Section):
@@ -340,7 +344,7 @@ def load_experiment(
 ) -> Experiment:
     """An experiment from a TOML file (or the default one) with other values laid over it.
 
-    A network or plan file named in the TOML file is looked up beside it first.
+    A network, plan or parameter file named in the TOML file is looked up beside it first.
 
     Args:
         settings: texts ``a.b=value``, as users write them.
@@ -375,12 +379,12 @@ def read_values(path: Path | str | None, settings: Sequence[str]) -> dict[str, A
     return values
 
 
-FILES = (("network", "spec"), ("clusters", "plan"), ("data", "name"))
+FILES = (("network", "spec"), ("clusters", "plan"), ("data", "name"), ("model", "initial"))
 """The keys that may name a file."""
 
 
 def locate_files(values: dict[str, Any], folder: Path) -> None:
-    """Make paths of network, plan and data files absolute, so that the experiment repeats from anywhere."""
+    """Make the paths of files absolute, so that the experiment repeats from anywhere."""
     for section, key in FILES:
         table = values.get(section)
         text = table.get(key) if isinstance(table, dict) else None

@@ -7,7 +7,8 @@ versions.json                       what it ran with
 task.json                           what it was tested for, and what was done to its data
 seed-0/network.json, plan.json, devices.json
 seed-0/ssdfl/metrics.parquet        one row per cycle
-seed-0/ssdfl/checkpoint.safetensors the state after the last saved cycle
+seed-0/ssdfl/checkpoint.safetensors the models of all devices after the last saved cycle
+seed-0/ssdfl/mesh/device-00/        of devices that ran as processes: each one's files
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 import pyarrow as pa
 
 from ssdfl.clusters import Plan, read_plan
-from ssdfl.errors import InputError, require
+from ssdfl.errors import InputError, import_object, require
 from ssdfl.files import write_text
 from ssdfl.graph import Network, to_json
 from ssdfl.records.bounds import BoundRow
@@ -48,6 +49,10 @@ _PLAIN_METHOD = re.compile(r"\w+|[\w.]+:\w+")
 _PLAIN_FOLDER = re.compile(r"[\w.]+")
 _LONGEST_NAME = 150
 _HASH_DIGITS = 16
+CHECKPOINT = "checkpoint.safetensors"
+"""In a method's folder, or a device's: the state after the last saved cycle."""
+DEVICES_FOLDER = "mesh"
+"""Of a method's folder: where devices that run as processes have theirs."""
 
 
 def folder_name(method: str) -> str:
@@ -118,6 +123,14 @@ class RunFolder:
         """Where one method's metrics and checkpoint are."""
         return self.seed_folder(seed) / folder_name(method)
 
+    def checkpoint(self, seed: int, method: str) -> Path:
+        """Where one method's state is, unless each device keeps its own."""
+        return self.method_folder(seed, method) / CHECKPOINT
+
+    def devices_folder(self, seed: int, method: str) -> Path:
+        """Where devices that run as processes have their folders."""
+        return self.method_folder(seed, method) / DEVICES_FOLDER
+
     def experiment(self) -> Experiment:
         """The experiment that the folder holds.
 
@@ -148,7 +161,7 @@ class RunFolder:
         return experiment.model_copy(update={"network": section})
 
     def joined(self, experiment: Experiment) -> Experiment:
-        """The experiment to go on with: what the folder holds, with methods and seeds added.
+        """The experiment to go on with: what the folder holds, with methods, seeds and cycles added.
 
         Another engine may go on, unless one of the two has a process for each device: those keep their own
         files.
@@ -198,6 +211,21 @@ class RunFolder:
             return read_plan(path) if path.exists() else None
         except InputError as error:
             raise InputError(error.what, error.got, error.expected, "Choose another --out.") from None
+
+    def model(self, method: str = "", seed: int | None = None, device: int | str = "mean") -> Any:
+        """A trained model, a ``torch.nn.Module`` in evaluation mode; see `ssdfl.load_model`.
+
+        Args:
+            method: which one's; may be left out if the run has one.
+            seed: which one's; by default the run's first.
+            device: its number or name, or ``mean`` for the mean of all devices' parameters.
+
+        Raises:
+            InputError: no such method, seed or device; a missing or damaged checkpoint.
+        """
+        # Named as text: this package needs no torch, and what loads models is above it.
+        load = cast(Callable[..., Any], import_object("ssdfl.experiments.models:load_model", "loader"))
+        return load(self.path, method, seed, device)
 
     def write_rows(self, seed: int, method: str, rows: list[Row]) -> None:
         """Write one method's records so far."""
@@ -257,7 +285,10 @@ class RunFolder:
 
 def _check_same(old: Experiment, new: Experiment) -> None:
     before, after = flat(old.model_dump()), flat(new.model_dump())
-    may_differ = {"methods", "seeds"}
+    if new.cycles < old.cycles:
+        expected = f"at least {old.cycles}, as in the run to resume"
+        raise InputError("cycles", new.cycles, expected, "Or choose another --out.")
+    may_differ = {"methods", "seeds", "cycles"}
     engines = [engine_traits(one.engine.name) for one in (old, new)]
     if not any(engine.process_per_device for engine in engines):
         may_differ |= {"engine.name", "engine.device"}

@@ -1,0 +1,142 @@
+"""Trained models out of run folders and devices' folders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ssdfl.engine.saved_models import MEAN, SavedModel, read_model
+from ssdfl.errors import InputError
+from ssdfl.learning import Model, build_model
+from ssdfl.learning.export import write_model
+from ssdfl.learning.facts import ModelFacts
+from ssdfl.learning.parameters import fill_model
+from ssdfl.records.config import Experiment, load_experiment
+from ssdfl.records.folder import CHECKPOINT, RunFolder
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """A trained model, ready to use.
+
+    Attributes:
+        model: with its parameters loaded, in evaluation mode.
+        facts: what it takes and gives.
+        about: where it comes from: its run, method, seed, device and cycle.
+    """
+
+    model: Model
+    facts: ModelFacts
+    about: dict[str, Any]
+
+
+def load_model(
+    folder: Path | str, method: str = "", seed: int | None = None, device: int | str = MEAN
+) -> Model:
+    """A trained model of a run's folder, or of a device's, in evaluation mode.
+
+    Args:
+        method: which one's; may be left out where there is only one.
+        seed: which one's; by default the first of the run.
+        device: its number or name, or ``mean`` for the mean of all devices' parameters.
+
+    Raises:
+        InputError: no such method, seed or device; a missing or damaged checkpoint.
+    """
+    return trained_model(folder, method, seed, device).model
+
+
+def trained_model(
+    folder: Path | str, method: str = "", seed: int | None = None, device: int | str = MEAN
+) -> TrainedModel:
+    """The same with what is known of the model."""
+    run = RunFolder(folder)
+    experiment = _experiment(run)
+    method, seed = _method(experiment, method), _seed(experiment, seed)
+    paths = _checkpoints(run, method, seed)
+    names = {place.name: number for number, place in enumerate(_device_folders(run, method, seed))}
+    saved = read_model(paths, device, names)
+    if saved.facts is None:
+        expected = "one that says what the model takes"
+        raise InputError("checkpoint", str(paths[0]), expected, "Run the experiment again.")
+    facts = ModelFacts.from_json(saved.facts)
+    config = experiment.model
+    model = build_model(
+        config.name, facts.input_shape, facts.outputs, seed, config.options, example=facts.example()
+    )
+    fill_model(model, saved.state, str(paths[0]))
+    return TrainedModel(model.eval(), facts, _about(experiment, method, seed, saved))
+
+
+def export_model(
+    folder: Path | str,
+    out: Path | str,
+    method: str = "",
+    seed: int | None = None,
+    device: int | str = MEAN,
+) -> TrainedModel:
+    """Write a trained model as ``.safetensors``, ``.pt2`` or ``.onnx``.
+
+    Which model, `load_model` says; what is in the files, `ssdfl.learning.export.write_model`.
+    """
+    trained = trained_model(folder, method, seed, device)
+    write_model(trained.model, trained.facts, Path(out), trained.about)
+    return trained
+
+
+def _about(experiment: Experiment, method: str, seed: int, saved: SavedModel) -> dict[str, Any]:
+    return {
+        "experiment": experiment.name,
+        "model": {"name": experiment.model.name, "options": experiment.model.options},
+        "data": experiment.data.name,
+        "method": method,
+        "seed": seed,
+        "device": MEAN if saved.device is None else saved.device,
+        "cycle": saved.cycle,
+    }
+
+
+def _experiment(run: RunFolder) -> Experiment:
+    """The experiment of a run's folder or of a device's."""
+    if not run.experiment_file.exists():
+        expected = "a folder that ssdfl run, mesh collect or device made"
+        raise InputError("run folder", str(run.path), expected, "Check the path.")
+    return load_experiment(run.experiment_file)
+
+
+def _method(experiment: Experiment, method: str) -> str:
+    if not method and len(experiment.methods) == 1:
+        return experiment.methods[0]
+    if method not in experiment.methods:
+        expected = f"one of {', '.join(experiment.methods)}"
+        raise InputError("--method", method or "none", expected, "Choose one.")
+    return method
+
+
+def _seed(experiment: Experiment, seed: int | None) -> int:
+    if seed is None:
+        return experiment.seeds[0]
+    if seed not in experiment.seeds:
+        expected = f"one of {', '.join(map(str, experiment.seeds))}"
+        raise InputError("--seed", seed, expected, "Choose one.")
+    return seed
+
+
+def _checkpoints(run: RunFolder, method: str, seed: int) -> list[Path]:
+    """The files that hold the models of all devices, or of the device whose folder it is."""
+    whole = run.checkpoint(seed, method)
+    places = [run.path / CHECKPOINT, whole]
+    of_devices = [folder / CHECKPOINT for folder in _device_folders(run, method, seed)]
+    found = [path for path in places if path.exists()][:1] or of_devices
+    missing = [path for path in found if not path.exists()]
+    if missing or not found:
+        lacking = missing[0] if missing else whole
+        raise InputError("checkpoint", str(lacking), "a saved model", "Has the run begun? Was it cached?")
+    return found
+
+
+def _device_folders(run: RunFolder, method: str, seed: int) -> list[Path]:
+    """The folders of devices that ran as processes, in their order."""
+    mesh = run.devices_folder(seed, method)
+    return sorted(path for path in mesh.glob("*") if path.is_dir() and path.name != "ca")

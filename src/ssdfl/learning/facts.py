@@ -1,0 +1,99 @@
+"""What a model takes and gives: enough to build and use it where its data is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ssdfl.errors import InputError
+from ssdfl.learning.inputs import Inputs, map_inputs
+from ssdfl.learning.normalisation import Normalisation
+
+_STRUCTURES = ("tensor", "tuple", "dict")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFacts:
+    """What a model takes and gives.
+
+    Attributes:
+        inputs: one sample without its numbers: a tensor on torch's device ``meta``, or a tuple or dict of
+            such.
+        outputs: how many numbers it gives for a sample, such as one score for each class.
+        normalisation: what was done to raw inputs; None if nothing was, or if it is more than that.
+        notes: what was done to the data, for people.
+    """
+
+    inputs: Inputs
+    outputs: int
+    normalisation: Normalisation | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON has it."""
+        scaled = self.normalisation
+        return {
+            "inputs": _described(self.inputs),
+            "outputs": self.outputs,
+            "normalisation": None if scaled is None else scaled.to_json(),
+            "notes": list(self.notes),
+        }
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> ModelFacts:
+        """What `to_json` gave.
+
+        Raises:
+            InputError: it is no such thing.
+        """
+        try:
+            scaled = values["normalisation"]
+            return ModelFacts(
+                inputs=_sample(values["inputs"]),
+                outputs=int(values["outputs"]),
+                normalisation=None if scaled is None else Normalisation.from_json(scaled),
+                notes=tuple(values["notes"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            expected = "what a model takes and gives"
+            raise InputError("facts of a model", values, expected, f"({error!r}) Run it again.") from None
+
+    @property
+    def input_shape(self) -> Any:
+        """The shape of one sample, as factories of models want it."""
+        return map_inputs(lambda part: tuple(part.shape), self.inputs)
+
+    def example(self, samples: int = 2) -> Inputs:
+        """So many samples of zeros."""
+        zeros: Inputs = map_inputs(
+            lambda part: torch.zeros(samples, *part.shape, dtype=part.dtype), self.inputs
+        )
+        return zeros
+
+
+def sample_of(inputs: Any) -> Inputs:
+    """One sample of arrays (n, …), without its numbers."""
+    sample: Inputs = map_inputs(lambda part: torch.as_tensor(part[:1])[0].to("meta"), inputs)
+    return sample
+
+
+def _described(sample: Inputs) -> dict[str, Any]:
+    def of_part(part: torch.Tensor) -> dict[str, Any]:
+        return {"shape": list(part.shape), "dtype": str(part.dtype).removeprefix("torch.")}
+
+    kind = next(kind for kind in _STRUCTURES if kind == type(sample).__name__.lower())
+    described = map_inputs(of_part, sample)
+    return {kind: list(described) if isinstance(described, tuple) else described}
+
+
+def _sample(described: dict[str, Any]) -> Inputs:
+    def part(values: dict[str, Any]) -> torch.Tensor:
+        dtype = getattr(torch, values["dtype"])
+        return torch.empty(tuple(values["shape"]), dtype=dtype, device="meta")
+
+    ((kind, values),) = described.items()
+    if kind == "dict":
+        return {name: part(of_name) for name, of_name in values.items()}
+    return tuple(map(part, values)) if kind == "tuple" else part(values)

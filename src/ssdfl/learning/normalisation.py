@@ -1,0 +1,56 @@
+"""How raw inputs became what models are trained on, so that models can be used elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Normalisation:
+    """(raw − mean) / deviation; both can be broadcast to one sample, such as (channels, 1, 1) to an image."""
+
+    mean: Numbers
+    deviation: Numbers
+
+    def applied_to(self, raw: NDArray[Any]) -> NDArray[np.float32]:
+        """Samples (n, …) as models take them."""
+        mean, deviation = self.mean.astype(np.float32), self.deviation.astype(np.float32)
+        scaled: NDArray[np.float32] = (raw - mean) / deviation
+        return scaled
+
+    def after(self, first: Normalisation) -> Normalisation:
+        """Both as one, another having been applied before this one.
+
+        Examples:
+            >>> halves = Normalisation(np.array(0.0), np.array(2.0))
+            >>> both = Normalisation(np.array(1.0), np.array(1.0)).after(halves)
+            >>> float(both.applied_to(np.array([6.0]))[0])  # 6 / 2 − 1
+            2.0
+        """
+        mean = first.mean + first.deviation * self.mean
+        return Normalisation(mean, first.deviation * self.deviation)
+
+    def to_json(self) -> dict[str, Any]:
+        """Nested lists."""
+        return {"mean": self.mean.tolist(), "deviation": self.deviation.tolist()}
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> Normalisation:
+        """What `to_json` gave."""
+        return Normalisation(
+            np.array(values["mean"], dtype=float), np.array(values["deviation"], dtype=float)
+        )
+
+
+def channel_normalisation(images: NDArray[Any]) -> Normalisation:
+    """What takes each channel of images (n, channels, height, width) to mean 0 and deviation 1."""
+    mean = images.mean(axis=(0, 2, 3), dtype=np.float64)
+    deviation = images.std(axis=(0, 2, 3), dtype=np.float64)
+    deviation[deviation == 0] = 1.0
+    return Normalisation(mean[:, None, None], deviation[:, None, None])
