@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from ssdfl.errors import InputError
 from ssdfl.learning.dataset import Dataset, make_dataset
 from ssdfl.learning.formats import decode_image, image_cells
+from ssdfl.learning.normalisation import Normalisation, channel_normalisation, column_normalisation
 from ssdfl.learning.tables import AS_IT_IS, Files, Reading, split_off, table_dataset
 
 TABLES: dict[str, Callable[[Path], pa.Table]] = {
@@ -161,7 +163,12 @@ def arrays_dataset(
         raise InputError("inputs and targets", got, "equally many", "Make them match.")
     chosen = split_off(len(targets), reading.test_share) if test is None else test
     dealt = {name: values[~chosen] for name, values in (columns or {}).items()}
-    ready, note = _ready(inputs, ~chosen)
+    normalisation = _normalisation(inputs[~chosen])
+    ready = (
+        inputs.astype(np.int64)
+        if normalisation is None
+        else normalisation.applied_to(inputs).astype(np.float32)
+    )
     values, num_classes = _ready_targets(targets, reading)
     return Dataset(
         ready[~chosen],
@@ -170,20 +177,20 @@ def arrays_dataset(
         values[chosen],
         num_classes,
         columns=dealt,
-        notes=(note,),
+        notes=(_TOKENS if normalisation is None else _SCALED,),
+        normalisation=normalisation,
     )
 
 
-def _ready(inputs: NDArray[Any], train: NDArray[np.bool_]) -> tuple[NDArray[Any], str]:
+_TOKENS = "Whole numbers are taken as tokens, as they are."
+_SCALED = "Inputs: to mean 0 and deviation 1 over the training set, each channel of images, each column else."
+
+
+def _normalisation(inputs: NDArray[Any]) -> Normalisation | None:
+    """What training inputs need; None for tokens."""
     if inputs.dtype.kind in "iu" and inputs.dtype != np.uint8:
-        return inputs.astype(np.int64), "Whole numbers are taken as tokens."
-    axes = (0, 2, 3) if inputs.ndim == 4 else (0,)
-    mean = inputs[train].mean(axis=axes, keepdims=True, dtype=np.float64)
-    deviation = inputs[train].std(axis=axes, keepdims=True, dtype=np.float64)
-    deviation[deviation == 0] = 1.0
-    told = "each channel" if inputs.ndim == 4 else "each column"
-    scaled: NDArray[np.float32] = ((inputs - mean) / deviation).astype(np.float32)
-    return scaled, f"Inputs: {told} to mean 0 and deviation 1 over the training set."
+        return None
+    return channel_normalisation(inputs) if inputs.ndim == 4 else column_normalisation(inputs)
 
 
 def _ready_targets(targets: NDArray[Any], reading: Reading) -> tuple[NDArray[Any], int]:
@@ -224,14 +231,7 @@ def _images(
 ) -> Dataset:
     data = make_dataset((images[~test], labels[~test]), (images[test], labels[test]))
     told = f"Target: {len(names)} classes, {', '.join(names[:6])}{' …' if len(names) > 6 else ''}."
-    return Dataset(
-        data.train_inputs,
-        data.train_targets,
-        data.test_inputs,
-        data.test_targets,
-        num_classes=len(names),
-        notes=(*data.notes, told),
-    )
+    return replace(data, num_classes=len(names), notes=(*data.notes, told))
 
 
 def _image_table(table: pa.Table, images: NDArray[np.uint8], reading: Reading) -> Dataset:

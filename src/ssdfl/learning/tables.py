@@ -124,16 +124,13 @@ def split_off(count: int, share: float, groups: IntArray | None = None) -> BoolA
         >>> int(split_off(10, 0.2).sum()), int(split_off(10, 0.2, np.arange(10) // 5).sum())
         (2, 2)
     """
-    rng = generator(0, "test split")
-    order = rng.permutation(count)
-    if groups is not None:
-        order = order[np.argsort(groups[order], kind="stable")]
-        starts = np.searchsorted(groups[order], groups[order])
-        sizes = np.bincount(groups)[groups[order]]
-    else:
-        starts, sizes = np.zeros(count, dtype=np.int64), np.full(count, count)
+    drawn = generator(0, "test split").random(count)
+    among = np.zeros(count, dtype=np.int64) if groups is None else groups
+    order = np.argsort(among + drawn)
+    sizes = np.bincount(among)
+    rank = np.arange(count) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     test = np.zeros(count, dtype=bool)
-    test[order[np.arange(count) - starts < np.round(share * sizes)]] = True
+    test[order[rank < np.repeat(np.round(share * sizes), sizes)]] = True
     if not test.any() or test.all():
         remedy = "Add samples, or change data.test_share."
         raise InputError("samples", count, "enough to train and to test with", remedy)
@@ -151,9 +148,9 @@ def _inputs(table: pa.Table, reserved: set[str], train: BoolArray) -> tuple[NDAr
         if is_number(column.type):
             parts.append(_standardised(_as_numbers(column), train)[:, None])
             numbers.append(_told_gaps(name, column))
-        elif is_category(column.type) and (encoded := _one_hot(column, train)).shape[1] <= MOST_CATEGORIES:
-            parts.append(encoded)
-            categories.append(f"{name} ({encoded.shape[1]})")
+        elif (hot := _one_hot(column, train)) is not None:
+            parts.append(hot)
+            categories.append(f"{name} ({hot.shape[1]})")
         else:
             left_out.append(name)
     if not parts:
@@ -198,9 +195,16 @@ def _standardised(values: FloatArray, train: BoolArray) -> NDArray[np.float32]:
     return np.asarray(scaled, dtype=np.float32)
 
 
-def _one_hot(column: pa.ChunkedArray, train: BoolArray) -> NDArray[np.float32]:
-    """(rows, values) 1 where a row has a value of the training rows; those in alphabetical order."""
+def _one_hot(column: pa.ChunkedArray, train: BoolArray) -> NDArray[np.float32] | None:
+    """(rows, values) 1 where a row has a value of the training rows; those in alphabetical order.
+
+    None of a column with no categories, or with so many that hardly two rows share one, such as names.
+    """
+    if not is_category(column.type):
+        return None
     codes, names = encoded(column)
+    if len(names) > min(MOST_CATEGORIES, len(codes) / 2):
+        return None
     seen = np.flatnonzero(np.bincount(codes[train], minlength=len(names)))
     return np.asarray(codes[:, None] == seen, dtype=np.float32)
 
