@@ -16,9 +16,9 @@ from ssdfl.rng import generator
 WINDOW = 32
 """Characters of one sample of text."""
 STRIDE = 3
-HOUSES = 8000
+HOUSES = 5000
 REGIONS = 20
-_REGION_EXPONENT = 1.3
+_REGION_EXPONENT = 1.5
 
 
 def diabetes(_: Path) -> Dataset:
@@ -31,7 +31,7 @@ def diabetes(_: Path) -> Dataset:
 
 
 def housing(_: Path) -> Dataset:
-    """8,000 made-up houses in 20 regions of 40 to 1,950 houses, and what they cost.
+    """5,000 made-up houses in 20 regions of 26 to 2,302 houses, and what they cost.
 
     Made so that regions differ: in what a room is worth, in how old houses are, and in their numbers.
     """

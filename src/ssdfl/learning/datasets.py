@@ -189,7 +189,7 @@ _FULL: dict[str, DatasetInfo] = {
     "diabetes": DatasetInfo(
         "442 patients, 10 columns, a number to predict; comes with scikit-learn", diabetes, None
     ),
-    "housing": DatasetInfo("8,000 made-up houses in 20 regions, 6 inputs, their price", housing, None),
+    "housing": DatasetInfo("5,000 made-up houses in 20 regions, 6 inputs, their price", housing, None),
     "logbooks": DatasetInfo("six logbooks, 32 characters a sample, the next to predict", logbooks, None),
     "fmnist": DatasetInfo(
         "Fashion-MNIST: 70,000 pieces of clothing, 1 × 28 × 28, 10 classes; 30 MB",
