@@ -212,7 +212,10 @@ def test_a_live_run_says_its_address_and_leaves_nothing_running(tmp_path):
 
 def test_data_list(tmp_path):
     rows = json.loads(command("data", "list", "--json", cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path)).stdout)
-    assert [row["name"] for row in rows] == ["digits", "fmnist", "cifar10", "fmnist-half", "cifar10-half"]
+    assert [row["name"] for row in rows] == [
+        *("digits", "diabetes", "housing", "logbooks"),
+        *("fmnist", "cifar10", "fmnist-half", "cifar10-half"),
+    ]
     assert rows[0]["found"] == "built in"
     assert "ssdfl data fetch cifar10" in command("data", "list", cwd=tmp_path).stdout
 

@@ -7,11 +7,11 @@ from ssdfl.clusters import (
     AmplificationSettings,
     Device,
     amplification,
+    data_divergence,
     energy_distance,
-    label_divergence,
     optimizer_distance,
 )
-from ssdfl.clusters.heterogeneity import data_distances, label_differences
+from ssdfl.clusters.heterogeneity import data_distances, drift_directions
 from ssdfl.errors import InputError
 
 
@@ -19,13 +19,13 @@ def device(*labels, **values):
     return Device(np.array(labels, dtype=float), **values)
 
 
-def test_label_divergence_by_hand():
+def test_data_divergence_by_hand():
     p, q = np.array([0.5, 0.5, 0]), np.array([0.25, 0.25, 0.5])
     m = (p + q) / 2
     expected = sum(0.5 * a * math.log2(a / c) for x in (p, q) for a, c in zip(x, m, strict=True) if a > 0)
-    assert label_divergence(device(2, 2, 0), device(1, 1, 2)) == pytest.approx(expected)
-    assert label_divergence(device(1, 2), device(10, 20)) == pytest.approx(0, abs=1e-12)
-    assert label_divergence(device(1, 0), device(0, 7)) == pytest.approx(1)
+    assert data_divergence(device(2, 2, 0), device(1, 1, 2)) == pytest.approx(expected)
+    assert data_divergence(device(1, 2), device(10, 20)) == pytest.approx(0, abs=1e-12)
+    assert data_divergence(device(1, 0), device(0, 7)) == pytest.approx(1)
 
 
 def test_energy_distance_by_the_papers_sums():
@@ -94,11 +94,11 @@ def test_impossible_amplification_settings(change, message):
         AmplificationSettings(**change)
 
 
-def test_label_differences_add_up_to_nothing():
-    differences = label_differences([device(1, 0), device(1, 3), device(2, 2)])
+def test_drift_directions_add_up_to_nothing():
+    differences = drift_directions([device(1, 0), device(1, 3), device(2, 2)])
     assert differences.sum(axis=0) == pytest.approx(0, abs=1e-12)
     assert differences[0] == pytest.approx(np.array([1, 0]) - np.array([1.75, 1.25]) / 3)
-    assert not label_differences([device(0.1, 0.2)] * 7).any()
+    assert not drift_directions([device(0.1, 0.2)] * 7).any()
 
 
 @pytest.mark.parametrize("labels", [[0, 0], [-1, 2], [math.nan, 1]])

@@ -64,6 +64,7 @@ def test_a_run_leaves_a_whole_folder(tmp_path):
         "experiment.toml",
         "metrics.parquet",
         "versions.json",
+        "task.json",
         *(f"seed-{s}/{name}.json" for s in (0, 1) for name in ("network", "plan", "devices")),
         *(f"seed-{s}/{m}/metrics.parquet" for s in (0, 1) for m in ("ssdfl", "stc")),
         *(f"seed-{s}/{m}/checkpoint.safetensors" for s in (0, 1) for m in ("ssdfl", "stc")),
@@ -307,7 +308,10 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(tmp_path, setti
 
 def test_given_optimizers_and_fewer_samples(tmp_path):
     devices = ["sgd", "momentum:0.5", "proximal:0.01"] * 2
-    run_experiment(small(f"optimizers.devices={devices}", "data.samples_per_device=10"), tmp_path / "run")
+    run_experiment(
+        small(f"optimizers.devices={devices}", "data.samples_per_device=10", "training.batch_size=5"),
+        tmp_path / "run",
+    )
     facts = json.loads((tmp_path / "run" / "seed-1" / "devices.json").read_text())
     assert [device["optimizer"] for device in facts] == devices
     assert all(device["samples"] == sum(device["labels"]) == 10 for device in facts)
@@ -408,6 +412,7 @@ def test_central_refuses_many_devices_before_anything_runs(tmp_path):
             "clusters.number=1",
             "data.partition=iid",
             "data.name=helpers:many_samples",
+            "training.batch_size=2",
         ]
     )
     with pytest.raises(InputError, match="devices for central = 2001.*Leave central out"):

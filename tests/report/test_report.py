@@ -220,7 +220,7 @@ def test_nothing_is_said_of_real_seconds_that_nobody_measured(folder):
     assert "real_s" not in summarise(unmeasured)[0].flat()
     assert "real" not in " ".join(summary_table(summarise(unmeasured), HALF).headers)
     assert "real_s" not in json.dumps(series_data(rows, ("ssdfl", "pdfl", "central")))
-    assert "real_s" not in metrics_data(rows)["costs"]
+    assert "real_s" not in metrics_data(rows, HALF)["costs"]
 
 
 def test_simulated_and_real_runs_are_not_ranked_by_real_seconds(folder):

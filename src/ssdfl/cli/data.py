@@ -1,24 +1,28 @@
-"""``ssdfl data``: which data sets there are, where they lie, and how to get them."""
+"""``ssdfl data``: which data sets there are, where they lie, how to get them, and who holds what."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ssdfl.cli.progress import BLOCKS, say
 from ssdfl.errors import InputError
 
 if TYPE_CHECKING:
     from ssdfl.learning.datasets import DatasetInfo
 
-app = typer.Typer(no_args_is_help=True, help="List data sets, or fetch one.")
+app = typer.Typer(no_args_is_help=True, help="List data sets, fetch one, or see who holds what.")
 
 Folder = Annotated[Path | None, typer.Option("--data", help="Folder with data sets, as SSDFL_DATA.")]
+BAR = 24
+"""Blocks of the longest bar."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -77,3 +81,66 @@ def fetch_dataset(
 
         place = fetch(sources[name], to, show)
     typer.echo(json.dumps({"name": name, "folder": str(place)}) if as_json else f"{name} is in {place}")
+
+
+@app.command("describe")
+def describe(
+    file: Annotated[
+        Path | None, typer.Argument(help="Experiment, a TOML file; none is the default one.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set one value. Repeatable.")
+    ] = None,
+    data: Folder = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Also draw it into this PNG file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show who holds what in an experiment's first seed, and what was done to the data."""
+    from ssdfl.learning import label_counts, load_data
+    from ssdfl.preparation import draw
+    from ssdfl.records import load_experiment
+
+    experiment = load_experiment(file, settings or [])
+    dataset = load_data(experiment.data, data)
+    network, task, _ = draw(experiment, experiment.seeds[0], dataset)
+    rows = [
+        {"device": name, "samples": len(shard), "labels": label_counts(task, shard)}
+        for name, shard in zip(network.names, task.shards, strict=True)
+    ]
+    if out is not None:
+        _draw_rows(rows, f"{experiment.data.name} on {network.title}", out)
+    if as_json:
+        typer.echo(json.dumps({"notes": list(dataset.notes), "devices": rows}, indent=1))
+    else:
+        _print_rows(rows, dataset.notes, len(task.test_targets))
+
+
+def _draw_rows(rows: list[dict[str, Any]], title: str, out: Path) -> None:
+    import numpy as np
+
+    from ssdfl.report import draw_holdings, save
+
+    labels = np.array([row["labels"] for row in rows]) if rows[0]["labels"] else None
+    sizes = np.array([row["samples"] for row in rows])
+    save(draw_holdings([row["device"] for row in rows], sizes, labels, title), out)
+
+
+def _print_rows(rows: list[dict[str, Any]], notes: Sequence[str], tested: int) -> None:
+    console = Console()
+    most = max(row["samples"] for row in rows)
+    headers = ["device", "samples", "", *(["labels"] if rows[0]["labels"] else [])]
+    table = Table(*headers)
+    for row in rows:
+        bar = "█" * max(1, round(BAR * row["samples"] / most))
+        cells = (row["device"], f"{row['samples']:,}", bar, _blocks(row["labels"]))
+        table.add_row(*cells[: len(headers)])
+    console.print(table, highlight=False)
+    total = sum(row["samples"] for row in rows)
+    for line in (f"{total:,} samples to train on, {tested:,} to test with.", *notes):
+        say(console, line)
+
+
+def _blocks(counts: Sequence[int]) -> str:
+    """A block for each label, the higher the more samples; a dot for none."""
+    most = max(counts, default=0)
+    return "".join(BLOCKS[round(7 * count / most)] if count else "·" for count in counts)

@@ -14,6 +14,7 @@ from ssdfl.records.formation import TaskFacts, formation_settings
 if TYPE_CHECKING:
     from ssdfl.learning import Dataset
     from ssdfl.records import Experiment
+    from ssdfl.records.config import DataSection
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def gather_inputs(experiment: Experiment, measure: bool, data: Path | None) -> P
     source = "assumed (--experiment measures it)"
     dataset = None
     if measure:
-        dataset = _dataset_on_disk(experiment.data.name, data)
+        dataset = _dataset_on_disk(experiment.data, data)
         name = experiment.data.name
         source = f"assumed, as {name} is not on disk (ssdfl data fetch {name})"
     inputs = _assumed(experiment, source) if dataset is None else _measured(experiment, dataset)
@@ -105,11 +106,11 @@ def _measured(experiment: Experiment, dataset: Dataset) -> PlanInputs:
     return PlanInputs(network, devices, settings, source)
 
 
-def _dataset_on_disk(name: str, folder: Path | None) -> Dataset | None:
+def _dataset_on_disk(config: DataSection, folder: Path | None) -> Dataset | None:
     """A data set, unless it would have to be downloaded."""
-    from ssdfl.learning import DATASETS, load_dataset, locate
+    from ssdfl.learning import DATASETS, load_data, locate
 
-    known = DATASETS.get(name)
+    known = DATASETS.get(config.name)
     if known is not None and known.source is not None and locate(known.source, folder) is None:
         return None
-    return load_dataset(name, folder)
+    return load_data(config, folder)

@@ -48,7 +48,7 @@ def random_devices(num_devices: int, labels: int, hybrid: bool) -> list[Device]:
     """Devices with as many of the ten labels each, and the paper's mixed optimizers or plain SGD."""
     rng = generator(0, "devices")
     devices = (_random_device(labels, rng) for _ in range(num_devices))
-    return [device if hybrid else Device(device.labels) for device in devices]
+    return [device if hybrid else replace(device, rho=0.0, mu=0.0, samples=None) for device in devices]
 
 
 def _random_device(labels: int, rng: np.random.Generator) -> Device:

@@ -1,7 +1,8 @@
 """How different the devices of a cluster are: their data and their optimizers (Sec. het. optimizers).
 
-A device is known by a small descriptor. In a real network label histograms and optimizers travel, samples
-cross only the link between two neighbours.
+A device is known by a small descriptor: how often it holds each label or, where there are no classes, a
+sketch of its gradient. In a real network these and optimizers travel, samples cross only the link between
+two neighbours.
 """
 
 from __future__ import annotations
@@ -85,18 +86,25 @@ class Device:
         rho: momentum, 0 if it uses none.
         mu: proximal factor, 0 if it uses none.
         samples: (b, features) a few raw samples, or None if unknown.
+        sketch: (k,) a random projection of its mean gradient at θ⁰, the same projection on all devices; it
+            takes the place of labels where there are no classes.
+        sketch_scale: the root mean square norm of its samples' gradients.
     """
 
     labels: FloatArray
     rho: float = 0.0
     mu: float = 0.0
     samples: FloatArray | None = None
+    sketch: FloatArray | None = None
+    sketch_scale: float = 1.0
 
     def __post_init__(self) -> None:
         usable = ((self.labels >= 0) & (self.labels <= MOST_SAMPLES)).all()
         if not usable or self.labels.sum() == 0:
             expected = f"counts from 0 to {MOST_SAMPLES:g}, not all of them 0"
             raise InputError("label counts", self.labels.tolist(), expected, "Correct them.")
+        if self.sketch is not None and not np.isfinite([*self.sketch, self.sketch_scale]).all():
+            raise InputError("sketch", "NaN or infinite", "finite numbers", "Lower the learning rate.")
         _check_factor("rho", self.rho)
         _check_factor("mu", self.mu)
 
@@ -123,28 +131,53 @@ def label_frequencies(devices: Sequence[Device]) -> FloatArray:
     return frequencies
 
 
-def label_differences(devices: Sequence[Device]) -> FloatArray:
-    """(N, C) how each device's label frequencies differ from the mean: the direction of its drift.
+def sketches(devices: Sequence[Device]) -> FloatArray | None:
+    """(N, k) devices' sketches, in units of the norm of a sample's gradient; None if some have none.
+
+    In these units sketches are to gradients what label frequencies are to labels: each is a mean over samples
+    of vectors of about unit length.
+    """
+    known = [device.sketch for device in devices if device.sketch is not None]
+    if len(known) < len(devices):
+        return None
+    scale = np.sqrt(np.mean([device.sketch_scale**2 for device in devices]))
+    scaled: FloatArray = np.stack(known) / (scale or 1.0)
+    return scaled
+
+
+def drift_directions(devices: Sequence[Device]) -> FloatArray:
+    """(N, C) how devices' label frequencies or sketches differ from the mean: the direction of their drift.
 
     The cross-entropy gradient of the last layer's bias is the difference between predicted and present
-    label frequencies, so this is what devices that start from the same model disagree about first.
+    label frequencies, so this is what devices that start from the same model disagree about first. A sketch
+    is that of the whole gradient, for any loss.
 
     Examples:
-        >>> label_differences([Device(np.array([4.0, 0.0])), Device(np.array([0.0, 2.0]))]).tolist()
+        >>> drift_directions([Device(np.array([4.0, 0.0])), Device(np.array([0.0, 2.0]))]).tolist()
         [[0.5, -0.5], [-0.5, 0.5]]
     """
-    frequencies = label_frequencies(devices)
-    differences: FloatArray = frequencies - frequencies.mean(axis=0)
+    found = sketches(devices)
+    described = label_frequencies(devices) if found is None else found
+    differences: FloatArray = described - described.mean(axis=0)
     return np.where(np.abs(differences) < 1e-12, 0.0, differences)
 
 
-def label_divergence(a: Device, b: Device) -> float:
-    """Jensen–Shannon divergence of label frequencies in base 2: 0 if equal, 1 if disjoint.
+def data_divergence(a: Device, b: Device) -> float:
+    """How different two devices' data are, from 0 if alike to 1.
+
+    The Jensen–Shannon divergence of label frequencies in base 2, 1 if they are disjoint; of sketches half
+    their squared distance, which is 1 if all gradients of one device are orthogonal to the other's.
 
     Examples:
-        >>> label_divergence(Device(np.array([3.0, 0.0])), Device(np.array([0.0, 5.0])))
+        >>> data_divergence(Device(np.array([3.0, 0.0])), Device(np.array([0.0, 5.0])))
+        1.0
+        >>> one, other = (Device(np.ones(1), sketch=np.array(of)) for of in ([1.0, 0.0], [0.0, 1.0]))
+        >>> data_divergence(one, other)
         1.0
     """
+    found = sketches([a, b])
+    if found is not None:
+        return float(min(np.square(found[0] - found[1]).sum() / 2, 1.0))
     p, q = label_frequencies([a, b])
     return float(_divergence(p, q))
 
@@ -167,15 +200,22 @@ def energy_distance(x: FloatArray, y: FloatArray) -> float:
 
 
 def data_distances(devices: Sequence[Device], links: IntArray) -> FloatArray:
-    """(L,) summands of `eq:data_het_alpha_s`: label divergence, and energy distance per feature if known."""
-    p = label_frequencies(devices)
-    i, j = links.T
-    distances = _divergence(p[i], p[j])
+    """(L,) summands of `eq:data_het_alpha_s`: divergence, and energy distance per feature if known."""
+    distances = _divergences(devices, links)
     for link, (a, b) in enumerate(links.tolist()):
         x, y = devices[a].samples, devices[b].samples
         if x is not None and y is not None:
             distances[link] += energy_distance(x, y) / x.shape[1]
     return distances
+
+
+def _divergences(devices: Sequence[Device], links: IntArray) -> FloatArray:
+    """(L,) `data_divergence` of the ends of links."""
+    if sketches(devices) is not None:
+        return np.array([data_divergence(devices[a], devices[b]) for a, b in links.tolist()])
+    p = label_frequencies(devices)
+    i, j = links.T
+    return _divergence(p[i], p[j])
 
 
 def optimizer_distance(a: Device, b: Device, settings: AmplificationSettings = PAPER_AMPLIFICATION) -> float:

@@ -20,7 +20,7 @@ from ssdfl.clusters.heterogeneity import (
     Device,
     amplification,
     data_distances,
-    label_differences,
+    drift_directions,
 )
 from ssdfl.clusters.partition import Cluster, Clusters, labels_of
 from ssdfl.clusters.spectral import Budget, ClusterCache
@@ -87,8 +87,8 @@ class ScoreInputs:
 
     @cached_property
     def differences(self) -> FloatArray:
-        """(N, C) how devices' label frequencies differ from the mean; all 0 if nothing is known of them."""
-        return label_differences(self.devices)
+        """(N, C) how devices' data differ from the mean; all 0 if nothing is known of them."""
+        return drift_directions(self.devices)
 
     @property
     def devices_differ(self) -> bool:

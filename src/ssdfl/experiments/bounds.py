@@ -17,7 +17,7 @@ from ssdfl.graph import MIXINGS, Weights
 from ssdfl.learning import (
     MeasuredConstants,
     describe_devices,
-    load_dataset,
+    load_data,
     measure_constants,
     spread_devices,
 )
@@ -42,7 +42,7 @@ def compare_bounds(folder: RunFolder, data: Path | None = None) -> Iterator[Boun
     experiment = folder.experiment()
     if (obstacle := _obstacle(experiment)) is not None:
         raise obstacle
-    dataset = load_dataset(experiment.data.name, data)
+    dataset = load_data(experiment.data, data)
     methods = [method for method in experiment.methods if find_method(method).bounded]
     for seed in experiment.seeds:
         instance = prepare(experiment, seed, dataset, formed=folder.plan(seed))

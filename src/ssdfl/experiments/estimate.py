@@ -10,7 +10,7 @@ from ssdfl.engine.reference import ReferenceEngine
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.engine.training import Kept, train_device
 from ssdfl.graph import load_network
-from ssdfl.learning import Task, load_dataset
+from ssdfl.learning import Task, load_data
 from ssdfl.preparation import make_job, prepare, testing_interval
 from ssdfl.records.config import ClustersSection, Experiment
 
@@ -40,7 +40,7 @@ class Estimator:
         key = repr((*parts, network))
         if key not in self._measured:
             one = experiment.model_copy(update={"clusters": ClustersSection(number=1)})
-            instance = prepare(one, one.seeds[0], load_dataset(one.data.name, self._data))
+            instance = prepare(one, one.seeds[0], load_data(one.data, self._data))
             job = make_job(one, instance, one.methods[0])  # all methods train and test alike
             engine = ReferenceEngine(job)
             task, theta = job.task, job.task.initial_parameters[None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ssdfl.errors import InputError
-from ssdfl.learning import load_dataset
+from ssdfl.learning import load_data
 from ssdfl.methods import find_method
 from ssdfl.preparation import prepare
 from ssdfl.records.artefacts import Artefact, Case, CaseKey
@@ -44,7 +44,7 @@ def _rows(artefact: Artefact, case: Case, one: Experiment, root: Path) -> list[R
 
 
 def _candidates(experiment: Experiment, data: Path | None) -> list[list[Row]]:
-    dataset = load_dataset(experiment.data.name, data)
+    dataset = load_data(experiment.data, data)
     plans = [prepare(experiment, seed, dataset).plan for seed in experiment.seeds]
     return [
         [{"clusters": len(one.clusters), "score": one.score} for one in plan.candidates] for plan in plans

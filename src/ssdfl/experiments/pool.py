@@ -22,10 +22,10 @@ from pathlib import Path
 from ssdfl.engine.threads import use_cores
 from ssdfl.errors import InputError, check_range
 from ssdfl.experiments.run import run_experiment
-from ssdfl.learning import Dataset, load_dataset
+from ssdfl.learning import Dataset, load_data
 from ssdfl.machine import cores
 from ssdfl.records.cache import distinct, finished_rows, run_folder, whole_rows
-from ssdfl.records.config import Experiment, make_experiment
+from ssdfl.records.config import DataSection, Experiment, make_experiment
 from ssdfl.records.folder import CHECKPOINT, DEVICES_FOLDER, RunFolder
 
 RETRIES = 2
@@ -186,9 +186,9 @@ def _end_with_parent() -> None:
 
 
 @cache
-def _dataset(name: str, data: Path | None) -> Dataset:
+def _dataset(config: DataSection, data: Path | None) -> Dataset:
     """A data set, read once by each process."""
-    return load_dataset(name, data)
+    return load_data(config, data)
 
 
 def run_one(values: dict[str, object], folder: Path, data: Path | None) -> tuple[float, str]:
@@ -197,7 +197,7 @@ def run_one(values: dict[str, object], folder: Path, data: Path | None) -> tuple
     try:
         experiment = make_experiment(values)
         if not whole_rows(experiment, RunFolder(folder)):
-            dataset = _dataset(experiment.data.name, data)
+            dataset = _dataset(experiment.data, data)
             run_experiment(experiment, folder, resume=True, data=dataset)
     except InputError as error:
         return time.monotonic() - start, str(error)

@@ -18,8 +18,9 @@ from ssdfl.experiments.schedule_check import check_schedule
 from ssdfl.experiments.writer import Process, joining_others
 from ssdfl.files import remove_temporaries
 from ssdfl.graph import NetworkLike, from_json, load_network, to_json
-from ssdfl.learning import Dataset, find_rate, label_counts, load_dataset
+from ssdfl.learning import DataLike, Dataset, as_dataset, find_rate, label_counts, load_data
 from ssdfl.learning.sources import Progress
+from ssdfl.learning.tables import Reading
 from ssdfl.methods import METHODS, find_method
 from ssdfl.preparation import Prepared, make_job, prepare, prepare_planned
 from ssdfl.records.config import Experiment, FaultsSection, make_experiment, to_toml, write_experiment
@@ -40,7 +41,7 @@ def run_experiment(
     *,
     network: NetworkLike | None = None,
     resume: bool = False,
-    data: Path | str | Dataset | None = None,
+    data: Path | str | DataLike | None = None,
 ) -> RunFolder:
     """Run all methods and seeds of an experiment into a folder; see `iterate_experiment`."""
     for _ in iterate_experiment(experiment, out, network=network, resume=resume, data=data):
@@ -54,7 +55,7 @@ def iterate_experiment(
     *,
     network: NetworkLike | None = None,
     resume: bool = False,
-    data: Path | str | Dataset | None = None,
+    data: Path | str | DataLike | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Advance]:
     """Run all methods and seeds of an experiment into a folder, yielding after every cycle.
@@ -64,7 +65,8 @@ def iterate_experiment(
         network: runs on this one, such as a NetworkX graph, instead of the one that the experiment names.
         resume: go on with what the folder holds. The result is bit for bit that of an unbroken run if the
             engine ``resumes_exactly``: a mesh does not, since its devices stop at different steps.
-        data: the folder to look for data sets in first, or the data set itself.
+        data: the folder to look for data sets in first; or the data set itself: a `Dataset`, a pandas frame,
+            an Arrow table or a torch data set.
         progress: is told of a download's progress.
 
     Raises:
@@ -76,10 +78,20 @@ def iterate_experiment(
         experiment = make_experiment(tomllib.loads(admitted))
         for method in experiment.methods:
             find_method(method)
-        place = None if data is None or isinstance(data, Dataset) else Path(data)
-        dataset = data if isinstance(data, Dataset) else load_dataset(experiment.data.name, place, progress)
+        place = Path(data) if isinstance(data, str | Path) else None
+        dataset = _dataset(experiment, data, progress)
         seeds = _make_jobs(experiment, folder, process, dataset)
         yield from _run_seeds(experiment, folder, process, seeds, dataset, place)
+
+
+def _dataset(
+    experiment: Experiment, data: Path | str | DataLike | None, progress: Progress | None
+) -> Dataset:
+    """The experiment's data set, or the one that was given."""
+    if data is None or isinstance(data, str | Path):
+        return load_data(experiment.data, None if data is None else Path(data), progress)
+    config = experiment.data
+    return as_dataset(data, Reading(config.target, config.column, config.targets, config.test_share))
 
 
 def _admit(

@@ -1,8 +1,10 @@
 """What is learnt: data sets, who holds which samples, models, and local optimizers."""
 
 from ssdfl.learning.batches import draw_batches
+from ssdfl.learning.conversion import DataLike, as_dataset
 from ssdfl.learning.dataset import Dataset, make_dataset
-from ssdfl.learning.datasets import DATASETS, load_dataset
+from ssdfl.learning.datasets import DATASETS, load_data, load_dataset
+from ssdfl.learning.dealing import PARTITIONS, Dealing, deal
 from ssdfl.learning.inputs import Inputs, call_model, count, map_inputs, parts_of
 from ssdfl.learning.layout import Buffers, Home, Layout
 from ssdfl.learning.losses import LOSSES, find_loss
@@ -26,7 +28,7 @@ from ssdfl.learning.optimizers import (
     paper_optimizer,
     parse_optimizer,
 )
-from ssdfl.learning.partitions import by_labels, dirichlet, iid
+from ssdfl.learning.partitions import by_column, by_labels, by_size, dirichlet, iid
 from ssdfl.learning.rates import RATES, find_rate
 from ssdfl.learning.shards import Shards
 from ssdfl.learning.sources import fetch, locate
@@ -44,9 +46,12 @@ __all__ = [
     "LOSSES",
     "MODELS",
     "OPTIMIZERS",
+    "PARTITIONS",
     "RATES",
     "Buffers",
+    "DataLike",
     "Dataset",
+    "Dealing",
     "DeviceConstants",
     "Home",
     "Inputs",
@@ -58,11 +63,15 @@ __all__ = [
     "Shards",
     "Task",
     "TaskMetric",
+    "as_dataset",
     "available_device",
     "build_model",
+    "by_column",
     "by_labels",
+    "by_size",
     "call_model",
     "count",
+    "deal",
     "describe_devices",
     "dirichlet",
     "draw_batches",
@@ -75,6 +84,7 @@ __all__ = [
     "fork_generators",
     "iid",
     "label_counts",
+    "load_data",
     "load_dataset",
     "locate",
     "make_dataset",

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssdfl.errors import InputError, find_function
+from ssdfl.learning.builtin import diabetes, housing, logbooks
+from ssdfl.learning.conversion import as_dataset
 from ssdfl.learning.dataset import Dataset, make_dataset
 from ssdfl.learning.formats import (
     Split,
@@ -18,7 +20,10 @@ from ssdfl.learning.formats import (
     read_idx,
     read_image_parquet,
 )
+from ssdfl.learning.readers import read_path
 from ssdfl.learning.sources import Progress, RemoteFile, Source, fetch, locate
+from ssdfl.learning.tables import AS_IT_IS, Reading
+from ssdfl.records.config import DataSection, looks_like_path
 from ssdfl.rng import generator
 
 
@@ -31,8 +36,24 @@ class DatasetInfo:
     source: Source | None
 
 
-def load_dataset(name: str, folder: Path | None = None, progress: Progress | None = None) -> Dataset:
-    """A data set by name, or a user's own by ``package.module:function`` (called with no argument).
+def load_data(config: DataSection, folder: Path | None = None, progress: Progress | None = None) -> Dataset:
+    """The data set of an experiment."""
+    reading = Reading(config.target, config.column, config.targets, config.test_share)
+    return load_dataset(config.name, folder, progress, reading)
+
+
+def load_dataset(
+    name: str,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+    reading: Reading = AS_IT_IS,
+) -> Dataset:
+    """A data set by name, in a file or folder, or a user's own by ``package.module:function``.
+
+    The function is called with no argument. It returns what `as_dataset` takes.
+
+    Args:
+        reading: how a file becomes a data set.
 
     Raises:
         InputError: an unknown name, a damaged file, or data that is neither on disk nor downloadable.
@@ -42,21 +63,26 @@ def load_dataset(name: str, folder: Path | None = None, progress: Progress | Non
         (1, 8, 8)
     """
     if name not in DATASETS:
-        return _own_dataset(name)
+        return read_path(Path(name), reading) if Path(name).exists() else _own_dataset(name, reading)
     info = DATASETS[name]
     if info.source is None:
         return info.load(Path())
     return info.load(locate(info.source, folder) or fetch(info.source, progress=progress))
 
 
-def _own_dataset(name: str) -> Dataset:
-    """What a user's function returns, if it is a data set."""
+def _own_dataset(name: str, reading: Reading) -> Dataset:
+    """What a user's function returns, as a data set."""
+    if looks_like_path(name):
+        raise InputError("data.name", name, "a file or folder that is there", "Check the path.")
     known = {known: info.load for known, info in DATASETS.items()}
     data = find_function(known, name, "data.name")()
-    if not isinstance(data, Dataset):
-        expected = "a function that returns ssdfl.learning.Dataset"
-        raise InputError("data.name", name, expected, "Change what it returns.")
-    return data
+    try:
+        return as_dataset(data, reading)
+    except InputError as error:
+        if error.what != "data":
+            raise
+        expected = "a function that returns ssdfl.learning.Dataset, a frame or a torch data set"
+        raise InputError("data.name", name, expected, "Change what it returns.") from None
 
 
 def halved(data: Dataset) -> Dataset:
@@ -160,6 +186,11 @@ def _cifar10(folder: Path) -> Dataset:
 
 _FULL: dict[str, DatasetInfo] = {
     "digits": DatasetInfo("1,797 digits, 1 × 8 × 8, 10 classes; comes with scikit-learn", _digits, None),
+    "diabetes": DatasetInfo(
+        "442 patients, 10 columns, a number to predict; comes with scikit-learn", diabetes, None
+    ),
+    "housing": DatasetInfo("5,000 made-up houses in 20 regions, 6 inputs, their price", housing, None),
+    "logbooks": DatasetInfo("six logbooks, 32 characters a sample, the next to predict", logbooks, None),
     "fmnist": DatasetInfo(
         "Fashion-MNIST: 70,000 pieces of clothing, 1 × 28 × 28, 10 classes; 30 MB",
         _fmnist,

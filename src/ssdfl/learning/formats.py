@@ -64,19 +64,38 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
 def read_image_parquet(paths: list[Path]) -> Split:
     """The Hugging Face layout: a column ``img`` or ``image`` of encoded files, and ``label``."""
     import pyarrow.parquet as parquet
-    from PIL import Image
 
-    images: list[NDArray[np.uint8]] = []
+    images: list[Images] = []
     labels: list[int] = []
     for path in paths:
         with readable(path):
             table = parquet.read_table(path)
-            column = "img" if "img" in table.column_names else "image"
-            for cell in table.column(column).to_pylist():
-                with Image.open(io.BytesIO(cell["bytes"])) as image:
-                    images.append(np.asarray(image.convert("RGB")).transpose(2, 0, 1))
+            cells = image_cells(table)
+            if cells is None:
+                raise ValueError("no column img or image of encoded images")
+            images.append(cells)
             labels += table.column("label").to_pylist()
-    return np.stack(images), np.array(labels, dtype=np.int64)
+    return np.concatenate(images), np.array(labels, dtype=np.int64)
+
+
+def image_cells(table: Any) -> Images | None:
+    """(n, channels, height, width) the images in an Arrow table's column ``img`` or ``image``, if any."""
+    name = next((name for name in ("img", "image") if name in table.column_names), None)
+    if name is None or "bytes" not in [
+        field.name for field in getattr(table.column(name).type, "fields", [])
+    ]:
+        return None
+    return np.stack([decode_image(cell["bytes"]) for cell in table.column(name).to_pylist()])
+
+
+def decode_image(content: bytes) -> Images:
+    """(channels, height, width) of an encoded image: one channel if it is grey, else three."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(content)) as image:
+        grey = image.mode in ("1", "L", "I;16")
+        pixels = np.asarray(image.convert("L" if grey else "RGB"))
+    return pixels[None] if grey else pixels.transpose(2, 0, 1)
 
 
 def parse_cifar_binary(raw: bytes) -> Split:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +18,10 @@ from ssdfl.learning.inputs import Inputs, parts_of
 from ssdfl.learning.optimizers import Optimizer
 from ssdfl.learning.task import Task
 from ssdfl.rng import generator
+
+SKETCH = 32
+"""Numbers that describe a device's gradient."""
+_NORMED = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,16 +153,66 @@ def _flat_numbers(inputs: Inputs) -> FloatArray | None:
 
 
 def label_counts(task: Task, samples: Tensor) -> list[int]:
-    """How many of some samples are of each class; of sequences, how many tokens; empty if there are none."""
-    if not task.num_classes:
+    """How many of some samples are of each class; empty if samples have no class."""
+    if not has_labels(task):
         return []
-    return torch.bincount(task.targets[samples].flatten(), minlength=task.num_classes).tolist()
+    counts: list[int] = torch.bincount(task.targets[samples], minlength=task.num_classes).tolist()
+    return counts
+
+
+def has_labels(task: Task) -> bool:
+    """Whether every sample has one class."""
+    return task.num_classes > 0 and task.targets.dim() == 1
+
+
+class Sketches(NamedTuple):
+    """Devices' sketches (n, k), and (n,) the root mean square norms of their samples' gradients."""
+
+    rows: FloatArray
+    scales: FloatArray
+
+
+def sketch_gradients(task: Task, devices: Sequence[int], seed: int, samples: int = 256) -> Sketches:
+    """Random projections of devices' mean gradients at θ⁰ to `SKETCH` numbers, the same for all devices.
+
+    Inner products are kept up to an error of about 1 / √`SKETCH` (Johnson and Lindenstrauss).
+
+    Args:
+        samples: how many of a device's samples to take the gradient of.
+    """
+    θ = task.initial_parameters.detach()
+    chosen = [_random_positions(task, device, samples, seed) for device in devices]
+    means = torch.stack([_gradient(task, θ, *one) for one in zip(devices, chosen, strict=True)])
+    norms = [
+        [float(_gradient(task, θ, device, position[None]).norm()) for position in positions[:_NORMED]]
+        for device, positions in zip(devices, chosen, strict=True)
+    ]
+    scales = np.array([np.sqrt(np.mean(np.square(of_device))) for of_device in norms])
+    return Sketches(_projected(means, seed), scales)
+
+
+def _projected(rows: Tensor, seed: int) -> FloatArray:
+    """(n, `SKETCH`) rows times a random matrix, one of its columns at a time."""
+    rng = generator(seed, "sketch")
+    columns = []
+    for _ in range(SKETCH):
+        direction = torch.from_numpy(rng.standard_normal(rows.shape[1], dtype=np.float32))
+        columns.append((rows.cpu().float() @ direction).double().numpy())
+    projected: FloatArray = np.stack(columns, axis=1) / np.sqrt(SKETCH)
+    return projected
 
 
 def describe_devices(
-    task: Task, optimizers: Sequence[Optimizer], samples: int = 0, seed: int = 0
+    task: Task, optimizers: Sequence[Optimizer], samples: int = 0, seed: int = 0, sketch: bool | None = None
 ) -> tuple[Device, ...]:
-    """What formation may know of devices: label counts, optimizers, and a few raw samples each if wanted."""
+    """What formation may know of devices: label counts, optimizers, and a few raw samples each if wanted.
+
+    Args:
+        samples: how many raw samples.
+        sketch: describe devices by their gradients instead of their labels; by default if there are none.
+    """
+    sketched = not has_labels(task) if sketch is None else sketch
+    found = sketch_gradients(task, range(task.num_devices), seed) if sketched else None
     described = []
     for device, (shard, optimizer) in enumerate(zip(task.shards, optimizers, strict=True)):
         counts = np.array(label_counts(task, shard) or [1], dtype=float)
@@ -165,5 +220,6 @@ def describe_devices(
         if samples:
             inputs, _ = task.batch(task.shards[device][_random_positions(task, device, samples, seed)])
             few = _flat_numbers(inputs)
-        described.append(Device(counts, optimizer.rho, optimizer.mu, few))
+        own = (None, 1.0) if found is None else (found.rows[device], float(found.scales[device]))
+        described.append(Device(counts, optimizer.rho, optimizer.mu, few, *own))
     return tuple(described)

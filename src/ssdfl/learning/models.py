@@ -119,6 +119,29 @@ def resnet8(image_shape: ImageShape, num_classes: int, width: int = 16) -> nn.Mo
     )
 
 
+class TokenLSTM(nn.Module):
+    """Embedded tokens, one LSTM layer, and a linear layer that scores the next token at each place."""
+
+    def __init__(self, num_tokens: int, embedding: int, hidden: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(num_tokens, embedding)
+        self.memory = nn.LSTM(embedding, hidden, batch_first=True)
+        self.head = nn.Linear(hidden, num_tokens)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(n, length, tokens) scores of sequences (n, length)."""
+        remembered, _ = self.memory(self.embedding(tokens))
+        scores: Tensor = self.head(remembered)
+        return scores
+
+
+def lstm(input_shape: ImageShape, num_classes: int, embedding: int = 16, hidden: int = 48) -> nn.Module:
+    """A small LSTM that predicts the next token of sequences (length,)."""
+    if len(input_shape) != 1:
+        raise InputError("input shape", input_shape, "(length,) tokens for lstm", "Use it for sequences.")
+    return TokenLSTM(num_classes, embedding, hidden)
+
+
 ModelFactory = Callable[..., nn.Module]
 
 MODELS: dict[str, ModelFactory] = {
@@ -126,6 +149,7 @@ MODELS: dict[str, ModelFactory] = {
     "mlp": mlp,
     "logreg": logistic_regression,
     "resnet8": resnet8,
+    "lstm": lstm,
 }
 
 

@@ -1,11 +1,17 @@
-"""Who holds which samples: shards of equal size, every sample used at most once, drawn from a seed."""
+"""Ways to deal samples to devices: every sample to at most one, drawn from a seed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.errors import InputError, check_range
+from ssdfl.learning.tables import encoded
 
 
 def by_labels(
@@ -114,7 +120,7 @@ def _allot(proportions: FloatArray, size: int, left: IntArray) -> IntArray:
     return take
 
 
-def iid(labels: IntArray, num_devices: int, rng: np.random.Generator) -> IntArray:
+def iid(labels: NDArray[Any], num_devices: int, rng: np.random.Generator) -> IntArray:
     """Shuffle and deal: every device holds a random sample of everything.
 
     Examples:
@@ -124,6 +130,65 @@ def iid(labels: IntArray, num_devices: int, rng: np.random.Generator) -> IntArra
     size = len(labels) // num_devices
     _check_enough(size, len(labels), num_devices)
     return rng.permutation(len(labels))[: num_devices * size].reshape(num_devices, size)
+
+
+def by_size(count: int, num_devices: int, exponent: float, rng: np.random.Generator) -> list[IntArray]:
+    """Random samples, of which the k-th largest device holds k^−exponent as many as the largest.
+
+    Which device is how large is drawn; all samples are dealt, and everybody holds at least one.
+
+    Examples:
+        >>> sorted(len(shard) for shard in by_size(110, 3, 1.0, np.random.default_rng(0)))
+        [20, 30, 60]
+    """
+    _check_enough(count // num_devices, count, num_devices)
+    weights = np.arange(1, num_devices + 1, dtype=float) ** -exponent
+    ends = np.round(np.cumsum(weights) / weights.sum() * (count - num_devices)).astype(np.int64)
+    sizes = np.diff(ends, prepend=0) + 1
+    order, places = rng.permutation(count), rng.permutation(num_devices)
+    shards = np.split(order, np.cumsum(sizes)[:-1])
+    return [shards[place] for place in places]
+
+
+def by_column(values: NDArray[Any], names: Sequence[str]) -> list[IntArray]:
+    """The samples of each value together: a device holds one value's, or several if there are more values.
+
+    Values that are the devices' names go to those devices. Otherwise the largest goes to the device that
+    holds least, which of equals is the first.
+
+    Args:
+        values: (n,) such as each sample's user.
+        names: of the devices.
+
+    Examples:
+        >>> values = np.array(["b", "a", "b", "c"])
+        >>> [shard.tolist() for shard in by_column(values, ["b", "c", "a"])]
+        [[0, 2], [3], [1]]
+        >>> [shard.tolist() for shard in by_column(values, ["x", "y"])]
+        [[0, 2], [1, 3]]
+    """
+    codes, found = encoded(pa.chunked_array([pa.array(values)]))
+    if len(found) < len(names):
+        expected = f"at least {len(names)}, one for each device"
+        remedy = f"Use a network of {len(found)} devices, or another partition."
+        raise InputError("values to deal by", len(found), expected, remedy)
+    order = np.argsort(codes, kind="stable")
+    groups = np.split(order, np.cumsum(np.bincount(codes))[:-1])
+    if sorted(found) == sorted(names):
+        return [groups[found.index(name)] for name in names]
+    return _evened(groups, len(names))
+
+
+def _evened(groups: Sequence[IntArray], num_devices: int) -> list[IntArray]:
+    """Whole groups, the largest first, each to the device that holds least."""
+    held: list[list[IntArray]] = [[] for _ in range(num_devices)]
+    sizes = np.zeros(num_devices, dtype=np.int64)
+    by_size_first = sorted(range(len(groups)), key=lambda k: -len(groups[k]))
+    for group in by_size_first:
+        device = int(sizes.argmin())
+        held[device].append(groups[group])
+        sizes[device] += len(groups[group])
+    return [np.concatenate(own) for own in held]
 
 
 def _check_enough(share: int, samples: int, num_devices: int) -> None:

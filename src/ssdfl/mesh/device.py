@@ -24,7 +24,7 @@ from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path, write_text
 from ssdfl.graph import Network
-from ssdfl.learning import describe_devices, fork_generators, load_dataset
+from ssdfl.learning import describe_devices, fork_generators, load_data
 from ssdfl.locks import locked
 from ssdfl.mesh.certificates import check_certificate
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
@@ -65,7 +65,7 @@ class RunningDevice:
     def __init__(self, folder: Path, data: Path | None = None) -> None:
         self.folder, self.config = folder, read_device(folder)
         self.experiment = load_experiment(folder / "experiment.toml")
-        dataset = load_dataset(self.experiment.data.name, data)
+        dataset = load_data(self.experiment.data, data)
         self.network, self.task, self.optimizers = draw(self.experiment, self.config.seed, dataset)
         _check_neighbours(self.config, self.network)
         credentials = _credentials(folder, self.config.name)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ssdfl.arrays import FloatArray
-from ssdfl.clusters import Device, energy_distance, label_divergence
+from ssdfl.clusters import Device, data_divergence, energy_distance
 from ssdfl.errors import InputError
 from ssdfl.learning import DeviceConstants
 from ssdfl.mesh.mesh_pb2 import Descriptor, Facts, Gossip, LinkFact, Request, Response, SampleRequest
@@ -66,7 +66,6 @@ class Flood:
         self._name = names[self.node.index]
         self._links = [(names[a], names[b]) for a, b in self.node.network.links.tolist()]
         self._compares_with = [b for a, b in self._links if a == self._name]
-        self._num_classes = self.own.labels.shape[0]
         self.descriptors[self._name] = _describe(self._name, self.own, self.measured)
         self.node.answers["gossip"] = self._answer_gossip
         self.node.answers["samples"] = self._answer_samples
@@ -150,25 +149,23 @@ class Flood:
 
     def _compare_with(self, neighbour: str) -> None:
         try:
-            theirs = self._ask_samples(neighbour)
+            energy = self._energy(neighbour)
         except UnreachableError:
             return
         except BadMessageError as error:
             self._refuse(neighbour, error)
             return
         other = self._device(self.descriptors[neighbour])
-        energy = energy_distance(self._samples, theirs) / theirs.shape[1]
-        distance = label_divergence(self.own, other) + max(energy, 0.0)
-        self.links[self._name, neighbour] = distance
+        self.links[self._name, neighbour] = data_divergence(self.own, other) + energy
 
-    @property
-    def _samples(self) -> FloatArray:
-        assert self.own.samples is not None
-        return self.own.samples
-
-    def _ask_samples(self, neighbour: str) -> FloatArray:
+    def _energy(self, neighbour: str) -> float:
+        """The energy distance to a neighbour's samples per feature; 0 of samples that are no numbers."""
+        own = self.own.samples
+        if own is None:
+            return 0.0
         answer = self.node.transport.ask(neighbour, Request(samples=SampleRequest()), ASK_S)
-        return unpack_samples(answer.sample_batch, self._samples.shape[1])
+        theirs = unpack_samples(answer.sample_batch, own.shape[1])
+        return max(energy_distance(own, theirs) / own.shape[1], 0.0)
 
     def facts(self) -> Facts:
         """All that is known so far."""
@@ -179,10 +176,11 @@ class Flood:
         return lacking(self.facts(), request)
 
     def _answer_samples(self, request: Request) -> Response:
-        return Response(sample_batch=pack_samples(self._samples))
+        samples = np.zeros((0, 0)) if self.own.samples is None else self.own.samples
+        return Response(sample_batch=pack_samples(samples))
 
     def _device(self, descriptor: Descriptor) -> Device:
-        return _checked_device(descriptor, self._num_classes, self.node.names)
+        return _checked_device(descriptor, self.own, self.node.names)
 
     def _knowledge(self) -> Knowledge:
         descriptors = [self.descriptors[name] for name in self.node.names]
@@ -208,6 +206,9 @@ def _link_key(a: str, b: str) -> str:
 def _describe(name: str, device: Device, measured: DeviceConstants | None) -> Descriptor:
     """What a device tells about itself: never its samples."""
     descriptor = Descriptor(device=name, labels=device.labels.tolist(), rho=device.rho, mu=device.mu)
+    if device.sketch is not None:
+        descriptor.sketch.extend(device.sketch.tolist())
+        descriptor.sketch_scale = device.sketch_scale
     if measured is not None:
         descriptor.measured = True
         descriptor.gradient_bound = measured.gradient_bound
@@ -220,7 +221,7 @@ def _constants(descriptor: Descriptor) -> DeviceConstants:
     return DeviceConstants(descriptor.gradient_bound, descriptor.initial_loss, descriptor.smoothness)
 
 
-def _checked_device(descriptor: Descriptor, num_classes: int, names: Sequence[str]) -> Device:
+def _checked_device(descriptor: Descriptor, like: Device, names: Sequence[str]) -> Device:
     """A device from what it told about itself.
 
     Raises:
@@ -230,9 +231,13 @@ def _checked_device(descriptor: Descriptor, num_classes: int, names: Sequence[st
     if descriptor.device not in names:
         raise BadMessageError(f"a fact of no device, {descriptor.device!r}")
     num_labels = len(descriptor.labels)
-    if num_labels != num_classes:
-        raise BadMessageError(f"{num_labels} labels of {descriptor.device} instead of {num_classes}")
+    if num_labels != len(like.labels):
+        raise BadMessageError(f"{num_labels} labels of {descriptor.device} instead of {len(like.labels)}")
+    sketch = np.array(descriptor.sketch) if descriptor.sketch else None
+    if (0 if like.sketch is None else len(like.sketch)) != len(descriptor.sketch):
+        raise BadMessageError(f"a sketch of {len(descriptor.sketch)} numbers of {descriptor.device}")
     constants = (descriptor.gradient_bound, descriptor.initial_loss, descriptor.smoothness)
     if not all(0 <= value < math.inf for value in constants):  # NaN is not
         raise BadMessageError(f"constants {constants} of {descriptor.device}")
-    return Device(np.array(descriptor.labels), descriptor.rho, descriptor.mu)
+    labels = np.array(descriptor.labels)
+    return Device(labels, descriptor.rho, descriptor.mu, None, sketch, descriptor.sketch_scale)

@@ -99,7 +99,7 @@ class Facts(_message.Message):
     def __init__(self, descriptors: _Optional[_Iterable[_Union[Descriptor, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[LinkFact, _Mapping]]] = ...) -> None: ...
 
 class Descriptor(_message.Message):
-    __slots__ = ("device", "labels", "rho", "mu", "measured", "gradient_bound", "initial_loss", "smoothness")
+    __slots__ = ("device", "labels", "rho", "mu", "measured", "gradient_bound", "initial_loss", "smoothness", "sketch", "sketch_scale")
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     RHO_FIELD_NUMBER: _ClassVar[int]
@@ -108,6 +108,8 @@ class Descriptor(_message.Message):
     GRADIENT_BOUND_FIELD_NUMBER: _ClassVar[int]
     INITIAL_LOSS_FIELD_NUMBER: _ClassVar[int]
     SMOOTHNESS_FIELD_NUMBER: _ClassVar[int]
+    SKETCH_FIELD_NUMBER: _ClassVar[int]
+    SKETCH_SCALE_FIELD_NUMBER: _ClassVar[int]
     device: str
     labels: _containers.RepeatedScalarFieldContainer[float]
     rho: float
@@ -116,7 +118,9 @@ class Descriptor(_message.Message):
     gradient_bound: float
     initial_loss: float
     smoothness: float
-    def __init__(self, device: _Optional[str] = ..., labels: _Optional[_Iterable[float]] = ..., rho: _Optional[float] = ..., mu: _Optional[float] = ..., measured: _Optional[bool] = ..., gradient_bound: _Optional[float] = ..., initial_loss: _Optional[float] = ..., smoothness: _Optional[float] = ...) -> None: ...
+    sketch: _containers.RepeatedScalarFieldContainer[float]
+    sketch_scale: float
+    def __init__(self, device: _Optional[str] = ..., labels: _Optional[_Iterable[float]] = ..., rho: _Optional[float] = ..., mu: _Optional[float] = ..., measured: _Optional[bool] = ..., gradient_bound: _Optional[float] = ..., initial_loss: _Optional[float] = ..., smoothness: _Optional[float] = ..., sketch: _Optional[_Iterable[float]] = ..., sketch_scale: _Optional[float] = ...) -> None: ...
 
 class LinkFact(_message.Message):
     __slots__ = ("a", "b", "distance")

@@ -30,7 +30,7 @@ def _small_shards(experiment: Experiment, task: Task) -> Iterator[str]:
 
 
 def _missing_classes(task: Task, data: Dataset) -> Iterator[str]:
-    if not data.num_classes:
+    if not data.num_classes or task.targets.dim() > 1:
         return
     held = np.unique(task.targets[task.shards.samples].cpu().numpy())
     if len(held) < data.num_classes:

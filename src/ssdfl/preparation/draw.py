@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from ssdfl.arrays import IntArray
@@ -10,13 +9,12 @@ from ssdfl.errors import InputError
 from ssdfl.graph import Network, load_network
 from ssdfl.learning import (
     Dataset,
+    Dealing,
     Optimizer,
     Task,
     build_model,
-    by_labels,
-    dirichlet,
+    deal,
     draw_optimizers,
-    iid,
     make_task,
     num_outputs,
     parse_optimizer,
@@ -31,11 +29,11 @@ def draw(
 ) -> tuple[Network, Task, tuple[Optimizer, ...]]:
     """What a seed determines before there is a plan: network, if it is not known, data, model, optimizers."""
     network = network or load_network(experiment.network.spec, default_seed=seed)
-    task = _task(experiment, data, network.num_devices, seed)
+    task = _task(experiment, data, network, seed)
     return network, task, _optimizers(experiment, network.num_devices, seed)
 
 
-def _task(experiment: Experiment, data: Dataset, num_devices: int, seed: int) -> Task:
+def _task(experiment: Experiment, data: Dataset, network: Network, seed: int) -> Task:
     config, goal = experiment.model, experiment.task
     facts = ModelFacts(
         inputs=sample_of(data.train_inputs),
@@ -52,28 +50,22 @@ def _task(experiment: Experiment, data: Dataset, num_devices: int, seed: int) ->
         example=facts.example(),
         initial=config.initial,
     )
-    shards = _deal(experiment, data, num_devices, seed)
+    shards = _deal(experiment, data, network, seed)
     task = make_task(model, data, shards, experiment.evaluate.samples, seed, goal.loss, goal.metrics)
     return replace(task, buffers=config.buffers, facts=facts)
 
 
-def _deal(experiment: Experiment, data: Dataset, num_devices: int, seed: int) -> Sequence[IntArray]:
+def _deal(experiment: Experiment, data: Dataset, network: Network, seed: int) -> list[IntArray]:
     config, rng = experiment.data, generator(seed, "partition")
-    shards = {
-        "labels": lambda: by_labels(
-            data.train_targets, num_devices, config.labels_per_device, rng, config.label_dealing
-        ),
-        "dirichlet": lambda: dirichlet(data.train_targets, num_devices, config.alpha, rng),
-        "iid": lambda: iid(data.train_targets, num_devices, rng),
-    }[config.partition]()
+    shards = deal(Dealing(data, network.names, config, rng))
     if config.samples_per_device == 0:
-        return list(shards)
+        return shards
     most = max(map(len, shards))
     if config.samples_per_device > most:
         raise InputError(
             "data.samples_per_device",
             config.samples_per_device,
-            f"at most {most} with {num_devices} devices",
+            f"at most {most} with {network.num_devices} devices",
             "Lower it, or set 0 for all.",
         )
     return [rng.permutation(shard)[: config.samples_per_device] for shard in shards]

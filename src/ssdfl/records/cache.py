@@ -12,7 +12,7 @@ from pathlib import Path
 
 import ssdfl
 from ssdfl.methods import find_method
-from ssdfl.records.config import FILES, ClustersSection, EvaluateSection, Experiment
+from ssdfl.records.config import FILES, ClustersSection, EvaluateSection, Experiment, looks_like_path
 from ssdfl.records.folder import Row, RunFolder
 
 
@@ -41,15 +41,24 @@ def _single_run(experiment: Experiment, method: str, seed: int) -> Experiment:
 def run_key(experiment: Experiment) -> str:
     """What determines a run, as a name: the experiment but for its title and target, and the version.
 
-    Of a file with a network, a plan or parameters the content counts, not the path. Data sets and functions
-    of one's own count by their names alone.
+    Of a file with a network, a plan, parameters or data the content counts, not the path; of a folder with
+    data, names, sizes and times. Other data sets and functions of one's own count by their names alone.
     """
     values = experiment.model_dump(mode="json", exclude={"name": True, "evaluate": {"target"}})
     for section, key in FILES:
-        if (path := Path(values[section][key])).is_file():
+        path = Path(values[section][key])
+        if path.is_file():
             values[section][key] = f"{hashlib.sha256(path.read_bytes()).hexdigest()}{path.suffix}"
+        elif path.is_dir() and looks_like_path(str(path)):
+            values[section][key] = [str(path), *_listing(path)]
     text = json.dumps([ssdfl.__version__, values], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def _listing(folder: Path) -> list[str]:
+    """The files in a folder, with their sizes and when they were written."""
+    facts = [(path, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
+    return [f"{path.relative_to(folder)} {stat.st_size} {stat.st_mtime_ns}" for path, stat in facts]
 
 
 def distinct(experiments: Iterable[Experiment]) -> list[Experiment]:

@@ -46,6 +46,16 @@ def _known_engine(name: str) -> str:
     return name
 
 
+PARTITIONS = ("auto", "labels", "dirichlet", "iid", "size", "column", "files")
+"""How samples can be dealt, besides a user's own function."""
+
+
+def _known_partition(name: str) -> str:
+    if name not in PARTITIONS and ":" not in name:
+        raise ValueError(f"{', '.join(PARTITIONS)} or module:function")
+    return name
+
+
 def _ascending(values: tuple[float, float]) -> tuple[float, float]:
     if values[0] > values[1]:
         raise ValueError("the least and the most, in this order")
@@ -121,13 +131,35 @@ class FaultsSection(Section):
 class DataSection(Section):
     """Which data, and who holds what."""
 
-    name: str = Field("digits", description="digits, fmnist, cifar10 or package.module:function")
-    partition: Literal["labels", "dirichlet", "iid"] = Field("labels", description="how samples are dealt")
+    name: str = Field(
+        "digits",
+        description="digits, diabetes, housing, logbooks, fmnist, cifar10; a file or folder; or "
+        "package.module:function",
+    )
+    partition: Annotated[str, AfterValidator(_known_partition)] = Field(
+        "auto",
+        description="how samples are dealt: labels, dirichlet, iid, size, column, files or module:function; "
+        "auto: by files or data.column if there are such, by labels if there are classes, else iid",
+    )
     labels_per_device: Count = Field(3, description="for partition = labels: 3 is mild, 1 extreme")
     label_dealing: Literal["even", "random"] = Field(
         "even", description="for partition = labels: whether labels go to devices evenly or at random"
     )
     alpha: Annotated[float, Field(gt=0)] = Field(0.5, description="for partition = dirichlet")
+    size_exponent: NotNegative = Field(
+        1.0,
+        description="for partition = size: the k-th largest device holds k^-exponent as much as the largest",
+    )
+    column: str = Field(
+        "", description="the column by which samples are dealt: a user, a site; it is no input"
+    )
+    target: str = Field("", description="a table's column to predict, or several with commas; else the last")
+    targets: Literal["auto", "classes", "numbers", "labels"] = Field(
+        "auto", description="what a table's targets are; auto: texts and few whole numbers are classes"
+    )
+    test_share: Annotated[float, Field(gt=0, lt=1)] = Field(
+        0.2, description="what is split off for testing, if the data do not say"
+    )
     samples_per_device: OrAll = Field(0, description="keep so many samples of each device; 0 is all")
     weights: Literal["equal", "size"] = Field(
         "equal", description="how much devices count in what all learn: alike, or by their samples"
@@ -137,7 +169,7 @@ class DataSection(Section):
 class ModelSection(Section):
     """What is trained."""
 
-    name: str = Field("mlp", description="mlp, logreg, cnn, resnet8 or package.module:factory")
+    name: str = Field("mlp", description="mlp, logreg, cnn, resnet8, lstm or package.module:factory")
     options: Options = Field(default_factory=dict, description="keyword arguments of the factory")
     initial: str = Field("", description="a safetensors file with parameters to start from")
     buffers: Literal["mix", "local"] = Field(
@@ -347,8 +379,8 @@ def read_values(path: Path | str | None, settings: Sequence[str]) -> dict[str, A
     return values
 
 
-FILES = (("network", "spec"), ("clusters", "plan"), ("model", "initial"))
-"""Keys whose values may be files."""
+FILES = (("network", "spec"), ("clusters", "plan"), ("data", "name"), ("model", "initial"))
+"""The keys that may name a file."""
 
 
 def locate_files(values: dict[str, Any], folder: Path) -> None:
@@ -356,8 +388,22 @@ def locate_files(values: dict[str, Any], folder: Path) -> None:
     for section, key in FILES:
         table = values.get(section)
         text = table.get(key) if isinstance(table, dict) else None
-        if isinstance(table, dict) and isinstance(text, str) and (folder / text).is_file():
+        if isinstance(table, dict) and isinstance(text, str) and _is_path(folder / text, text):
             table[key] = str((folder / text).resolve())
+
+
+def _is_path(path: Path, text: str) -> bool:
+    return path.is_file() or (path.is_dir() and looks_like_path(text))
+
+
+def looks_like_path(text: str) -> bool:
+    """Whether a text names a file or folder: it has a slash, or ends as files of data do.
+
+    Examples:
+        >>> looks_like_path("./houses"), looks_like_path("houses.csv"), looks_like_path("digits")
+        (True, True, False)
+    """
+    return "/" in text or text.endswith((".csv", ".parquet", ".npz"))
 
 
 def _lay_over(values: dict[str, Any], setting: str) -> None:

@@ -3,6 +3,7 @@
 from ssdfl.report.bounds import draw_bounds_by_clusters, draw_measured_bounds
 from ssdfl.report.comparison import write_comparison
 from ssdfl.report.figures import draw_curves, draw_network, save
+from ssdfl.report.holdings import draw_holdings
 from ssdfl.report.html import write_report
 from ssdfl.report.plan_page import write_plan_page
 from ssdfl.report.ranking import RunResults, headline
@@ -19,6 +20,7 @@ __all__ = [
     "cost_to_target",
     "draw_bounds_by_clusters",
     "draw_curves",
+    "draw_holdings",
     "draw_measured_bounds",
     "draw_network",
     "headline",

@@ -1,0 +1,96 @@
+"""Small tasks that need no download: a regression, a table with sites of different sizes, and text."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ssdfl.learning.dataset import Dataset
+from ssdfl.learning.tables import Reading, table_dataset
+from ssdfl.rng import generator
+
+WINDOW = 32
+"""Characters of one sample of text."""
+STRIDE = 3
+HOUSES = 5000
+REGIONS = 20
+_REGION_EXPONENT = 1.5
+
+
+def diabetes(_: Path) -> Dataset:
+    """442 patients from scikit-learn: ten measurements, and how far the disease came within a year."""
+    from sklearn.datasets import load_diabetes
+
+    found = load_diabetes(scaled=False)
+    columns = dict(zip(found.feature_names, found.data.T, strict=True))
+    return table_dataset(pa.table({**columns, "progression": found.target}), Reading("progression"))
+
+
+def housing(_: Path) -> Dataset:
+    """5,000 made-up houses in 20 regions of 26 to 2,302 houses, and what they cost.
+
+    Made so that regions differ: in what a room is worth, in how old houses are, and in their numbers.
+    """
+    rng = generator(0, "housing")
+    sizes = np.arange(1, REGIONS + 1) ** -_REGION_EXPONENT
+    region = np.repeat(np.arange(REGIONS), _shares(sizes, HOUSES))
+    rooms = rng.gamma(5.0, 1.0, HOUSES) + 1
+    income = rng.lognormal(0.8 + 0.04 * region, 0.4)
+    age = rng.uniform(0, 30 + 2 * region, HOUSES)
+    distance = rng.exponential(10.0, HOUSES)
+    by_sea = rng.random(HOUSES) < 0.3
+    worth = (8 + 0.5 * region) * rooms + 20 * income - 0.4 * age - 1.2 * distance + 25 * by_sea
+    price = worth + 8 * np.sin(rooms) + rng.normal(0, 8, HOUSES)
+    table = {
+        "rooms": rooms,
+        "income": income,
+        "age": age,
+        "distance_km": distance,
+        "place": np.where(by_sea, "sea", "inland"),
+        "region": np.char.add("region-", np.char.zfill(region.astype(str), 2)),
+        "price": price,
+    }
+    return table_dataset(pa.table(table), Reading("price", column="region"))
+
+
+def _shares(weights: NDArray[np.float64], total: int) -> NDArray[np.int64]:
+    """Whole numbers in proportion to weights that add up to a total."""
+    ends = np.round(np.cumsum(weights) / weights.sum() * total).astype(np.int64)
+    return np.diff(ends, prepend=0)
+
+
+def logbooks(_: Path) -> Dataset:
+    """Text of six logbooks, character by character; the last fifth of each is for testing.
+
+    A sample is 32 characters, and its target the same moved on by one.
+    """
+    text = files("ssdfl.learning").joinpath("text", "logbooks.txt").read_text(encoding="utf-8")
+    books = {part.partition("\n")[0]: part.partition("\n")[2] for part in text.split("# ") if part}
+    letters = sorted(set("".join(books.values())))
+    train, test, keepers = [], [], []
+    for name, book in books.items():
+        codes = np.array([letters.index(letter) for letter in book], dtype=np.int64)
+        end = len(codes) * 4 // 5
+        windows = _windows(codes[:end], STRIDE)
+        train.append(windows)
+        test.append(_windows(codes[end:], WINDOW // 2))
+        keepers.append(np.full(len(windows), name))
+    learnt, tested = np.concatenate(train), np.concatenate(test)
+    return Dataset(
+        train_inputs=learnt[:, :-1],
+        train_targets=learnt[:, 1:],
+        test_inputs=tested[:, :-1],
+        test_targets=tested[:, 1:],
+        num_classes=len(letters),
+        columns={"book": np.concatenate(keepers)},
+        notes=(f"Text: {WINDOW} characters a sample, {len(letters)} different ones.",),
+    )
+
+
+def _windows(codes: NDArray[np.int64], stride: int) -> NDArray[np.int64]:
+    """(n, `WINDOW` + 1) overlapping stretches."""
+    return np.lib.stride_tricks.sliding_window_view(codes, WINDOW + 1)[::stride].copy()

@@ -1,0 +1,130 @@
+"""Who gets which samples of a data set: the partitions by name, and a user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ssdfl.arrays import IntArray
+from ssdfl.errors import InputError, find_function
+from ssdfl.learning.dataset import Dataset
+from ssdfl.learning.partitions import by_column, by_labels, by_size, dirichlet, iid
+from ssdfl.learning.tables import FILE
+from ssdfl.records.config import DataSection
+
+STRATA = 10
+"""Numbers are dealt by labels as if their tenths were classes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dealing:
+    """What a partition may know.
+
+    Attributes:
+        data: what is dealt.
+        names: of the devices.
+        config: the experiment's section on data.
+        rng: all randomness.
+    """
+
+    data: Dataset
+    names: Sequence[str]
+    config: DataSection
+    rng: np.random.Generator
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices there are."""
+        return len(self.names)
+
+    @property
+    def labels(self) -> IntArray:
+        """(n,) the samples' classes; of numbers, which tenth they are in.
+
+        Raises:
+            InputError: targets are sequences.
+        """
+        targets = self.data.train_targets
+        if self.data.num_classes and targets.ndim == 1:
+            return np.asarray(targets, dtype=np.int64)
+        if self.data.num_classes:
+            expected = "one that needs no class for each sample: column, size, iid or files"
+            raise InputError("data.partition", self.config.partition, expected, "Choose one of them.")
+        ranks = np.argsort(np.argsort(targets.reshape(len(targets), -1)[:, 0], kind="stable"))
+        return np.asarray(ranks * STRATA // len(targets), dtype=np.int64)
+
+    def column(self, name: str) -> Sequence[IntArray]:
+        """Samples by the values of a column.
+
+        Raises:
+            InputError: the data have no such column.
+        """
+        known = {key: values for key, values in self.data.columns.items() if key == name}
+        if not known:
+            columns = ", ".join(self.data.columns) or "none"
+            remedy = "For one file per device, name their folder in data.name."
+            raise InputError("data.column", name or "none", f"a column to deal by ({columns})", remedy)
+        return by_column(known[name], self.names)
+
+
+Partition = Callable[[Dealing], Sequence[IntArray]]
+
+PARTITIONS: dict[str, Partition] = {
+    "labels": lambda one: by_labels(
+        one.labels, one.num_devices, one.config.labels_per_device, one.rng, one.config.label_dealing
+    ),
+    "dirichlet": lambda one: dirichlet(one.labels, one.num_devices, one.config.alpha, one.rng),
+    "iid": lambda one: iid(one.data.train_targets, one.num_devices, one.rng),
+    "size": lambda one: by_size(
+        len(one.data.train_targets), one.num_devices, one.config.size_exponent, one.rng
+    ),
+    "column": lambda one: one.column(one.config.column or _only_column(one.data)),
+    "files": lambda one: one.column(FILE),
+}
+"""Partitions by name; each gives every device's samples."""
+
+
+def _only_column(data: Dataset) -> str:
+    """The data's own column, if it has just one."""
+    return next(iter(data.columns)) if len(data.columns) == 1 else ""
+
+
+def deal(dealing: Dealing) -> list[IntArray]:
+    """Each device's samples, by the experiment's partition.
+
+    Raises:
+        InputError: a partition that does not fit the data or the network.
+    """
+    name = dealing.config.partition
+    partition = PARTITIONS.get(fitting_partition(dealing.data, dealing.config))
+    if partition is None:
+        own = find_function(PARTITIONS, name, "data.partition")
+        return _checked(name, own(dealing.data, dealing.num_devices, dealing.rng), dealing)
+    return list(partition(dealing))
+
+
+def fitting_partition(data: Dataset, config: DataSection) -> str:
+    """The partition's name; ``auto`` is resolved by what the data have."""
+    if config.partition != "auto":
+        return config.partition
+    if FILE in data.columns:
+        return "files"
+    if config.column:
+        return "column"
+    return "labels" if data.num_classes and data.train_targets.ndim == 1 else "iid"
+
+
+def _checked(name: str, shards: Sequence[Sequence[int]], dealing: Dealing) -> list[IntArray]:
+    """What a user's function dealt, if it can be used."""
+    rows = [np.asarray(shard, dtype=np.int64) for shard in shards]
+    count = len(dealing.data.train_targets)
+    sizes = [len(row) for row in rows]
+    if len(rows) != dealing.num_devices or min(sizes) < 1:
+        got = f"{len(rows)} devices, the least with {min(sizes, default=0)} samples"
+        expected = f"at least one sample for each of {dealing.num_devices} devices"
+        raise InputError(f"data.partition {name}", got, expected, "Fix the function.")
+    if any(row.min() < 0 or row.max() >= count for row in rows):
+        raise InputError(f"data.partition {name}", "numbers", f"samples from 0 to {count - 1}", "Fix it.")
+    return rows

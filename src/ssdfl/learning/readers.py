@@ -1,0 +1,290 @@
+"""Data sets in files and folders: tables, arrays, images, a file for each device. Nothing is unpickled."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as parquet
+from numpy.typing import NDArray
+
+from ssdfl.errors import InputError
+from ssdfl.learning.dataset import Dataset, make_dataset
+from ssdfl.learning.formats import decode_image, image_cells
+from ssdfl.learning.normalisation import Normalisation, channel_normalisation, column_normalisation
+from ssdfl.learning.tables import AS_IT_IS, Files, Reading, split_off, table_dataset
+
+TABLES: dict[str, Callable[[Path], pa.Table]] = {
+    ".parquet": parquet.read_table,
+    ".csv": csv.read_csv,
+}
+"""Readers of tables, by the ending of a file's name."""
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
+_READING_THREADS = 4
+_PARTS = {
+    "inputs": ("inputs", "x", "X", "images", "data"),
+    "targets": ("targets", "y", "Y", "labels", "target"),
+}
+
+
+def read_path(path: Path, reading: Reading = AS_IT_IS) -> Dataset:
+    """The data set in a file or folder, by what it holds.
+
+    Raises:
+        InputError: nothing there that can be read, or a damaged file, named.
+    """
+    for holds, read in _KINDS:
+        if holds(path):
+            return read(path, reading)
+    kinds = "a .parquet, .csv or .npz file, or a folder of tables, of images by class, or of Hugging Face's"
+    raise InputError("data.name", str(path), kinds, "See docs/data.md.")
+
+
+@contextmanager
+def reading_file(path: Path) -> Iterator[None]:
+    """Turn whatever a broken file makes a reader raise into one clear line that names it."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError("data file", str(path), "a whole file", f"It cannot be read ({reason}).") from error
+
+
+def read_table(path: Path) -> pa.Table:
+    """The table in a Parquet or CSV file.
+
+    Raises:
+        InputError: a damaged file.
+    """
+    with reading_file(path):
+        return TABLES[path.suffix](path)
+
+
+def _is_table(path: Path) -> bool:
+    return path.is_file() and path.suffix in TABLES
+
+
+def _read_table_file(path: Path, reading: Reading) -> Dataset:
+    table = read_table(path)
+    images = image_cells(table)
+    return table_dataset(table, reading) if images is None else _image_table(table, images, reading)
+
+
+def device_files(folder: Path) -> list[Path]:
+    """The tables in a folder, one for each device, in the order of their names."""
+    return sorted(path for path in folder.glob("*") if _is_table(path)) if folder.is_dir() else []
+
+
+def _read_device_files(folder: Path, reading: Reading) -> Dataset:
+    """Each file's rows are one device's; all must have the same columns."""
+    paths = device_files(folder)
+    with ThreadPoolExecutor(_READING_THREADS) as pool:
+        tables = list(pool.map(read_table, paths))
+    _check_columns(paths, tables)
+    joined = pa.concat_tables(tables, promote_options="permissive")
+    codes = np.repeat(np.arange(len(paths)), [len(table) for table in tables])
+    return table_dataset(joined, reading, Files(codes, [path.stem for path in paths]))
+
+
+def _check_columns(paths: Sequence[Path], tables: Sequence[pa.Table]) -> None:
+    first = tables[0].column_names
+    for path, table in zip(paths, tables, strict=True):
+        if table.column_names != first:
+            expected = f"the columns {', '.join(first)}, as in {paths[0].name}"
+            raise InputError(
+                f"columns of {path}", ", ".join(table.column_names), expected, "Make them alike."
+            )
+        if not len(table):
+            raise InputError("data file", str(path), "at least one row", "Remove it, or add samples.")
+
+
+def _is_npz(path: Path) -> bool:
+    return path.is_file() and path.suffix == ".npz"
+
+
+def _read_npz(path: Path, reading: Reading) -> Dataset:
+    """Arrays called ``inputs`` and ``targets`` (or x, y), or those of ``train_`` and ``test_`` parts.
+
+    A third array of another name with a value for each sample can be dealt by (``data.column``).
+    """
+    with reading_file(path), np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    whole = _part(arrays, "")
+    if whole is not None:
+        columns = {name: values for name, values in arrays.items() if name == reading.column}
+        return arrays_dataset(*whole, reading, columns)
+    train, test = _part(arrays, "train"), _part(arrays, "test")
+    if train is None or test is None:
+        expected = "inputs and targets, or train_inputs, train_targets, test_inputs and test_targets"
+        raise InputError(f"arrays in {path}", ", ".join(arrays), expected, "Name them so.")
+    rows = np.arange(len(train[1]) + len(test[1]))
+    joined = [np.concatenate(both) for both in zip(train, test, strict=True)]
+    return arrays_dataset(joined[0], joined[1], reading, {}, rows >= len(train[1]))
+
+
+def _part(arrays: dict[str, NDArray[Any]], part: str) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """The inputs and targets of a part, by any of their usual names."""
+    found = []
+    for names in _PARTS.values():
+        spelled = (
+            [f"{part}_{name}" for name in names] + [f"{name}_{part}" for name in names] if part else names
+        )
+        found.append(next((arrays[name] for name in spelled if name in arrays), None))
+    return None if found[0] is None or found[1] is None else (found[0], found[1])
+
+
+def arrays_dataset(
+    inputs: NDArray[Any],
+    targets: NDArray[Any],
+    reading: Reading = AS_IT_IS,
+    columns: dict[str, NDArray[Any]] | None = None,
+    test: NDArray[np.bool_] | None = None,
+) -> Dataset:
+    """A data set of arrays: images of bytes, rows of numbers, or sequences of tokens.
+
+    Images (n, channels, height, width) are normalised, numbers standardised; tokens stay as they are.
+
+    Args:
+        test: (n,) which samples are for testing; a share is split off by default.
+    """
+    if len(inputs) != len(targets):
+        got = f"{len(inputs)} and {len(targets)}"
+        raise InputError("inputs and targets", got, "equally many", "Make them match.")
+    chosen = split_off(len(targets), reading.test_share) if test is None else test
+    dealt = {name: values[~chosen] for name, values in (columns or {}).items()}
+    normalisation = _normalisation(inputs[~chosen])
+    ready = (
+        inputs.astype(np.int64)
+        if normalisation is None
+        else normalisation.applied_to(inputs).astype(np.float32)
+    )
+    values, num_classes = _ready_targets(targets, reading)
+    return Dataset(
+        ready[~chosen],
+        values[~chosen],
+        ready[chosen],
+        values[chosen],
+        num_classes,
+        columns=dealt,
+        notes=(_TOKENS if normalisation is None else _SCALED,),
+        normalisation=normalisation,
+    )
+
+
+_TOKENS = "Whole numbers are taken as tokens, as they are."
+_SCALED = "Inputs: to mean 0 and deviation 1 over the training set, each channel of images, each column else."
+
+
+def _normalisation(inputs: NDArray[Any]) -> Normalisation | None:
+    """What training inputs need; None for tokens."""
+    if inputs.dtype.kind in "iu" and inputs.dtype != np.uint8:
+        return None
+    return channel_normalisation(inputs) if inputs.ndim == 4 else column_normalisation(inputs)
+
+
+def _ready_targets(targets: NDArray[Any], reading: Reading) -> tuple[NDArray[Any], int]:
+    classes = targets.dtype.kind in "iub" if reading.kind == "auto" else reading.kind == "classes"
+    if not classes:
+        return targets.astype(np.float32), 0
+    values = targets.astype(np.int64)
+    return values, int(values.max()) + 1
+
+
+def _is_image_folder(path: Path) -> bool:
+    return path.is_dir() and any(_image_files(path))
+
+
+def _image_files(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.rglob("*")) if path.suffix.lower() in IMAGES)
+
+
+def _read_image_folder(folder: Path, reading: Reading) -> Dataset:
+    """Folders named by classes, alone or below ``train`` and ``test``."""
+    paths = list(_image_files(folder))
+    names = sorted({path.parent.name for path in paths})
+    images = []
+    for path in paths:
+        with reading_file(path):
+            images.append(decode_image(path.read_bytes()))
+        if images[-1].shape != images[0].shape:
+            expected = f"{images[0].shape}, as {paths[0].name} has"
+            raise InputError(f"shape of {path}", images[-1].shape, expected, "Resize the images.")
+    labels = np.array([names.index(path.parent.name) for path in paths], dtype=np.int64)
+    parts = np.array([path.relative_to(folder).parts[0] for path in paths])
+    test = parts == "test" if "test" in parts else split_off(len(labels), reading.test_share, labels)
+    return _images(np.stack(images), labels, test, names)
+
+
+def _images(
+    images: NDArray[np.uint8], labels: NDArray[np.int64], test: NDArray[np.bool_], names: Sequence[str]
+) -> Dataset:
+    data = make_dataset((images[~test], labels[~test]), (images[test], labels[test]))
+    told = f"Target: {len(names)} classes, {', '.join(names[:6])}{' …' if len(names) > 6 else ''}."
+    return replace(data, num_classes=len(names), notes=(*data.notes, told))
+
+
+def _image_table(table: pa.Table, images: NDArray[np.uint8], reading: Reading) -> Dataset:
+    """A table whose column ``image`` or ``img`` holds encoded images, as Hugging Face writes them."""
+    target = reading.target or "label"
+    if target not in table.column_names:
+        raise InputError("data.target", target, f"one of {', '.join(table.column_names)}", "Name the labels.")
+    labels = table.column(target).to_numpy(zero_copy_only=False)
+    names, codes = np.unique(labels, return_inverse=True)
+    test = split_off(len(labels), reading.test_share)
+    if "split" in table.column_names:
+        test = table.column("split").to_numpy(zero_copy_only=False) == "test"
+    return _images(images, codes.astype(np.int64), test, [str(name) for name in names])
+
+
+def _is_hugging_face(path: Path) -> bool:
+    return (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
+
+
+def _read_hugging_face(folder: Path, reading: Reading) -> Dataset:
+    """A folder of ``save_to_disk``: its Arrow files are read as they are, so the library is not needed."""
+    if not (folder / "dataset_dict.json").is_file():
+        table = _arrow_files(folder)
+    else:
+        with reading_file(folder / "dataset_dict.json"):
+            splits = json.loads((folder / "dataset_dict.json").read_text(encoding="utf-8"))["splits"]
+        tables = [_with_split(_arrow_files(folder / split), split) for split in splits]
+        table = pa.concat_tables(tables, promote_options="permissive")
+    images = image_cells(table)
+    return table_dataset(table, reading) if images is None else _image_table(table, images, reading)
+
+
+def _with_split(table: pa.Table, split: str) -> pa.Table:
+    """Rows of any split but ``test`` are for training."""
+    return table.append_column("split", pa.array([split] * len(table)))
+
+
+def _arrow_files(folder: Path) -> pa.Table:
+    with reading_file(folder / "state.json"):
+        state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        paths = [folder / Path(one["filename"]).name for one in state["_data_files"]]
+    tables = []
+    for path in paths:
+        with reading_file(path), pa.memory_map(str(path)) as source:
+            tables.append(pa.ipc.open_stream(source).read_all())
+    return pa.concat_tables(tables)
+
+
+_KINDS: tuple[tuple[Callable[[Path], bool], Callable[[Path, Reading], Dataset]], ...] = (
+    (_is_table, _read_table_file),
+    (_is_npz, _read_npz),
+    (_is_hugging_face, _read_hugging_face),
+    (lambda path: bool(device_files(path)), _read_device_files),
+    (_is_image_folder, _read_image_folder),
+)
+"""What a path may hold, and who reads it; the first that fits does."""

@@ -1,0 +1,301 @@
+"""Tables as data sets: numbers standardised, categories encoded, and a line for people on what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.errors import InputError
+from ssdfl.learning.dataset import Dataset
+from ssdfl.rng import generator
+
+MOST_CATEGORIES = 50
+MOST_CLASSES = 20
+"""Whole numbers with more different values than this are numbers, not classes."""
+SPLIT = "split"
+"""The column that says which rows are for testing."""
+FILE = "file"
+"""The column of a data set that says which file a row came from."""
+TARGETS = ("target", "label", "y")
+"""What a target's column is called where nobody says."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file becomes a data set.
+
+    Attributes:
+        target: the target's column, or several with commas between; by default one of `TARGETS`, or the last.
+        column: one by which samples can be dealt, such as a user; it is no input.
+        kind: what targets are; ``auto`` takes texts and few whole numbers for classes.
+        test_share: how much is split off for testing, if the data do not say.
+    """
+
+    target: str = ""
+    column: str = ""
+    kind: Literal["auto", "classes", "numbers", "labels"] = "auto"
+    test_share: float = 0.2
+
+
+AS_IT_IS = Reading()
+"""What is done if nobody says how."""
+
+
+class Files(NamedTuple):
+    """From which file each row of a table came: (rows,) its number, and the files' names."""
+
+    codes: IntArray
+    names: list[str]
+
+
+def table_dataset(table: pa.Table, reading: Reading = AS_IT_IS, files: Files | None = None) -> Dataset:
+    """A data set of a table with a row for each sample.
+
+    Numbers get mean 0 and deviation 1 over the training rows, missing ones that mean. A text or truth value
+    becomes one input for each value that training rows have. Rows whose column ``split`` is ``test`` are for
+    testing; without that column, a share of the rows, drawn from a fixed seed.
+
+    Args:
+        files: from which file each row came.
+
+    Raises:
+        InputError: a column that is not there, targets that cannot be used, or nothing to learn from.
+    """
+    targets = _target_names(table, reading)
+    test = _test_rows(table, reading, files)
+    inputs, notes = _inputs(table, {*targets, reading.column, SPLIT}, ~test)
+    values, num_classes, told = _targets(table, targets, reading, ~test)
+    return Dataset(
+        train_inputs=inputs[~test],
+        train_targets=values[~test],
+        test_inputs=inputs[test],
+        test_targets=values[test],
+        num_classes=num_classes,
+        loss="multilabel" if reading.kind == "labels" else "auto",
+        columns=_dealing_columns(table, reading, files, ~test),
+        notes=(*notes, told),
+    )
+
+
+def _target_names(table: pa.Table, reading: Reading) -> list[str]:
+    if reading.target:
+        names = [name.strip() for name in reading.target.split(",")]
+        for name in names:
+            _check_column(table, name, "data.target")
+        return names
+    usual = [name for name in TARGETS if name in table.column_names]
+    others = [name for name in table.column_names if name not in (reading.column, SPLIT)]
+    if len(others) < 2:
+        expected = "a column of targets beside inputs"
+        raise InputError("columns", ", ".join(table.column_names), expected, "Add what is to be learnt.")
+    return usual[:1] or others[-1:]
+
+
+def _check_column(table: pa.Table, name: str, what: str) -> None:
+    if name not in table.column_names:
+        raise InputError(what, name, f"one of the columns {', '.join(table.column_names)}", "Correct it.")
+
+
+def _test_rows(table: pa.Table, reading: Reading, files: Files | None) -> BoolArray:
+    """(rows,) which rows are for testing."""
+    if SPLIT in table.column_names:
+        said = table.column(SPLIT).cast(pa.string()).to_numpy(zero_copy_only=False)
+        test: BoolArray = said == "test"
+        if not test.any() or test.all():
+            expected = "some rows with test, and others"
+            raise InputError(
+                f"column {SPLIT}", sorted({str(one) for one in said})[:5], expected, "Say which."
+            )
+        return test
+    return split_off(len(table), reading.test_share, None if files is None else files.codes)
+
+
+def split_off(count: int, share: float, groups: IntArray | None = None) -> BoolArray:
+    """(count,) a share of samples, drawn from a fixed seed; of each group, if there are groups.
+
+    Examples:
+        >>> int(split_off(10, 0.2).sum()), int(split_off(10, 0.2, np.arange(10) // 5).sum())
+        (2, 2)
+    """
+    drawn = generator(0, "test split").random(count)
+    among = np.zeros(count, dtype=np.int64) if groups is None else groups
+    order = np.argsort(among + drawn)
+    sizes = np.bincount(among)
+    rank = np.arange(count) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    test = np.zeros(count, dtype=bool)
+    test[order[rank < np.repeat(np.round(share * sizes), sizes)]] = True
+    if not test.any() or test.all():
+        remedy = "Add samples, or change data.test_share."
+        raise InputError("samples", count, "enough to train and to test with", remedy)
+    return test
+
+
+def _inputs(table: pa.Table, reserved: set[str], train: BoolArray) -> tuple[NDArray[np.float32], list[str]]:
+    """(rows, inputs) and what was done."""
+    parts: list[NDArray[np.float32]] = []
+    numbers, categories, left_out = [], [], []
+    for name in table.column_names:
+        if name in reserved:
+            continue
+        column = table.column(name)
+        if is_number(column.type):
+            parts.append(_standardised(_as_numbers(column), train)[:, None])
+            numbers.append(_told_gaps(name, column))
+        elif (hot := _one_hot(column, train)) is not None:
+            parts.append(hot)
+            categories.append(f"{name} ({hot.shape[1]})")
+        else:
+            left_out.append(name)
+    if not parts:
+        raise InputError("columns", ", ".join(table.column_names), "inputs beside the target", "Add some.")
+    notes = [
+        f"{what}: {', '.join(names)}."
+        for what, names in (
+            ("Columns standardised to mean 0 and deviation 1", numbers),
+            ("Columns encoded as one input for each value", categories),
+            (f"Columns left out, as no numbers nor at most {MOST_CATEGORIES} categories", left_out),
+        )
+        if names
+    ]
+    return np.concatenate(parts, axis=1), notes
+
+
+def _told_gaps(name: str, column: pa.ChunkedArray) -> str:
+    return f"{name} ({column.null_count} missing, taken as the mean)" if column.null_count else name
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a column holds numbers."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def is_category(kind: pa.DataType) -> bool:
+    """Whether a column holds texts or truth values."""
+    texts = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
+    return bool(texts or pa.types.is_boolean(kind))
+
+
+def _as_numbers(column: pa.ChunkedArray) -> FloatArray:
+    values: FloatArray = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _standardised(values: FloatArray, train: BoolArray) -> NDArray[np.float32]:
+    known = values[train & np.isfinite(values)]
+    mean = known.mean() if len(known) else 0.0
+    deviation = known.std() if len(known) else 0.0
+    scaled = (np.where(np.isfinite(values), values, mean) - mean) / (deviation or 1.0)
+    return np.asarray(scaled, dtype=np.float32)
+
+
+def _one_hot(column: pa.ChunkedArray, train: BoolArray) -> NDArray[np.float32] | None:
+    """(rows, values) 1 where a row has a value of the training rows; those in alphabetical order.
+
+    None of a column with no categories, or with so many that hardly two rows share one, such as names.
+    """
+    if not is_category(column.type):
+        return None
+    codes, names = encoded(column)
+    if len(names) > min(MOST_CATEGORIES, len(codes) / 2):
+        return None
+    seen = np.flatnonzero(np.bincount(codes[train], minlength=len(names)))
+    return np.asarray(codes[:, None] == seen, dtype=np.float32)
+
+
+def encoded(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
+    """(rows,) the number of each row's text, and the texts in order; missing ones are a text of their own.
+
+    Examples:
+        >>> codes, names = encoded(pa.chunked_array([["b", "a", None]]))
+        >>> codes.tolist(), names
+        ([2, 1, 0], ['', 'a', 'b'])
+    """
+    texts = pc.fill_null(column.cast(pa.string()), "").combine_chunks()
+    coded = texts.dictionary_encode()
+    found = np.array(coded.dictionary.to_pylist(), dtype=object)
+    order = np.argsort(found)
+    place = np.empty(len(found), dtype=np.int64)
+    place[order] = np.arange(len(found))
+    codes: IntArray = place[coded.indices.to_numpy(zero_copy_only=False)]
+    return codes, [str(name) for name in found[order]]
+
+
+def _targets(
+    table: pa.Table, names: Sequence[str], reading: Reading, train: BoolArray
+) -> tuple[NDArray[Any], int, str]:
+    """(rows, …) targets, how many classes they have, and what was done."""
+    columns = [table.column(name) for name in names]
+    for name, column in zip(names, columns, strict=True):
+        if column.null_count:
+            raise InputError(
+                f"column {name}", f"{column.null_count} missing", "a target in every row", "Fill them."
+            )
+    if reading.kind == "labels":
+        return _labels(columns, names)
+    if len(columns) == 1 and _are_classes(columns[0], reading):
+        codes, classes = _classes(columns[0])
+        return codes, len(classes), f"Target {names[0]}: {len(classes)} classes, {_listed(classes)}."
+    for name, column in zip(names, columns, strict=True):
+        if not is_number(column.type):
+            raise InputError(f"column {name}", str(column.type), "numbers", "Or name one target of classes.")
+    return _numbers(columns, names, train)
+
+
+def _are_classes(column: pa.ChunkedArray, reading: Reading) -> bool:
+    if reading.kind != "auto":
+        return reading.kind == "classes"
+    if is_category(column.type):
+        return True
+    return pa.types.is_integer(column.type) and len(pc.unique(column)) <= MOST_CLASSES
+
+
+def _classes(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
+    """Classes in the order of their numbers, or of their texts."""
+    if is_category(column.type):
+        return encoded(column)
+    found, codes = np.unique(_as_numbers(column), return_inverse=True)
+    return codes.astype(np.int64), [f"{one:g}" for one in found]
+
+
+def _listed(names: Sequence[str], most: int = 6) -> str:
+    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
+
+
+def _labels(columns: Sequence[pa.ChunkedArray], names: Sequence[str]) -> tuple[NDArray[Any], int, str]:
+    values = np.stack([_as_numbers(column.cast(pa.float64())) for column in columns], axis=1)
+    if not np.isin(values, (0, 1)).all():
+        raise InputError("targets", ", ".join(names), "0 or 1 in every row, for labels", "Or data.targets.")
+    return values.astype(np.float32), 0, f"Targets {', '.join(names)}: {len(names)} labels, each 0 or 1."
+
+
+def _numbers(
+    columns: Sequence[pa.ChunkedArray], names: Sequence[str], train: BoolArray
+) -> tuple[NDArray[Any], int, str]:
+    values = np.stack([_as_numbers(column) for column in columns], axis=1)
+    mean, deviation = values[train].mean(axis=0), values[train].std(axis=0)
+    scaled = ((values - mean) / np.where(deviation > 0, deviation, 1.0)).astype(np.float32)
+    told = [
+        f"Target {name}: standardised, mean {m:.4g}, and 1 is {d:.4g}"
+        for name, m, d in zip(names, mean, deviation, strict=True)
+    ]
+    return scaled[:, 0] if len(names) == 1 else scaled, 0, f"{'; '.join(told)}."
+
+
+def _dealing_columns(
+    table: pa.Table, reading: Reading, files: Files | None, train: BoolArray
+) -> dict[str, NDArray[Any]]:
+    columns: dict[str, NDArray[Any]] = {}
+    if reading.column:
+        _check_column(table, reading.column, "data.column")
+        codes, names = encoded(table.column(reading.column))
+        columns[reading.column] = np.array(names)[codes[train]]
+    if files is not None:
+        columns[FILE] = np.array(files.names)[files.codes[train]]
+    return columns
