@@ -202,6 +202,21 @@ def test_accuracy_is_only_tested_when_due():
     assert [len(record.device_accuracy) for record in records] == [0, 0, 6, 0, 6]
 
 
+@pytest.mark.parametrize("engine", HERE)
+def test_the_mean_model_alone_is_tested_as_among_all(engine):
+    both = tiny_job(cycles=3, evaluate_every=2), tiny_job(cycles=3, evaluate_every=2, tested_models="mean")
+    among_all, alone = ([record for record, _ in run(job, engine)] for job in both)
+    for every, mean in zip(among_all, alone, strict=True):
+        assert mean.average_model_accuracy == pytest.approx(every.average_model_accuracy, nan_ok=True)
+        assert mean.tested == every.tested
+        untested = (mean.accuracy, mean.accuracy_std, mean.accuracy_worst, mean.loss)
+        assert all(map(math.isnan, untested))
+        assert mean.device_accuracy == ()
+        assert mean.consensus_distance == every.consensus_distance
+    assert [record.tested for record in alone] == [False, True, True]
+    assert alone[1].reported_accuracy == alone[1].average_model_accuracy
+
+
 def test_it_learns():
     record, _ = list(run(tiny_job("ssdfl", cycles=15)))[-1]
     assert record.accuracy > 0.9

@@ -67,6 +67,19 @@ def test_later_settings_win_and_methods_differ_in_nothing_else():
         assert other.model_copy(update=update) == one
 
 
+def test_only_the_models_that_are_read_are_tested():
+    tested = {
+        name: load_artefact(name).cases[0].experiment.evaluate.models
+        for name in ("fmnist-taur", "beyond-costs")
+    }
+    assert tested == {"fmnist-taur": "mean", "beyond-costs": "all"}
+
+
+@pytest.mark.parametrize(("dataset", "least"), [("fmnist", 5), ("cifar10", 3)])
+def test_tables_have_enough_seeds(dataset, least):
+    assert len(load_artefact(f"{dataset}-taur", "medium").cases[0].experiment.seeds) >= least
+
+
 def test_runs_are_shared_between_artefacts():
     from ssdfl.records.cache import run_key
 

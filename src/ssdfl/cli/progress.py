@@ -59,7 +59,7 @@ class ProgressView:
         if label != self.label:
             self.label, self.accuracies = label, []
         if advance.record is not None and advance.record.tested:
-            self.accuracies.append(advance.record.accuracy)
+            self.accuracies.append(advance.record.reported_accuracy)
         self.bars.update(self.task, advance=1, description=label, note=self._note())
         if advance.record is not None and not self.console.is_terminal:
             self._say_if_finished(advance.record)

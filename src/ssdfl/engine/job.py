@@ -37,6 +37,7 @@ class Job:
         local_steps: E, mini-batch steps of one iteration; 1 is exactly the paper's equation.
         batch_size: M, samples of a mini-batch; 0 uses the whole shard.
         evaluate_every: test every so many cycles, and after the last.
+        tested_models: test ``all`` devices' models and their mean, or the ``mean`` only.
         gap_clusters: record consensus gaps, effective gradients and losses of these clusters, if any.
         rate_factor: what the learning rate is multiplied by in each cycle, counted from 0.
         reset: when momenta start anew: at every training ``step``, at every ``regime``, or ``never``.
@@ -57,6 +58,7 @@ class Job:
     rule: Rule = field(default_factory=RULES["cta"])
     rate_factor: Callable[[int], float] = _always_one
     reset: Literal["step", "regime", "never"] = "regime"
+    tested_models: Literal["all", "mean"] = "all"
 
     def __post_init__(self) -> None:
         N = self.network.num_devices

@@ -141,13 +141,16 @@ class Loop:
         mean = shares.mean(state.X)
         due = cycle % job.evaluate_every == 0 or cycle == job.cycles
         loss, accuracy, average = math.nan, np.array([]), math.nan
-        if due:
+        if due and job.tested_models == "mean":
+            average = float(self.engine.evaluate(mean)[1])
+        elif due:
             loss, accuracy, average = tested(self.engine, state.X, mean)
+        of_devices = len(accuracy) > 0
         return Record(
             cycle=cycle,
-            accuracy=float(accuracy.mean()) if due else math.nan,
-            accuracy_std=float(accuracy.std()) if due else math.nan,
-            accuracy_worst=float(accuracy.min()) if due else math.nan,
+            accuracy=float(accuracy.mean()) if of_devices else math.nan,
+            accuracy_std=float(accuracy.std()) if of_devices else math.nan,
+            accuracy_worst=float(accuracy.min()) if of_devices else math.nan,
             average_model_accuracy=average,
             loss=loss,
             consensus_distance=_consensus_distance(shares, state.X, mean),

@@ -27,7 +27,8 @@ class Estimator:
         train_s, test_s, interval = self._times(experiment)
         cycles, devices = experiment.cycles, self._devices(experiment)
         tests = -(-cycles // (experiment.evaluate.every or interval))
-        each = devices * (cycles * experiment.schedule.tau_a * train_s + tests * test_s)
+        tested = 1 if experiment.evaluate.models == "mean" else devices
+        each = devices * cycles * experiment.schedule.tau_a * train_s + tested * tests * test_s
         return each * len(experiment.methods) * len(experiment.seeds)
 
     def _devices(self, experiment: Experiment) -> int:

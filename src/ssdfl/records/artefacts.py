@@ -19,9 +19,12 @@ from typing import Any
 from ssdfl.errors import InputError
 from ssdfl.records.cache import single_runs
 from ssdfl.records.config import Experiment, make_experiment, set_value
+from ssdfl.records.record import READINGS
 
 KINDS = ("table", "curves", "points", "bars", "bound", "costs")
 WHOLE = ("model", "model.options")
+MODELS_READ = dict(zip(READINGS, ("all", "mean"), strict=True))
+"""Which models have to be tested for a reading. Testing all large models costs more than training them."""
 
 Settings = Mapping[str, Any]
 CaseKey = tuple[str, str, str]
@@ -149,6 +152,9 @@ def load_artefact(
     _check_one_of("--profile", profile, common["profile"], "Choose one.")
     _check_one_of(f"{name}.toml: kind", own["kind"], KINDS, "Correct the file.")
     base = _base_settings(common, own, profile)
+    reading = own.get("reading", common["reading"])
+    _check_one_of(f"{name}.toml: reading", reading, READINGS, "Correct the file.")
+    lay_over(base, {"evaluate.models": MODELS_READ[reading]})
     if seeds is not None:
         base["seeds"] = list(range(seeds))
     return Artefact(
@@ -161,7 +167,7 @@ def load_artefact(
         points=_variants(own.get("point", [{"name": ""}])),
         series=_variants(own.get("series", common["series"])),
         base=base,
-        reading=own.get("reading", common["reading"]),
+        reading=reading,
         expected=_expected(folder / f"{name}.csv"),
     )
 
