@@ -33,11 +33,17 @@ CaseKey = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Variant:
-    """A name and the settings that make it: a panel, a point on its axis, or a method of the comparison."""
+    """A name and the settings that make it: a panel, a point on its axis, or a method of the comparison.
+
+    Attributes:
+        thresholds: of a panel: the accuracies whose cost is reported.
+        paper: of a series: what the paper calls it, if not by its name.
+    """
 
     name: str
     settings: Settings
     thresholds: tuple[float, ...] = ()
+    paper: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,7 +171,7 @@ def load_artefact(
         axis=own.get("axis", ""),
         panels=_variants(own["panel"]),
         points=_variants(own.get("point", [{"name": ""}])),
-        series=_variants(own.get("series", common["series"])),
+        series=_variants(_of_kind(own["kind"], own.get("series", common["series"]))),
         base=base,
         reading=reading,
         expected=_expected(folder / f"{name}.csv"),
@@ -195,8 +201,16 @@ def _base_settings(common: Settings, own: Settings, profile: str) -> dict[str, A
 
 def _variants(tables: Iterable[Mapping[str, Any]]) -> tuple[Variant, ...]:
     return tuple(
-        Variant(table["name"], table.get("set", {}), tuple(table.get("thresholds", ()))) for table in tables
+        Variant(
+            table["name"], table.get("set", {}), tuple(table.get("thresholds", ())), table.get("paper", "")
+        )
+        for table in tables
     )
+
+
+def _of_kind(kind: str, tables: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The series that an artefact of a kind shows: those that name no kinds, and those that name this one."""
+    return [table for table in tables if kind in table.get("kinds", KINDS)]
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -90,8 +90,10 @@ def shared_reading(runs: Iterable[Iterable[Row]]) -> str:
         >>> shared_reading([devices]), shared_reading([devices, averaged])
         ('accuracy', 'average_model_accuracy')
     """
-    tested = [own for run in runs if (own := list(filter(has_test, run)))]
-    for reading in READINGS:
-        if all(any(is_measured(row, reading) for row in run) for run in tested):
-            return reading
-    return READINGS[0]
+    tested = [list(filter(has_test, run)) for run in runs]
+    shared = [reading for reading in READINGS if all(_has(run, reading) for run in filter(None, tested))]
+    return (*shared, READINGS[0])[0]
+
+
+def _has(run: Iterable[Row], reading: str) -> bool:
+    return any(is_measured(row, reading) for row in run)
