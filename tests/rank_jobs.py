@@ -44,6 +44,7 @@ def jobs():
     found["devices fail"] = dataclasses.replace(faulty, schedule=drop_devices(faulty.schedule, 0.4, seed=2))
     found["gaps"] = tiny_job(gap_clusters=((0, 1), (2, 3), (4, 5)))
     found["seldom tested"] = tiny_job(evaluate_every=2)
+    found["bf16"] = tiny_job(task=tiny_task(6, f"{__name__}:small_cnn").in_precision("bf16"), method="sdfl")
     found["mean model tested"] = tiny_job(tested_models="mean")
     return found
 

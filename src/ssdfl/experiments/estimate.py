@@ -38,7 +38,7 @@ class Estimator:
         """Seconds of one device's training step and test, and after how many cycles is tested by itself."""
         network = experiment.network.spec if experiment.training.batch_size == 0 else ""
         parts = (experiment.data, experiment.model, experiment.training, experiment.evaluate.samples)
-        key = repr((*parts, network))
+        key = repr((*parts, experiment.engine.precision, network))
         if key not in self._measured:
             one = experiment.model_copy(update={"clusters": ClustersSection(number=1)})
             instance = prepare(one, one.seeds[0], load_dataset(one.data.name, self._data))

@@ -20,7 +20,7 @@ def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
     """The job of one method, given by its text, on a prepared seed."""
     found = find_method(method)
     return Job(
-        task=prepared.placed_task,
+        task=prepared.placed_task.in_precision(experiment.engine.precision),
         network=prepared.network,
         schedule=_schedule(experiment, prepared, found),
         rule=found.rule,

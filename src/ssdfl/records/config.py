@@ -197,6 +197,10 @@ class EngineSection(Section):
     device: Annotated[str, Field(pattern=r"^\w+(:\d+)?$")] = Field(
         "cpu", description="where tensors live: cpu, cuda, cuda:1"
     )
+    precision: Literal["float32", "bf16"] = Field(
+        "float32",
+        description="what forward and backward passes compute with; parameters and mixing stay float32",
+    )
 
 
 class Experiment(Section):

@@ -42,6 +42,11 @@ class RunResults:
         """The methods with records that are there for reference only."""
         return list(filter(is_reference, self.methods))
 
+    @property
+    def tested_devices(self) -> bool:
+        """Whether every device's model was tested, and not only their mean."""
+        return any(map(is_measured, self.rows))
+
     def label(self, method: str) -> str:
         """What a method is called where runs are compared."""
         return f"{method} in {self.name}" if self.name else method
@@ -118,10 +123,9 @@ def headline(runs: Sequence[RunResults], target: float) -> str:
 
 def _only_mean(runs: Sequence[RunResults]) -> list[str]:
     """Say why accuracies are those of averaged models, if they are."""
-    reading = reading_of(runs)
-    if reading == READINGS[0]:
+    if reading_of(runs) == READINGS[0]:
         return []
-    without = [run.name for run in runs if not any(is_measured(row) for row in run.rows)]
+    without = [run.name for run in runs if not run.tested_devices]
     names = f" in {listed(without)}" if all(without) else ""
     why = f"single devices were not tested{names} (evaluate.models = mean)"
     return [f"Accuracies are those of averaged models: {why}."]

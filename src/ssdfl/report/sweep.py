@@ -43,16 +43,21 @@ class SweepResult:
 
 def sweep_results(sweep: Sweep, cache: Path) -> list[SweepResult]:
     """What each method came to with each combination, as far as there are finished runs in a cache."""
-    found = [
-        (combination, method, runs)
-        for combination in sweep.combinations
-        for method, runs in combination.finished(cache).items()
-        if runs
-    ]
+    found = _finished(sweep, cache)
     reading = shared_reading(run for _, _, runs in found for run in runs.values())
     return [
         SweepResult(combination, runs, _summary(sweep, combination, method, runs, reading))
         for combination, method, runs in found
+    ]
+
+
+def _finished(sweep: Sweep, cache: Path) -> list[tuple[Combination, str, Mapping[int, Sequence[Row]]]]:
+    """Combinations, methods and the records of their finished seeds, where there are any."""
+    return [
+        (combination, method, runs)
+        for combination in sweep.combinations
+        for method, runs in combination.finished(cache).items()
+        if runs
     ]
 
 
