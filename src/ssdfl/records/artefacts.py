@@ -74,6 +74,7 @@ class Artefact:
         points: what a panel's axis goes through; one nameless point where the axis is the cycle.
         series: the methods that are compared.
         reading: the record that is reported as accuracy.
+        profile: what it was shrunk to.
     """
 
     name: str
@@ -87,6 +88,12 @@ class Artefact:
     base: Settings
     reading: str
     expected: tuple[Mapping[str, str], ...]
+    profile: str = ""
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Those of its cases, which share them."""
+        return self.cases[0].experiment.seeds
 
     @cached_property
     def cases(self) -> tuple[Case, ...]:
@@ -175,6 +182,7 @@ def load_artefact(
         base=base,
         reading=reading,
         expected=_expected(folder / f"{name}.csv"),
+        profile=profile,
     )
 
 
