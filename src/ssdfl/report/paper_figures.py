@@ -128,8 +128,8 @@ def _draw_table(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[En
 def _draw_ours(axes: Axes, x: float, entry: Entry, colour: str, top: float) -> None:
     """A dot with its interval, a ring if only the mean over seeds gets there, or a mark at the top."""
     if entry.value is not None:
-        style = {"fmt": "o", "color": colour, "markersize": 4, "capsize": 2}
-        axes.errorbar([x], [entry.value], [entry.half_width or 0.0], **style)
+        half = entry.half_width or 0.0
+        axes.errorbar([x], [entry.value], [half], fmt="o", color=colour, markersize=4, capsize=2)
         return
     height = top if entry.of_mean is None else entry.of_mean
     marker = "^" if entry.of_mean is None else "o"
