@@ -165,6 +165,21 @@ def test_all_who_are_level_are_named(folder):
     )
 
 
+@pytest.mark.parametrize(("points", "level"), [(0.04, True), (0.06, False)])
+def test_accuracies_less_than_a_twentieth_of_a_point_apart_are_level(points, level, folder):
+    ours, *_ = summarise(folder)
+    near = replace(ours, method="sdfl", accuracy=ours.accuracy - points / 100)
+    assert winners([ours, near], 0.5)[0].margin.startswith("level with sdfl") == level
+
+
+@pytest.mark.parametrize(("factor", "names"), [(1.004, "ssdfl and sdfl"), (1.006, "ssdfl")])
+def test_costs_within_half_a_percent_are_level(factor, names, folder):
+    ours, *_ = summarise(folder)
+    near = replace(with_cost(ours, sent_bytes=factor * ours.to_target["sent_bytes"]), method="sdfl")
+    sent = next(won for won in winners([ours, near], 0.5) if won.noun == "bytes")
+    assert sent.method == names
+
+
 def test_one_seed_is_no_certainty(folder):
     ours, periodic, _ = (replace(summary, seeds=1, accuracy_std=0.0) for summary in summarise(folder))
     assert winners([ours, periodic], 0.5)[0].margin == "30.0 points ahead of pdfl, of one seed only"
