@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from itertools import product
+from unittest.mock import patch
 
 import numpy as np
 import torch.distributed as dist
@@ -12,14 +13,14 @@ from torch import nn
 
 from helpers import OWN_RULES, in_double, tiny_job, tiny_task
 from ssdfl.cli.main import main
-from ssdfl.engine import make_engine, run
+from ssdfl.engine import distributed, make_engine, run
 from ssdfl.engine.ranks import find_on_rank_0
 from ssdfl.engine.row_exchange import SHARED_MEMORY
 from ssdfl.errors import InputError
 from ssdfl.experiments import iterate_experiment, run_experiment
 from ssdfl.experiments import run as run_module
 from ssdfl.learning import OPTIMIZERS, draw_optimizers
-from ssdfl.methods import METHODS, drop_devices, drop_links
+from ssdfl.methods import METHODS, Periodic, drop_devices, drop_links
 from ssdfl.records import load_experiment
 
 KINDS = ("mixed", "momentum", "proximal")
@@ -130,6 +131,20 @@ def traffic():
         found[method] = sent
         engine.close()
     return found
+
+
+def matrices_built():
+    """In a rank: how many matrices it prepares in two periods of 40 steps, each with a W of its own."""
+    job = tiny_job("sdfl", cycles=27, evaluate_every=27)
+
+    def anew(t):
+        step = job.schedule(t)
+        return dataclasses.replace(step, W=step.W.copy())
+
+    with patch.object(distributed, "Mixing", wraps=distributed.Mixing) as mixing:
+        for _ in run(dataclasses.replace(job, schedule=Periodic(anew, 40)), "distributed"):
+            pass
+    return mixing.call_count
 
 
 def shared_memory():

@@ -82,6 +82,11 @@ def test_only_boundary_rows_move_and_only_when_clusters_mix(shared, tmp_path):
         assert sent["central"] == [row] * 6
 
 
+def test_ranks_prepare_each_matrix_of_a_period_once(tmp_path):
+    """Of each W two parts: between a rank's own devices, and from the other rank."""
+    assert in_ranks("rank_jobs:matrices_built", 2, tmp_path) == [80, 80]
+
+
 def test_shared_memory_is_left_empty(tmp_path):
     for used, left in in_ranks("rank_jobs:shared_memory", 2, tmp_path):
         assert used == {"ssdfl": 2, "sdfl": 2}
