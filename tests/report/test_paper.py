@@ -9,7 +9,7 @@ import pytest
 from ssdfl.clusters.decision import Decision
 from ssdfl.records.artefacts import load_artefact
 from ssdfl.report.paper import entries, half_width
-from ssdfl.report.paper_figures import draw_artefact
+from ssdfl.report.paper_figures import plot_artefact
 from ssdfl.report.paper_pages import write_artefact
 from ssdfl.report.target import cost_to_target
 
@@ -153,7 +153,7 @@ def test_a_table_is_drawn_with_the_papers_numbers_beside_ours():
     artefact = load_artefact("fmnist-taur")
     runs = made_up(artefact)
     numbers = entries(artefact, runs)
-    axes = draw_artefact(artefact, runs, numbers).axes[0]
+    axes = plot_artefact(artefact, runs, numbers).axes[0]
     own = [entry for entry in numbers if entry.panel == axes.get_title()]
     crosses = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == "x"]
     top = 1.05 * 20

@@ -18,11 +18,11 @@ from ssdfl.records import RunFolder, load_experiment
 from ssdfl.records.bounds import BoundRow
 from ssdfl.report import (
     RunResults,
-    draw_bounds_by_clusters,
-    draw_curves,
-    draw_measured_bounds,
-    draw_network,
     headline,
+    plot_bounds_by_clusters,
+    plot_curves,
+    plot_measured_bounds,
+    plot_network,
     save,
     summarise,
     summary_table,
@@ -165,6 +165,21 @@ def test_all_who_are_level_are_named(folder):
     )
 
 
+@pytest.mark.parametrize(("points", "level"), [(0.04, True), (0.06, False)])
+def test_accuracies_less_than_a_twentieth_of_a_point_apart_are_level(points, level, folder):
+    ours, *_ = summarise(folder)
+    near = replace(ours, method="sdfl", accuracy=ours.accuracy - points / 100)
+    assert winners([ours, near], 0.5)[0].margin.startswith("level with sdfl") == level
+
+
+@pytest.mark.parametrize(("factor", "names"), [(1.004, "ssdfl and sdfl"), (1.006, "ssdfl")])
+def test_costs_within_half_a_percent_are_level(factor, names, folder):
+    ours, *_ = summarise(folder)
+    near = replace(with_cost(ours, sent_bytes=factor * ours.to_target["sent_bytes"]), method="sdfl")
+    sent = next(won for won in winners([ours, near], 0.5) if won.noun == "bytes")
+    assert sent.method == names
+
+
 def test_one_seed_is_no_certainty(folder):
     ours, periodic, _ = (replace(summary, seeds=1, accuracy_std=0.0) for summary in summarise(folder))
     assert winners([ours, periodic], 0.5)[0].margin == "30.0 points ahead of pdfl, of one seed only"
@@ -203,7 +218,7 @@ def test_real_seconds_stand_beside_simulated_ones(folder):
     assert rows[0][5:] == ["0.75", "1.5", "3", "1.5", "3"]
     assert cost_table(summaries).headers[-2:] == ["real s", "real s a cycle"]
     assert "real seconds (1.5 s)" in headline([RunResults(real.experiment(), real.all_rows())], 0.5)
-    figure = draw_curves(real.all_rows(), "accuracy")
+    figure = plot_curves(real.all_rows(), "accuracy")
     assert [axes.get_xlabel() for axes in figure.axes][-2:] == ["simulated seconds", "real seconds"]
 
 
@@ -370,7 +385,7 @@ def test_a_curve_of_a_run_that_goes_on_takes_the_seeds_there_are():
 
 
 def test_curves_have_a_line_and_a_band_per_method(folder):
-    figure = draw_curves(folder.all_rows(), "accuracy")
+    figure = plot_curves(folder.all_rows(), "accuracy")
     assert [axes.get_xlabel() for axes in figure.axes] == ["cycles", "megabytes sent", "simulated seconds"]
     cycles, megabytes, _ = figure.axes
     assert cycles.lines[0].get_ydata() == pytest.approx([0.35, 0.6, 0.75])
@@ -381,7 +396,7 @@ def test_curves_have_a_line_and_a_band_per_method(folder):
 
 def test_long_and_odd_names_are_drawn_as_they_are(tmp_path):
     network = make_network(3, [(0, 1), (1, 2)], names=["Zürich", "a$^$", "c"])
-    figure = draw_network(network)
+    figure = plot_network(network)
     assert [text.get_text() for text in figure.axes[0].texts] == ["Zürich", "a$^$", "c"]
     save(figure, tmp_path / "a.png")
 
@@ -390,7 +405,7 @@ def test_long_and_odd_names_are_drawn_as_they_are(tmp_path):
 def test_networks_are_drawn(spec, tmp_path):
     network = load_network(spec)
     clusters = spectral_bisection(network, min(4, network.num_devices))
-    figure = draw_network(network, clusters)
+    figure = plot_network(network, clusters)
     save(figure, tmp_path / "a.png")
     with Image.open(tmp_path / "a.png") as image:
         colours = {colour for _, colour in image.convert("RGB").getcolors(1 << 20)}
@@ -531,9 +546,9 @@ def test_odd_names_do_no_harm(small_run, tmp_path):
 
 
 def test_titles_are_drawn_as_they_are(tmp_path):
-    save(draw_bounds_by_clusters({"a": {1: np.array([1.0, 2.0])}}, "a$^$"), tmp_path / "a.png")
+    save(plot_bounds_by_clusters({"a": {1: np.array([1.0, 2.0])}}, "a$^$"), tmp_path / "a.png")
     rows = [BoundRow(0, "ssdfl", 1, statement, 0, 0.0, math.inf, 1.0) for statement in STATEMENTS]
-    figure = draw_measured_bounds(rows, "a$^$")
+    figure = plot_measured_bounds(rows, "a$^$")
     save(figure, tmp_path / "b.png")
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert labels == ["measured (is 0)", "published (says nothing)", "rigorous"]

@@ -53,7 +53,8 @@ class RankExchange:
             return Mixing(W, like.dtype, like.device)
 
         self._parts = by_identity(divided, size=keep)
-        self._mixing = by_identity(prepared, size=max(64, keep))
+        # Of each step's W, the part between the devices here and one part for each other rank.
+        self._mixing = by_identity(prepared, size=keep * number_of_ranks())
 
     def post(self, W: MixingMatrix, messages: Tensor) -> None:
         """Begin to send the rows that other ranks mix."""

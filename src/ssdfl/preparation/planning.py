@@ -29,6 +29,7 @@ from ssdfl.learning import (
     measure_constants,
     spread_devices,
 )
+from ssdfl.methods import Message
 from ssdfl.records.config import Experiment
 from ssdfl.records.formation import TaskFacts, formation_settings
 
@@ -118,6 +119,6 @@ def settings_of(
         gradient_bound=max(one.gradient_bound for one in in_order),
         smoothness=max(1e-12, *(one.smoothness for one in in_order)),
         initial_loss=float(np.mean([one.initial_loss for one in in_order])),
-        message_bytes=task.initial_parameters.nbytes,
+        message_bytes=Message(task.initial_parameters[None]).size_bytes,
     )
     return replace(formation_settings(experiment, facts), data_distance=data_distance)

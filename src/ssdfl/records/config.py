@@ -149,8 +149,8 @@ class OptimizersSection(Section):
     kind: str = Field(
         "mixed",
         description="mixed draws sgd, momentum or proximal for each device; or one for all: sgd, momentum, "
-        "nesterov, proximal, effective (both), adam, adamw, or module:function, with options as in "
-        "adam:beta1=0.9,rate=0.001",
+        "damped, nesterov, proximal, effective (momentum and proximal), adam, adamw, or module:function, "
+        "with options as in adam:beta1=0.9,rate=0.001",
     )
     rho: tuple[BelowOne, ...] = Field(
         (0.8, 0.85), description="momenta to draw from", min_length=1, strict=False
@@ -174,7 +174,9 @@ class EvaluateSection(Section):
     """Testing."""
 
     every: OrAll = Field(
-        0, description="test every so many cycles; 0 tests as often as a quarter of the work allows"
+        0,
+        description="test every so many cycles; 0 picks the interval so that testing takes at most about "
+        "25 % of the time",
     )
     samples: OrAll = Field(1000, description="test samples to use; 0 is all")
     target_accuracy: Probability = Field(0.85, description="for cycles, bytes and seconds to target")
@@ -350,7 +352,7 @@ def set_value(values: dict[str, Any], key: str, value: Any) -> None:
     for section in sections:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
-            raise InputError(key, value, f"{section} to be a section", "Mend the key.")
+            raise InputError(key, value, f"{section} to be a section", "Fix the key.")
     values[last] = deepcopy(value)
 
 

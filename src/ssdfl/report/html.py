@@ -23,7 +23,7 @@ from ssdfl.records.folder import RunFolder
 from ssdfl.records.record import METRICS
 from ssdfl.records.tables import Row, has_test, shared_reading
 from ssdfl.report.bounds import bound_table
-from ssdfl.report.figures import draw_curves, draw_network, save
+from ssdfl.report.figures import plot_curves, plot_network, save
 from ssdfl.report.network_data import diagnostics_table, formation_line, plan_reason, settings_table
 from ssdfl.report.numbers import listed
 from ssdfl.report.page import PLAN_SCRIPTS, asset, fill, html_table, page
@@ -43,7 +43,7 @@ def write_report(folder: RunFolder) -> Path:
         InputError: the folder holds no run, or one that has tested nothing yet.
     """
     experiment, rows = tested_rows(folder)
-    figures = _draw_figures(folder, experiment, rows)
+    figures = _plot_figures(folder, experiment, rows)
     bounds = folder.read_bounds()
     body = run_body(folder, experiment, rows, bounds, figures)
     data = run_data(folder, experiment, rows, bounds)
@@ -199,18 +199,18 @@ def _versions_of(name: str, parts: Sequence[Mapping[str, str]]) -> list[str]:
     return [versions.get(name, "–") for versions in parts]
 
 
-def _draw_figures(folder: RunFolder, experiment: Experiment, rows: Sequence[Row]) -> list[tuple[Path, str]]:
+def _plot_figures(folder: RunFolder, experiment: Experiment, rows: Sequence[Row]) -> list[tuple[Path, str]]:
     """Draw all figures; their paths and captions."""
     costs = listed(METRICS[name].noun for name in names_of_ranked_costs(rows))
     reading = METRICS[shared_reading([rows])]
     drawings = {
         "network": _network_figure(folder, experiment),
         "accuracy": (
-            draw_curves(rows, reading.name),
+            plot_curves(rows, reading.name),
             f"{reading.label.capitalize()} against {costs}, seeds as bands.",
         ),
         "consensus": (
-            draw_curves(rows, "consensus_distance"),
+            plot_curves(rows, "consensus_distance"),
             "How far devices' parameters are from their mean (root mean square).",
         ),
     }
@@ -231,7 +231,7 @@ def _network_figure(folder: RunFolder, experiment: Experiment) -> tuple[Figure, 
     caption = f"The network of seed {seed} and the clusters of SSD-FL."
     if network.added_links:
         caption += f" {len(network.added_links)} links were added to make it connected."
-    return draw_network(network, clusters, title), caption
+    return plot_network(network, clusters, title), caption
 
 
 def _figure(path: Path, caption: str) -> str:

@@ -14,7 +14,7 @@ from ssdfl.files import atomic_path, write_text
 from ssdfl.records.artefacts import Artefact
 from ssdfl.report.grouping import group_by
 from ssdfl.report.paper import Entry, Runs, entries
-from ssdfl.report.paper_figures import draw_artefact
+from ssdfl.report.paper_figures import plot_artefact
 from ssdfl.report.paper_plans import PlanLine, plan_lines, plans_sentence, write_plans
 
 UNITS = {
@@ -39,7 +39,7 @@ def write_artefact(artefact: Artefact, runs: Runs, folder: Path, command: str) -
     write_text(tables[2], latex(artefact, numbers))
     for path in tables[3:]:
         write_plans(path, plans)
-    figure = draw_artefact(artefact, runs, numbers)
+    figure = plot_artefact(artefact, runs, numbers)
     figures = [folder / f"{artefact.name}{suffix}" for suffix in (".png", ".pdf")]
     for path, metadata in zip(figures, (None, {"CreationDate": None}), strict=True):
         with atomic_path(path) as temporary:

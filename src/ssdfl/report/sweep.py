@@ -87,7 +87,7 @@ def write_sweep(sweep: Sweep, results: Sequence[SweepResult], out: Path) -> list
     paths = [out / f"sweep.{kind}" for kind in ("csv", "md", "png", "html")]
     _write_csv(sweep, results, paths[0])
     write_text(paths[1], _markdown(sweep, results))
-    save(draw_sweep(sweep, results), paths[2])
+    save(plot_sweep(sweep, results), paths[2])
     write_text(paths[3], comparison_page(sweep.name, _named_runs(sweep, results), [sweep.command]))
     return paths
 
@@ -129,7 +129,7 @@ def _markdown(sweep: Sweep, results: Sequence[SweepResult]) -> str:
     return f"# {sweep.name}\n\n{len(sweep.combinations)} combinations.\n\n{table}\n"
 
 
-def draw_sweep(sweep: Sweep, results: Sequence[SweepResult]) -> Figure:
+def plot_sweep(sweep: Sweep, results: Sequence[SweepResult]) -> Figure:
     """Final accuracy, and megabytes to the target accuracy, of each combination and method."""
     labels = ["\n".join(map(str, one.choices.values())) for one in sweep.combinations]
     width = min(24.0, max(6.4, 0.5 * len(labels) + 2))
@@ -141,8 +141,8 @@ def draw_sweep(sweep: Sweep, results: Sequence[SweepResult]) -> Figure:
         places = [sweep.combinations.index(result.combination) + shift for result in own]
         summaries = [result.summary for result in own]
         style = {"color": COLOURS[number % len(COLOURS)], "fmt": "o", "label": method}
-        _draw_accuracy(accuracy, places, summaries, style)
-        _draw_cost(cost, places, summaries, style)
+        _plot_accuracy(accuracy, places, summaries, style)
+        _plot_cost(cost, places, summaries, style)
     reading = METRICS[results[0].summary.reading if results else READINGS[0]]
     accuracy.set_ylabel(f"final {reading.column}")
     cost.set_ylabel(f"megabytes to {100 * sweep.target:g} %")
@@ -152,7 +152,7 @@ def draw_sweep(sweep: Sweep, results: Sequence[SweepResult]) -> Figure:
     return figure
 
 
-def _draw_accuracy(
+def _plot_accuracy(
     axes: Axes, places: Sequence[float], summaries: Sequence[MethodSummary], style: Mapping[str, Any]
 ) -> None:
     means = [100 * summary.accuracy for summary in summaries]
@@ -160,7 +160,7 @@ def _draw_accuracy(
     axes.errorbar(places, means, deviations, **style)
 
 
-def _draw_cost(
+def _plot_cost(
     axes: Axes, places: Sequence[float], summaries: Sequence[MethodSummary], style: Mapping[str, Any]
 ) -> None:
     """Megabytes to the target; nothing where it was not reached."""
