@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 
-from ssdfl.experiments.pool import CACHE, Resources, run_pool
+from ssdfl.experiments.pool import Resources, run_pool
 from ssdfl.files import atomic_path
 from ssdfl.records import Experiment, make_experiment
 from ssdfl.records.cache import run_folder, single_runs
@@ -182,7 +182,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Search for what the paper does not state.")
     parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"of {', '.join(STAGES)}; all by default")
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--cache", type=Path, default=CACHE)
+    parser.add_argument("--cache", type=Path, default=Path("runs/cache"))
     parser.add_argument("--at-a-time", type=int, default=0)
     options = parser.parse_args()
     for name in options.stages or STAGES:
