@@ -12,7 +12,7 @@ from ssdfl.engine.state import initial_state
 from ssdfl.methods import drop_devices, drop_links
 
 N, GRAPH = 6, "ring:n=6"
-RATES = {"quadratic": 0.2, "logistic": 0.4}
+RATES = {"quadratic": 0.2, "logistic": 0.3}
 EXACT = ("gt", "ed", "extra")
 
 
