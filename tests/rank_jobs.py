@@ -20,7 +20,7 @@ from ssdfl.errors import InputError
 from ssdfl.experiments import iterate_experiment, run_experiment
 from ssdfl.experiments import run as run_module
 from ssdfl.learning import OPTIMIZERS, draw_optimizers
-from ssdfl.methods import METHODS, Periodic, drop_devices, drop_links
+from ssdfl.methods import METHODS, RULES, Periodic, drop_devices, drop_links
 from ssdfl.records import load_experiment
 
 KINDS = ("mixed", "momentum", "proximal")
@@ -36,6 +36,10 @@ def jobs():
             found[f"{method} {spec} {kind}"] = tiny_job(method, spec, kind, cycles=2)
     for method, kind in (("ssdfl+atc", "adam"), ("sdfl+atc", "effective"), ("central+atc", "nesterov")):
         found[f"{method} sites {kind}"] = tiny_job(method, SPECS[-1], kind, cycles=2, learning_rate=0.01)
+    for rule in RULES:
+        job = tiny_job(f"ssdfl+{rule}", SPECS[-1], cycles=2, task=in_double(tiny_task(9)))
+        found[f"ssdfl+{rule} sites"] = job
+    found["compressed sites"] = tiny_job("sdfl+gt:compressor=int8", SPECS[-1], task=in_double(tiny_task(9)))
     for rule in OWN_RULES:
         method = f"sdfl+helpers:{rule}"
         found[f"{method} sites"] = tiny_job(method, SPECS[-1], cycles=2, local_steps=2)
