@@ -4,19 +4,23 @@ import dataclasses
 import json
 import os
 import sys
+from itertools import product
+from unittest.mock import patch
 
+import numpy as np
 import torch.distributed as dist
 from torch import nn
 
-from helpers import OWN_RULES, tiny_job, tiny_task
+from helpers import OWN_RULES, in_double, tiny_job, tiny_task
 from ssdfl.cli.main import main
-from ssdfl.engine import make_engine, run
+from ssdfl.engine import distributed, make_engine, run
 from ssdfl.engine.ranks import find_on_rank_0
 from ssdfl.engine.row_exchange import SHARED_MEMORY
 from ssdfl.errors import InputError
 from ssdfl.experiments import iterate_experiment, run_experiment
 from ssdfl.experiments import run as run_module
-from ssdfl.methods import METHODS, drop_devices, drop_links
+from ssdfl.learning import OPTIMIZERS, draw_optimizers
+from ssdfl.methods import METHODS, RULES, Periodic, drop_devices, drop_links
 from ssdfl.records import load_experiment
 
 KINDS = ("mixed", "momentum", "proximal")
@@ -32,6 +36,10 @@ def jobs():
             found[f"{method} {spec} {kind}"] = tiny_job(method, spec, kind, cycles=2)
     for method, kind in (("ssdfl+atc", "adam"), ("sdfl+atc", "effective"), ("central+atc", "nesterov")):
         found[f"{method} sites {kind}"] = tiny_job(method, SPECS[-1], kind, cycles=2, learning_rate=0.01)
+    for rule in RULES:
+        job = tiny_job(f"ssdfl+{rule}", SPECS[-1], cycles=2, task=in_double(tiny_task(9)))
+        found[f"ssdfl+{rule} sites"] = job
+    found["compressed sites"] = tiny_job("sdfl+gt:compressor=int8", SPECS[-1], task=in_double(tiny_task(9)))
     for rule in OWN_RULES:
         method = f"sdfl+helpers:{rule}"
         found[f"{method} sites"] = tiny_job(method, SPECS[-1], cycles=2, local_steps=2)
@@ -44,6 +52,20 @@ def jobs():
     found["devices fail"] = dataclasses.replace(faulty, schedule=drop_devices(faulty.schedule, 0.4, seed=2))
     found["gaps"] = tiny_job(gap_clusters=((0, 1), (2, 3), (4, 5)))
     found["seldom tested"] = tiny_job(evaluate_every=2)
+    found["bf16"] = tiny_job(task=tiny_task(6, f"{__name__}:small_cnn").in_precision("bf16"), method="sdfl")
+    found["mean model tested"] = tiny_job(tested_models="mean")
+    return found
+
+
+def contract_jobs():
+    """Every schedule with both basic rules, in 64 bit; each device has another optimizer."""
+    task = in_double(tiny_task(len(OPTIMIZERS)))
+    rng = np.random.default_rng(5)
+    optimizers = sum((draw_optimizers(kind, 1, rng) for kind in OPTIMIZERS), ())
+    found = {}
+    for method, rule in product(METHODS, ("cta", "atc")):
+        job = tiny_job(f"{method}+{rule}", "barbell:size=4", cycles=2, local_steps=2, task=task)
+        found[f"{method}+{rule}"] = dataclasses.replace(job, optimizers=optimizers)
     return found
 
 
@@ -55,20 +77,28 @@ def with_dropout(image_shape, num_classes):
     return nn.Sequential(nn.Flatten(), nn.Linear(16, 12), nn.Dropout(0.5), nn.Linear(12, num_classes))
 
 
-def all_runs(among=""):
+def runs_of(some_jobs):
     """In a rank: each job's records and final parameters."""
     found = {}
-    for name, job in jobs().items():
-        if among not in name:
-            continue
+    for name, job in some_jobs.items():
         cycles = list(run(job, "distributed"))
         found[name] = [dataclasses.asdict(record) for record, _ in cycles], cycles[-1][1].whole(job).X
     return found
 
 
+def all_runs():
+    """In a rank: records and final parameters of every job."""
+    return runs_of(jobs())
+
+
+def contract_runs():
+    """In a rank: the same of every schedule and rule, with all optimizers."""
+    return runs_of(contract_jobs())
+
+
 def some_runs():
     """In a rank: the same of the jobs on sites."""
-    return all_runs("sites")
+    return runs_of({name: job for name, job in jobs().items() if "sites" in name})
 
 
 def finish_experiment():
@@ -107,6 +137,20 @@ def traffic():
         found[method] = sent
         engine.close()
     return found
+
+
+def matrices_built():
+    """In a rank: how many matrices it prepares in two periods of 40 steps, each with a W of its own."""
+    job = tiny_job("sdfl", cycles=27, evaluate_every=27)
+
+    def anew(t):
+        step = job.schedule(t)
+        return dataclasses.replace(step, W=step.W.copy())
+
+    with patch.object(distributed, "Mixing", wraps=distributed.Mixing) as mixing:
+        for _ in run(dataclasses.replace(job, schedule=Periodic(anew, 40)), "distributed"):
+            pass
+    return mixing.call_count
 
 
 def shared_memory():

@@ -68,7 +68,7 @@ def draw_clock() -> Figure:
     for axes, (name, title) in zip(panels, SHOWN.items(), strict=True):
         ready_s = np.zeros(NETWORK.num_devices)
         for start_s, computed_s, ready_s in _steps(ssdfl.METHODS[name].schedule(SETTING)):
-            _draw_bars(axes, start_s, computed_s, ready_s)
+            _plot_bars(axes, start_s, computed_s, ready_s)
         axes.axvline(ready_s.max(), color="black", linewidth=1.2)
         axes.text(ready_s.max() + 0.004, 9.5, f"{1000 * ready_s.max():.0f} ms", va="center", fontsize=10)
         axes.set_title(title, fontsize=11, loc="left")
@@ -92,7 +92,7 @@ def _steps(schedule: ssdfl.Schedule) -> Iterator[tuple[FloatArray, FloatArray, F
         yield start_s, start_s + compute_s, ready_s
 
 
-def _draw_bars(axes: Axes, start_s: FloatArray, computed_s: FloatArray, ready_s: FloatArray) -> None:
+def _plot_bars(axes: Axes, start_s: FloatArray, computed_s: FloatArray, ready_s: FloatArray) -> None:
     devices = np.arange(NETWORK.num_devices)
     axes.barh(devices, ready_s - start_s, left=start_s, height=0.8, color="#e4e4e4")
     colours = [COLOURS[label] for label in PLAN.labels]

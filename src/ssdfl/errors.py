@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
@@ -104,3 +105,25 @@ def find_function(registry: Mapping[str, Callable[..., Any]], name: str, what: s
     if not callable(found):
         raise InputError(what, name, "a function", "Point it at a function, as package.module:function.")
     return found
+
+
+def number_from(function: Callable[..., Any], *arguments: Any, what: str) -> float:
+    """The number that a user's function returns; it may raise anything and return anything.
+
+    Raises:
+        InputError: it raised, or returned no number.
+
+    Examples:
+        >>> number_from(math.sqrt, 9, what="root")
+        3.0
+    """
+    try:
+        value = float(function(*arguments))
+    except InputError:
+        raise
+    except Exception as error:
+        says = f"It says: {type(error).__name__}: {error}."
+        raise InputError(what, "an error", "a number", says) from error
+    if math.isnan(value):
+        raise InputError(what, value, "a number", "Fix the function.")
+    return value

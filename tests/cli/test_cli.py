@@ -102,6 +102,44 @@ def test_own_method_and_model_from_the_working_folder(tmp_path):
     assert json.loads(done.stdout)["methods"][0]["method"] == "mine:never_mix"
 
 
+OWN_PARTS = """
+from ssdfl.methods.rules import AdaptThenCombine
+
+class Late(AdaptThenCombine):
+    def __init__(self, first: int, second: str) -> None:
+        assert (first, second) == (1, "two")
+
+def descent(gradient, theta, memory, *, scale=1.0):
+    return scale * gradient, memory
+
+def share(cycle: int, cycles: int, part: float = 1.0) -> float:
+    return part
+"""
+
+
+def results(*words, cwd):
+    """Each method's results, by its name."""
+    done = command("run", *words, *TINY, "--seeds", 1, "--json", cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return {one.pop("method"): one for one in json.loads(done.stdout)["methods"]}
+
+
+def test_own_rule_optimizer_and_rate_by_words_and_in_a_file(tmp_path):
+    """Made to equal `atc` with SGD: half the rate, and twice the gradient."""
+    (tmp_path / "parts.py").write_text(OWN_PARTS)
+    own = "ssdfl+parts:Late:first=1,second=two"
+    optimizer, rate = "parts:descent:scale=2", "parts:share:part=0.5"
+    (tmp_path / "own.toml").write_text(
+        f'methods = ["{own}"]\n[optimizers]\nkind = "{optimizer}"\n[training]\nrate = "{rate}"\n'
+    )
+    sets = ["--set", f"optimizers.kind={optimizer}", "--set", f"training.rate={rate}"]
+    by_words = results("--methods", f"sdfl,{own},pdfl", *sets, cwd=tmp_path)
+    assert list(by_words) == ["sdfl", own, "pdfl"]
+    plain = results("--methods", "ssdfl+atc,ssdfl", "--set", "optimizers.kind=sgd", cwd=tmp_path)
+    assert by_words[own] == plain["ssdfl+atc"] != plain["ssdfl"]
+    assert results("own.toml", cwd=tmp_path) == {own: plain["ssdfl+atc"]}
+
+
 def test_graph_prints_facts_draws_and_converts(tmp_path):
     done = command("graph", "er:n=12,p=0.0,seed=0", "--clusters", 3, "--save", "net.graphml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -247,20 +247,39 @@ def test_bad_settings(changes, message):
         form_clusters(network, [ALIKE] * 5, FormationSettings(**changes))
 
 
-@pytest.mark.parametrize("partition", ["paper", "cost"])
-@pytest.mark.parametrize("spec", ["er:n=14,p=0.3,seed=1", "cliques:cliques=3,size=4", "path:n=9"])
-def test_fast_equals_literal_where_it_skips_nothing(spec, partition):
+def literal_and_fast(spec, partition):
     network = load_network(spec)
-    plans = [
+    return [
         form_clusters(network, devices_of(network), FormationSettings(partition=partition, mode=mode))
         for mode in ("literal", "fast")
     ]
-    fast = plans[1]
-    if fast.skipped == Skipped():
-        assert fast.candidates == plans[0].candidates
-        assert fast.clusters == plans[0].clusters
-    else:
-        assert fast.skipped.prefixes > 0
+
+
+@pytest.mark.parametrize(
+    ("spec", "partition"),
+    [
+        ("er:n=14,p=0.3,seed=1", "cost"),
+        ("cliques:cliques=3,size=4", "cost"),
+        ("path:n=9", "cost"),
+        ("path:n=5", "paper"),
+        ("complete:n=6", "paper"),
+        ("star:n=6", "paper"),
+    ],
+)
+def test_fast_equals_literal_where_it_skips_nothing(spec, partition):
+    literal, fast = literal_and_fast(spec, partition)
+    assert fast.skipped == Skipped()
+    assert fast.candidates == literal.candidates
+    assert fast.clusters == literal.clusters
+
+
+@pytest.mark.parametrize("spec", ["er:n=14,p=0.3,seed=1", "cliques:cliques=3,size=4", "ring:n=7"])
+def test_fast_tries_fewer_splits_than_literal_and_so_finds_no_better_one(spec):
+    literal, fast = literal_and_fast(spec, "paper")
+    assert fast.skipped.prefixes > 0
+    assert fast.candidates[0] == literal.candidates[0]
+    found, best = (plan.candidates[1].min_conductance.upper for plan in (fast, literal))
+    assert 0 < found <= best + 1e-12
 
 
 def test_fast_says_what_it_skipped():

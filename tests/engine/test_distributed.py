@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from helpers import tiny_job
-from rank_jobs import jobs
+from rank_jobs import contract_jobs, jobs
 from ranks_help import in_ranks
 from ssdfl.clusters import labels_of
 from ssdfl.engine import run
@@ -39,6 +39,19 @@ def test_ranks_compute_what_the_local_engine_does(done):
                 assert record[field] == close, f"{name}: {field}"
 
 
+def test_ranks_compute_what_the_reference_does_for_every_schedule_rule_and_optimizer(tmp_path):
+    """In 64 bit, since Adam turns the last bits of small gradients into whole steps."""
+    found, _ = in_ranks("rank_jobs:contract_runs", 2, tmp_path)
+    every_job = contract_jobs()
+    assert found.keys() == every_job.keys()
+    for name, (records, X) in found.items():
+        *_, (expected, state) = run(every_job[name], "reference")
+        assert torch.allclose(X, state.X, atol=1e-9), (name, (X - state.X).abs().max())
+        for field, value in dataclasses.asdict(expected).items():
+            close = pytest.approx(value, rel=1e-6, abs=1e-9, nan_ok=True)
+            assert records[-1][field] == close, f"{name}: {field}"
+
+
 def test_every_rank_has_the_same_records(done):
     assert all(
         repr(other[name][0]) == repr(of_run[0]) for other in done[1:] for name, of_run in done[0].items()
@@ -67,6 +80,11 @@ def test_only_boundary_rows_move_and_only_when_clusters_mix(shared, tmp_path):
         assert sent["pdfl"] == [0, 0, boundary[number] * row] * 2
         assert sent["sdfl"] == [boundary[number] * row] * 6
         assert sent["central"] == [row] * 6
+
+
+def test_ranks_prepare_each_matrix_of_a_period_once(tmp_path):
+    """Of each W two parts: between a rank's own devices, and from the other rank."""
+    assert in_ranks("rank_jobs:matrices_built", 2, tmp_path) == [80, 80]
 
 
 def test_shared_memory_is_left_empty(tmp_path):

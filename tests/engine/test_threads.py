@@ -48,7 +48,7 @@ def test_threads_of_workers_compute_alone(threads):
     assert torch.get_num_threads() == 3
 
 
-def test_one_worker_where_models_draw_random_numbers(threads):
+def test_one_thread_where_models_draw_random_numbers(threads):
     threads(3)
     assert threads_for(tiny_job(model="mlp")).number == 3
     assert threads_for(tiny_job(task=tiny_task(6, f"{__name__}:with_dropout"))).number == 1

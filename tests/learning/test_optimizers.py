@@ -63,6 +63,7 @@ def test_every_known_optimizer_survives_its_text():
         ("adam:rate=0", "expected a number above 0"),
         ("adam:epsilon=nan", "expected a finite number"),
         ("math:pi", "expected an update function"),
+        ("math:sqrt", r"expected a function \(gradient, theta, memory, \*, name=value\)"),
     ],
 )
 def test_bad_optimizers(text, message):

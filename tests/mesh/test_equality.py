@@ -10,10 +10,19 @@ from ssdfl.methods import METHODS
 
 pytestmark = pytest.mark.mesh
 
+# A large epsilon, since Adam else turns the last bits of small gradients into whole steps.
+ADAM = "optimizers.kind=adam:rate=0.005,epsilon=0.001"
+SCHEDULES = [(name, "optimizers.kind=mixed") for name in METHODS if name != "central"]
+RULES = [
+    ("ssdfl+atc", ADAM),
+    ("pdfl+helpers:Doubled", "optimizers.kind=effective:rho=0.5,mu=0.01"),
+    ("sdfl+helpers:Median", "optimizers.kind=nesterov:0.5"),
+]
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name != "central"])
-def test_without_faults_a_mesh_equals_the_local_engine(method, tmp_path):
-    experiment = small()
+
+@pytest.mark.parametrize(("method", "optimizers"), [*SCHEDULES, *RULES])
+def test_without_faults_a_mesh_equals_the_local_engine(method, optimizers, tmp_path):
+    experiment = small(optimizers)
     mesh = made(experiment, tmp_path / "mesh", method, ping_deadline_s=30)
     with running(mesh) as processes:
         finish(processes)

@@ -22,11 +22,11 @@ from ssdfl.records import (
 from ssdfl.records.bounds import BoundRow
 from ssdfl.report import (
     RunResults,
-    draw_bounds_by_clusters,
-    draw_curves,
-    draw_measured_bounds,
-    draw_network,
     headline,
+    plot_bounds_by_clusters,
+    plot_curves,
+    plot_measured_bounds,
+    plot_network,
     save,
     summarise,
     summary_table,
@@ -45,6 +45,7 @@ from ssdfl.report.tables import cost_table
 from ssdfl.report.winners import verdict
 
 HALF = Goal(target=0.5)
+AVERAGED = Goal(target=0.6, reading="average_model_score")
 
 
 def rows_of(method, seed, accuracies):
@@ -171,6 +172,21 @@ def test_all_who_are_level_are_named(folder):
     )
 
 
+@pytest.mark.parametrize(("points", "level"), [(0.04, True), (0.06, False)])
+def test_accuracies_less_than_a_twentieth_of_a_point_apart_are_level(points, level, folder):
+    ours, *_ = summarise(folder)
+    near = replace(ours, method="sdfl", score=ours.score - points / 100)
+    assert winners([ours, near], HALF)[0].margin.startswith("level with sdfl") == level
+
+
+@pytest.mark.parametrize(("factor", "names"), [(1.004, "ssdfl and sdfl"), (1.006, "ssdfl")])
+def test_costs_within_half_a_percent_are_level(factor, names, folder):
+    ours, *_ = summarise(folder)
+    near = replace(with_cost(ours, sent_bytes=factor * ours.to_target["sent_bytes"]), method="sdfl")
+    sent = next(won for won in winners([ours, near], HALF) if won.noun == "bytes")
+    assert sent.method == names
+
+
 def test_one_seed_is_no_certainty(folder):
     ours, periodic, _ = (replace(summary, seeds=1, score_std=0.0) for summary in summarise(folder))
     assert winners([ours, periodic], HALF)[0].margin == "30.0 points ahead of pdfl, of one seed only"
@@ -209,7 +225,7 @@ def test_real_seconds_stand_beside_simulated_ones(folder):
     assert rows[0][5:] == ["0.75", "1.5", "3", "1.5", "3"]
     assert cost_table(summaries).headers[-2:] == ["real s", "real s a cycle"]
     assert "real seconds (1.5 s)" in headline([RunResults(real.experiment(), real.all_rows())], HALF)
-    figure = draw_curves(real.all_rows(), "score")
+    figure = plot_curves(real.all_rows(), "score")
     assert [axes.get_xlabel() for axes in figure.axes][-2:] == ["simulated seconds", "real seconds"]
 
 
@@ -323,6 +339,54 @@ def test_the_reference_is_ranked_only_where_nobody_else_is():
     assert "The reference central is not ranked. b is unfinished: 4 of 32" in headline(both, HALF)
 
 
+def averaged_only(rows):
+    """Records of a run that tested only the mean model, which is 0.1 better than its devices."""
+    nothing = {"score": math.nan, "score_worst": math.nan}
+    return [{**row, "average_model_score": row["score"] + 0.1, **nothing} for row in rows]
+
+
+def test_a_run_that_tested_the_mean_model_only_is_ranked_by_it():
+    results = results_of(("ssdfl", 0, [0.4, 0.5, 0.6, 0.7]), ("sdfl", 0, [0.1, math.nan, 0.3, 0.5]))
+    averaged = replace(results, rows=averaged_only(results.rows))
+    ours, _ = summaries = rankable([averaged], AVERAGED)
+    assert (ours.score, ours.cycles_to_target) == (pytest.approx(0.8), 2)
+    assert summary_table(summaries, AVERAGED).headers[:3] == [
+        "method",
+        "averaged model's accuracy %",
+        "cycles to 60%",
+    ]
+    assert ours.flat()["score_worst"] is None
+    assert ours.flat()["reading"] == "average_model_score"
+    said = headline([averaged], AVERAGED)
+    assert said.startswith("Best final averaged model's accuracy: ssdfl, 80.0 %, 20.0 points ahead")
+    why = "Scores are those of averaged models: single devices were not tested"
+    assert f"{why} (evaluate.models = mean)." in said
+
+
+def test_runs_are_compared_by_an_accuracy_that_all_have():
+    both_kinds = results_of(("ssdfl", 0, [0.4, 0.5, 0.6, 0.7]), name="a")
+    rows = [{**row, "average_model_score": 0.9} for row in both_kinds.rows]
+    both_kinds = replace(both_kinds, rows=rows)
+    averaged = replace(both_kinds, rows=averaged_only(both_kinds.rows), name="b")
+    assert [one.score for one in rankable([both_kinds], Goal(target=0.6))] == [0.7]
+    compared = rankable([both_kinds, averaged], AVERAGED)
+    assert [one.score for one in compared] == pytest.approx([0.9, 0.8])
+    assert "were not tested in b (evaluate" in headline([both_kinds, averaged], AVERAGED)
+
+
+def test_a_page_of_a_run_that_tested_the_mean_model_only(tmp_path):
+    settings = ["evaluate.models=mean", "seeds=[0]", "cycles=2", "data.name=digits", "model.name=logreg"]
+    settings += ["methods=['pdfl']", "evaluate.samples=50"]
+    folder = run_experiment(load_experiment(None, settings), tmp_path / "run")
+    text = write_report(folder).read_text(encoding="utf-8")
+    assert "single devices were not tested (evaluate.models = mean)" in text
+    assert "averaged model&#x27;s accuracy %" in text
+    data = data_of(text)
+    assert data["reading"] == data["drawn_first"][0] == "average_model_score"
+    assert data["seeds"][0]["scores"] == {}
+    assert len(data["series"][0]["curves"]["average_model_score"]["mean"]) > 0
+
+
 def test_a_curve_of_a_run_that_goes_on_takes_the_seeds_there_are():
     rows = [*rows_of("a", 0, [0.2, 0.4, 0.6]), *rows_of("a", 1, [0.4])]
     found = curve(rows, "score")
@@ -332,7 +396,7 @@ def test_a_curve_of_a_run_that_goes_on_takes_the_seeds_there_are():
 
 
 def test_curves_have_a_line_and_a_band_per_method(folder):
-    figure = draw_curves(folder.all_rows(), "score")
+    figure = plot_curves(folder.all_rows(), "score")
     assert [axes.get_xlabel() for axes in figure.axes] == ["cycles", "megabytes sent", "simulated seconds"]
     cycles, megabytes, _ = figure.axes
     assert cycles.lines[0].get_ydata() == pytest.approx([0.35, 0.6, 0.75])
@@ -343,7 +407,7 @@ def test_curves_have_a_line_and_a_band_per_method(folder):
 
 def test_long_and_odd_names_are_drawn_as_they_are(tmp_path):
     network = make_network(3, [(0, 1), (1, 2)], names=["Zürich", "a$^$", "c"])
-    figure = draw_network(network)
+    figure = plot_network(network)
     assert [text.get_text() for text in figure.axes[0].texts] == ["Zürich", "a$^$", "c"]
     save(figure, tmp_path / "a.png")
 
@@ -352,7 +416,7 @@ def test_long_and_odd_names_are_drawn_as_they_are(tmp_path):
 def test_networks_are_drawn(spec, tmp_path):
     network = load_network(spec)
     clusters = spectral_bisection(network, min(4, network.num_devices))
-    figure = draw_network(network, clusters)
+    figure = plot_network(network, clusters)
     save(figure, tmp_path / "a.png")
     with Image.open(tmp_path / "a.png") as image:
         colours = {colour for _, colour in image.convert("RGB").getcolors(1 << 20)}
@@ -493,9 +557,9 @@ def test_odd_names_do_no_harm(small_run, tmp_path):
 
 
 def test_titles_are_drawn_as_they_are(tmp_path):
-    save(draw_bounds_by_clusters({"a": {1: np.array([1.0, 2.0])}}, "a$^$"), tmp_path / "a.png")
+    save(plot_bounds_by_clusters({"a": {1: np.array([1.0, 2.0])}}, "a$^$"), tmp_path / "a.png")
     rows = [BoundRow(0, "ssdfl", 1, statement, 0, 0.0, math.inf, 1.0) for statement in STATEMENTS]
-    figure = draw_measured_bounds(rows, "a$^$")
+    figure = plot_measured_bounds(rows, "a$^$")
     save(figure, tmp_path / "b.png")
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert labels == ["measured (is 0)", "published (says nothing)", "rigorous"]

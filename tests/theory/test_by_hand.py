@@ -103,6 +103,8 @@ def test_published_theorem_2_asks_that_every_cluster_mixes_fast_enough():
     assert math.isfinite(theorem_2(0.04, network, quick, slow))
     assert theorem_2(0.06, network, quick, slow) == math.inf
     assert math.isfinite(theorem_2(0.06, network, quick, quick))
+    just_enough = ClusterTerms(size=2, lambda_2=0.9375, lambda_min=0.95)
+    assert math.isfinite(theorem_2(0.0625, network, quick, just_enough))
 
 
 def test_published_theorem_2_asks_for_its_denominator_where_the_printed_condition_on_eta_holds():

@@ -58,7 +58,7 @@ def _of_run(path: Path, picture: Path | None, data: Path | None, as_json: bool) 
     from ssdfl.experiments.bounds import compare_bounds
     from ssdfl.records import RunFolder
     from ssdfl.records.bounds import summarise_bounds
-    from ssdfl.report import draw_measured_bounds, save
+    from ssdfl.report import plot_measured_bounds, save
 
     rows = list(compare_bounds(RunFolder(path), data))
     RunFolder(path).write_bounds(rows)
@@ -66,7 +66,7 @@ def _of_run(path: Path, picture: Path | None, data: Path | None, as_json: bool) 
     picture = picture or path / "bounds.png"
     first = rows[0].method if rows else ""
     shown = [row for row in rows if row.method == first]
-    save(draw_measured_bounds(shown, f"{path.name}: {first}"), picture)
+    save(plot_measured_bounds(shown, f"{path.name}: {first}"), picture)
     if as_json:
         result = {"rows": [_plain(asdict(row)) for row in rows], "picture": str(picture)}
         typer.echo(json.dumps({**result, "summary": [_plain(asdict(s)) for s in summaries]}, indent=1))
@@ -101,7 +101,7 @@ def _of_network(
 ) -> None:
     from ssdfl.clusters.by_clusters import bounds_by_clusters
     from ssdfl.graph import MIXINGS, load_network
-    from ssdfl.report import draw_bounds_by_clusters, save
+    from ssdfl.report import plot_bounds_by_clusters, save
     from ssdfl.theory import Constants
 
     check_choice("--mixing", mixing, MIXINGS)
@@ -110,7 +110,7 @@ def _of_network(
     network = load_network(spec)
     panels = bounds_by_clusters(network, base, lengths, MIXINGS[mixing])
     picture = picture or Path("bounds.png")
-    save(draw_bounds_by_clusters(panels, f"{network.title}: Theorem 1 against S"), picture)
+    save(plot_bounds_by_clusters(panels, f"{network.title}: Theorem 1 against S"), picture)
     if as_json:
         values = {name: _plain_curves(curves) for name, curves in panels.items()}
         typer.echo(json.dumps({"panels": values, "picture": str(picture)}, indent=1))

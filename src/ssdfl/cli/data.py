@@ -118,11 +118,11 @@ def describe(
 def _draw_rows(rows: list[dict[str, Any]], title: str, out: Path) -> None:
     import numpy as np
 
-    from ssdfl.report import draw_holdings, save
+    from ssdfl.report import plot_holdings, save
 
     labels = np.array([row["labels"] for row in rows]) if rows[0]["labels"] else None
     sizes = np.array([row["samples"] for row in rows])
-    save(draw_holdings([row["device"] for row in rows], sizes, labels, title), out)
+    save(plot_holdings([row["device"] for row in rows], sizes, labels, title), out)
 
 
 def _print_rows(rows: list[dict[str, Any]], notes: Sequence[str], tested: int) -> None:

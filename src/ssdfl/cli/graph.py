@@ -57,7 +57,7 @@ def graph(
         write_network(network, save)
     if picture is not None or not as_json:
         picture = picture or Path(f"{_file_name(spec)}.png")
-        _draw(network, plan.clusters, picture)
+        _plot(network, plan.clusters, picture)
         facts["picture"] = str(picture)
     if as_json:
         typer.echo(json.dumps(facts, indent=1))
@@ -79,10 +79,10 @@ def _file_name(spec: str) -> str:
     return spec.replace(":", "-").replace(",", "-").replace("=", "")
 
 
-def _draw(network: Any, clusters: Any, path: Path) -> None:
-    from ssdfl.report import draw_network, save
+def _plot(network: Any, clusters: Any, path: Path) -> None:
+    from ssdfl.report import plot_network, save
 
-    save(draw_network(network, clusters), path)
+    save(plot_network(network, clusters), path)
 
 
 def _print(facts: dict[str, Any]) -> None:

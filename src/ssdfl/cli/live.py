@@ -111,8 +111,10 @@ class LiveRun:
 
     def _progress(self, advance: Advance) -> str:
         record = advance.record
-        score = self.folder.goal(self.experiment).score
-        shown = f", {score.label} {score.shown(record.score)}" if record and record.tested else ""
+        goal = self.folder.goal(self.experiment)
+        shown = ""
+        if record and record.tested:
+            shown = f", {goal.noun} {goal.score.shown(getattr(record, goal.reading))}"
         place = f"seed {advance.seed}, {advance.method}, cycle {advance.cycle} of {self.experiment.cycles}"
         return place + shown
 

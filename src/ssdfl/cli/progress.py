@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ssdfl.records.scores import READINGS
+
 if TYPE_CHECKING:
     from ssdfl.experiments import Advance
     from ssdfl.records import Experiment, Record, RunFolder, Score
@@ -43,13 +45,14 @@ class ProgressView:
     def __init__(
         self, console: Console, bars: Progress, experiment: Experiment, folder: RunFolder, remark: str = ""
     ) -> None:
-        self.console, self.bars, self.experiment, self.remark = console, bars, experiment, remark
+        self.console, self.bars, self.experiment, self.remarks = console, bars, experiment, [remark]
         self.folder = folder
         self.total = experiment.all_cycles
         self.task = bars.add_task("preparing", total=self.total, note="")
         self.begun = False
         self.label, self.scores = "", list[float]()
         self.score: Score | None = None
+        self.reading = READINGS[0]
 
     def download(self, name: str, received: int, total: int) -> None:
         """Show how far a download is."""
@@ -63,7 +66,7 @@ class ProgressView:
         if label != self.label:
             self.label, self.scores = label, []
         if advance.record is not None and advance.record.tested:
-            self.scores.append(advance.record.score)
+            self.scores.append(getattr(advance.record, self.reading))
         self.bars.update(self.task, advance=1, description=label, note=self._note())
         if advance.record is not None and not self.console.is_terminal:
             self._say_if_finished(advance.record)
@@ -84,10 +87,11 @@ class ProgressView:
         """Say what runs, once it is known that it can."""
         self.begun = True
         e = self.experiment
-        self.score = self.folder.goal(e).score
+        goal = self.folder.goal(e)
+        self.score, self.reading = goal.score, goal.reading
         runs = f"methods {', '.join(e.methods)}; seeds {', '.join(map(str, e.seeds))}; cycles {e.cycles}"
         say(self.console, f"{e.name}: {e.data.name} on {e.network.spec}; {runs}")
-        for line in (*self.folder.notes(), *filter(None, [self.remark])):
+        for line in (*self.folder.notes(), *filter(None, self.remarks)):
             say(self.console, line)
 
 

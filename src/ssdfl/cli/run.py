@@ -289,7 +289,10 @@ def _execute(
     console = Console(stderr=True, quiet=quiet)
     with showing_progress(console, request.experiment, request.folder, remark) as progress:
         from ssdfl.experiments import iterate_experiment
+        from ssdfl.learning import precision_remark
 
+        engine = request.experiment.engine
+        progress.remarks.append(precision_remark(engine.precision, engine.device))
         advances = iterate_experiment(
             request.experiment,
             request.folder.path,

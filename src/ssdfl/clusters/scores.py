@@ -24,7 +24,7 @@ from ssdfl.clusters.heterogeneity import (
 )
 from ssdfl.clusters.partition import Cluster, Clusters, labels_of
 from ssdfl.clusters.spectral import Budget, ClusterCache
-from ssdfl.errors import InputError, find_function
+from ssdfl.errors import InputError, find_function, number_from
 from ssdfl.graph import Clock, CycleCost, MixingMatrix, Network, Weights, links_within, metropolis
 from ssdfl.theory import (
     ClusterTerms,
@@ -210,13 +210,4 @@ def evaluate(score: Score, inputs: ScoreInputs, clusters: Clusters) -> float:
         InputError: it raised, or returned no number.
     """
     what = f"score {getattr(score, '__name__', 'own')} of {len(clusters)} clusters"
-    try:
-        value = float(score(inputs, clusters))
-    except InputError:
-        raise
-    except Exception as error:
-        says = f"It says: {type(error).__name__}: {error}."
-        raise InputError(what, "an error", "a number", says) from error
-    if math.isnan(value):
-        raise InputError(what, value, "a number", "Fix the score function.")
-    return value
+    return number_from(score, inputs, clusters, what=what)

@@ -149,8 +149,8 @@ class Loop:
         cycle = state.step // job.steps_per_cycle
         mean = shares.mean(state.X)
         due = cycle % job.evaluate_every == 0 or cycle == job.cycles
-        home = home_of(state.memory)
-        tests = tested(self.engine, job.task.goal_score, state.X, mean, home) if due else _NOT_TESTED
+        test = _TESTS[job.tested_models] if due else _not_tested
+        tests = test(self.engine, job.task.goal_score, state.X, mean, home_of(state.memory))
         return Record(
             cycle=cycle,
             consensus_distance=_consensus_distance(shares, job.task.trained(state.X), job.task.trained(mean)),
@@ -194,6 +194,19 @@ def _consensus_distance(shares: Shares, X: Tensor, mean: Tensor) -> float:
     return float(shares.everyone(distances).double().square().mean().sqrt())
 
 
+Tested = dict[str, float | tuple[float, ...]]
+"""What a record says of tests."""
+
+
+def _not_tested(engine: Engine, score: Score, X: Tensor, mean: Tensor, home: Home) -> Tested:
+    return _NOT_TESTED
+
+
+def _mean_tested(engine: Engine, score: Score, X: Tensor, mean: Tensor, home: Home) -> Tested:
+    _, scores = engine.evaluate(mean, mean_of_home(engine.shares, home))
+    return {**_NOT_TESTED, "average_model_score": float(scores[0, 0])}
+
+
 def mean_of_home(shares: Shares, home: Home) -> Home:
     """(1, k) each: the buffers of the mean model that are not mixed; of whole numbers the largest."""
     return {
@@ -202,10 +215,8 @@ def mean_of_home(shares: Shares, home: Home) -> Home:
     }
 
 
-def tested(
-    engine: Engine, score: Score, X: Tensor, mean: Tensor, home: Home
-) -> dict[str, float | tuple[float, ...]]:
-    """What a record says of tests: in one go with the mean model where copying costs nothing.
+def tested(engine: Engine, score: Score, X: Tensor, mean: Tensor, home: Home) -> Tested:
+    """All devices' models and their mean: in one go where copying costs nothing.
 
     Args:
         score: the task's first.
@@ -230,3 +241,6 @@ def tested(
         "device_score": tuple(first.tolist()),
         **{f"score_{number}": float(value) for number, value in enumerate(others, start=2)},
     }
+
+
+_TESTS = {"all": tested, "mean": _mean_tested}

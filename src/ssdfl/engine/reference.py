@@ -9,6 +9,8 @@ optimizers take the places of these two.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -20,7 +22,7 @@ from ssdfl.engine.shares import LocalShares, Shares
 from ssdfl.engine.state import MODEL, RULE, State, initial_state, kinds_of, memory_name
 from ssdfl.engine.training import Kept, keep_variances, plain_move
 from ssdfl.learning import Home
-from ssdfl.methods import Heard, Inbox, Memory, Move, Step
+from ssdfl.methods import Heard, Inbox, Memory, Message, Moment, Move, Step
 
 
 class ReferenceEngine:
@@ -39,43 +41,36 @@ class ReferenceEngine:
         """Everyone trains, everyone sends, everyone receives."""
         rule, N = self.job.rule, len(state.X)
         memory = {name: rows.clone() for name, rows in state.memory.items()}
+        moments = [one_moment(self.job, step, i, t) for i in range(N)]
         moves = [
-            self._move(state, memory, i, t) if step.train[i] else self._stay(state, i, t) for i in range(N)
+            self._move(state, memory, i, moments[i]) if step.train[i] else Standstill(state.X[[i]])
+            for i in range(N)
         ]
         messages = []
         for i in range(N):
-            message, kept = rule.send(state.X[[i]], moves[i], device_memory(memory, RULE, i))
+            message, kept = rule.send(moments[i], state.X[[i]], moves[i], device_memory(memory, RULE, i))
             _keep(memory, RULE, i, kept)
-            messages.append(message.rows)
+            messages.append(message)
         X, moved = state.X.clone(), state.X.new_zeros(N)
         W = step.W.toarray()
         for i in range(N):
-            inbox = self.inbox(W, messages, i)
-            heard = heard_by_one(messages[i], inbox)
-            X[[i]], kept = rule.receive(state.X[[i]], moves[i], device_memory(memory, RULE, i), heard)
+            weights = {j: float(W[i, j]) for j in np.flatnonzero(W[i]).tolist() if j != i}
+            rows = {j: messages[j].rows[0] for j in weights}
+            heard = heard_by_one(messages[i], float(W[i, i]), weights, rows)
+            kept = device_memory(memory, RULE, i)
+            X[[i]], kept = rule.receive(moments[i], state.X[[i]], moves[i], kept, heard)
             _keep(memory, RULE, i, kept)
             keep_variances(self.job.task, X[i : i + 1], moves[i].applied_to(state.X[[i]]))
             moved[i] = self.job.task.trained(X[i] - state.X[i]).norm() if step.train[i] else 0
         return Advanced(X, memory, moved)
 
-    def inbox(
-        self, W: np.ndarray[tuple[int, int], np.dtype[np.float64]], messages: list[Tensor], i: int
-    ) -> Inbox:
-        """What device i receives: its neighbours' messages, in the order of their numbers."""
-        neighbours = [j for j in np.flatnonzero(W[i]).tolist() if j != i]
-        rows = torch.cat([messages[j] for j in neighbours]) if neighbours else messages[i][:0]
-        return Inbox(float(W[i, i]), [float(W[i, j]) for j in neighbours], rows)
-
-    def _stay(self, state: State, i: int, t: int) -> Move:
-        return Standstill(state.X[[i]], self.job.rate(t))
-
-    def _move(self, state: State, memory: dict[str, Tensor], i: int, t: int) -> Move:
+    def _move(self, state: State, memory: dict[str, Tensor], i: int, at: Moment) -> Move:
         """Device i's local training; its optimizer's memory is renewed."""
         kind = self.job.optimizers[i].kind
         row = int(np.searchsorted(self._kinds[kind], i))
         kept = Kept(device_memory(memory, kind.name, row), device_memory(memory, MODEL, i))
-        in_regime = bool(state.trained[i])
-        move, kept = plain_move(self.job, self.job.task, state.X[[i]], kept, in_regime, i, t)
+        of_rule, in_regime = device_memory(memory, RULE, i), bool(state.trained[i])
+        move, kept = plain_move(self.job, self.job.task, state.X[[i]], kept, in_regime, at, of_rule)
         _keep(memory, kind.name, row, kept.optimizer)
         _keep(memory, MODEL, i, kept.home)
         return move
@@ -97,17 +92,38 @@ class ReferenceEngine:
         """Nothing to end."""
 
 
-def heard_by_one(own: Tensor, inbox: Inbox) -> Heard:
-    """What one device hears: w_ii times its own message plus w_ij times each that came."""
+def heard_by_one(
+    message: Message, own_weight: float, weights: Mapping[int, float], rows: Mapping[int, Tensor]
+) -> Heard:
+    """What one device hears: w_ii times its own message plus w_ij times each that came.
+
+    Args:
+        message: its own.
+        own_weight: w_ii, with the weight of what is missing.
+        weights: w_ij of the neighbours whose messages came.
+        rows: (k,) their messages.
+    """
+    own = message.rows
 
     def mixed() -> Tensor:
         total = torch.zeros_like(own)
-        total += inbox.own_weight * own
-        for weight, row in zip(inbox.weights, inbox.rows, strict=True):
-            total += weight * row
-        return total
+        total += own_weight * own
+        for j, weight in weights.items():
+            total += weight * rows[j]
+        return total if message.kept is None else total + message.kept
 
-    return Heard(mixed, lambda: [inbox])
+    def each() -> Iterator[Inbox]:
+        if weights:
+            stacked = torch.stack([rows[j] for j in weights])[:, None]
+            its_weights = own.new_tensor(list(weights.values()))[:, None]
+            yield Inbox(torch.zeros(1, dtype=torch.int64), its_weights, stacked)
+
+    return Heard(mixed, lambda: own if message.kept is None else own + message.kept, each)
+
+
+def one_moment(job: Job, step: Step, device: int, t: int) -> Moment:
+    """What a rule knows of step t and one device."""
+    return job.moment(t, np.array([device]), bool(step.train[device]), bool(step.train.any()))
 
 
 def device_memory(memory: dict[str, Tensor], owner: str, row: int) -> Memory:

@@ -15,7 +15,7 @@ from ssdfl.engine.job import Job
 from ssdfl.engine.moves import PlainMove
 from ssdfl.engine.state import kinds_of, memory_name
 from ssdfl.learning import Home, Optimizer, OptimizerKind, Task
-from ssdfl.methods import Memory
+from ssdfl.methods import Memory, Moment
 
 Index = slice | Tensor
 """Rows of a matrix: a slice, which makes views and no copies, or their numbers."""
@@ -42,12 +42,21 @@ class Kept:
     home: Home
 
 
-def train_device(job: Job, task: Task, theta: Tensor, kept: Kept, device: int, t: int) -> tuple[Tensor, Kept]:
+def train_device(
+    job: Job,
+    task: Task,
+    theta: Tensor,
+    kept: Kept,
+    device: int,
+    t: int,
+    steered: Tensor | None = None,
+) -> tuple[Tensor, Kept]:
     """E local steps of one device, plainly.
 
     Args:
         task: the job's, or its twin in another thread.
         theta: (1, d) where it starts.
+        steered: (1, P) what its rule adds to every local step's direction, if it does.
 
     Returns:
         (1, d) where it ends, and what it keeps.
@@ -61,25 +70,29 @@ def train_device(job: Job, task: Task, theta: Tensor, kept: Kept, device: int, t
     for e, samples in enumerate(job.samples(range(device, device + 1), t)[0]):
         g = gradient(job, task, trained[0], samples, (t, device, e), buffers)[None]
         direction, memory = optimizer.kind.update(g, trained, memory, **hyper)
-        trained = trained - rate * (direction if scale is None else scale * direction)
+        direction = direction if scale is None else scale * direction
+        trained = trained - rate * (direction if steered is None else direction + steered)
     theta, home = layout.gathered(trained, buffers) if layout.keeps_state else (trained, {})
     return theta, Kept(memory, home)
 
 
 def plain_move(
-    job: Job, task: Task, theta: Tensor, kept: Kept, in_regime: bool, device: int, t: int
+    job: Job, task: Task, theta: Tensor, kept: Kept, in_regime: bool, at: Moment, of_rule: Memory
 ) -> tuple[PlainMove, Kept]:
-    """One device's local training at step t, and what it keeps.
+    """One device's local training, and what it keeps.
 
     Args:
         task: the job's, or its twin in another thread.
         theta: (1, d) where it starts.
         in_regime: it trained in the step before; otherwise a new regime starts.
+        of_rule: what its rule keeps.
     """
+    device = int(at.devices[0])
     kind = job.optimizers[device].kind
     memory = starting_memory(job, kind, task.trained(theta), kept.optimizer, in_regime)
-    end, kept = train_device(job, task, theta, Kept(memory, kept.home), device, t)
-    return PlainMove(end - theta, job.rate(t)), kept
+    steered = task.trained(job.rule.steer(at, of_rule)) if job.rule.steers else None
+    end, kept = train_device(job, task, theta, Kept(memory, kept.home), device, at.t, steered)
+    return PlainMove(end - theta, at.rate, at.local_steps), kept
 
 
 def keep_variances(task: Task, rows: Tensor, trained: Tensor) -> None:

@@ -29,6 +29,7 @@ from ssdfl.learning.optimizers import (
     parse_optimizer,
 )
 from ssdfl.learning.partitions import by_column, by_labels, by_size, dirichlet, iid
+from ssdfl.learning.precision import Precision, has_bf16_units, precision_remark
 from ssdfl.learning.rates import RATES, find_rate
 from ssdfl.learning.shards import Shards
 from ssdfl.learning.sources import fetch, locate
@@ -60,6 +61,7 @@ __all__ = [
     "Model",
     "Optimizer",
     "OptimizerKind",
+    "Precision",
     "Shards",
     "Task",
     "TaskMetric",
@@ -82,6 +84,7 @@ __all__ = [
     "find_optimizer",
     "find_rate",
     "fork_generators",
+    "has_bf16_units",
     "iid",
     "label_counts",
     "load_data",
@@ -95,5 +98,6 @@ __all__ = [
     "paper_optimizer",
     "parse_optimizer",
     "parts_of",
+    "precision_remark",
     "spread_devices",
 ]

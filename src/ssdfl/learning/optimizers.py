@@ -287,7 +287,16 @@ def find_optimizer(name: str) -> OptimizerKind:
         return found
     if not callable(found):
         raise InputError("optimizer", name, "an update function or an OptimizerKind", "See docs/extend.md.")
+    _check_update(name, found)
     return OptimizerKind(name, found)
+
+
+def _check_update(name: str, update: Callable[..., object]) -> None:
+    try:
+        inspect.signature(update).bind_partial("gradient", "theta", "memory")
+    except TypeError as error:
+        expected = "a function (gradient, theta, memory, *, name=value)"
+        raise InputError("optimizer", name, expected, f"Python says: {error}.") from None
 
 
 def draw_optimizers(

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
-from ssdfl.errors import InputError, check_range, find_function
+from ssdfl.errors import InputError, check_range, find_function, number_from
 from ssdfl.specs import call_with_options, parse_spec
 
 Factor = Callable[[int], float]
@@ -103,4 +104,9 @@ def _factor(text: str, cycles: int) -> Factor:
     name, options = parse_spec(text, "training.rate")
     function = find_function(RATES, name, "training.rate")
     chosen = call_with_options(function, options, f"rate {name}", given=2)
-    return lambda cycle: float(function(cycle, cycles, **chosen))
+
+    def factor(cycle: int) -> float:
+        what = f"training.rate: {name} in cycle {cycle}"
+        return number_from(partial(function, **chosen), cycle, cycles, what=what)
+
+    return factor

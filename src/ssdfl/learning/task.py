@@ -23,6 +23,7 @@ from ssdfl.learning.inputs import Inputs, call_model, map_inputs
 from ssdfl.learning.layout import Buffers, Home, Layout, frozen_modules, make_layout
 from ssdfl.learning.losses import Loss, LossKind, find_loss
 from ssdfl.learning.metrics import METRICS, TaskMetric, find_metrics
+from ssdfl.learning.precision import Precision, computing_in
 from ssdfl.learning.shards import Shards
 from ssdfl.records.scores import Score
 from ssdfl.rng import generator
@@ -43,6 +44,7 @@ class Task:
         num_classes: how many classes targets have; 0 if they are numbers.
         buffers: whether the model's float buffers are mixed or stay with their devices.
         facts: what the model takes and gives, if its files are to say so.
+        precision: what training computes with; parameters, gradients and tests have the model's own.
     """
 
     model: nn.Module
@@ -56,6 +58,7 @@ class Task:
     num_classes: int = 0
     buffers: Buffers = "mix"
     facts: ModelFacts | None = None
+    precision: Precision = "float32"
 
     @property
     def device(self) -> torch.device:
@@ -156,6 +159,20 @@ class Task:
         moved = {name: map_inputs(lambda part: part.to(device), getattr(self, name)) for name in tensors}
         return replace(self, model=deepcopy(self.model).to(device), **moved)
 
+    def in_precision(self, precision: Precision) -> Task:
+        """The task with training that computes in a precision.
+
+        Raises:
+            InputError: bf16 for a model of 64 bits, which torch would silently leave as it is.
+        """
+        dtype = self.initial_parameters.dtype
+        if precision != "float32" and dtype != torch.float32:
+            expected = f"float32 for a model of {dtype}"
+            raise InputError(
+                "engine.precision", precision, expected, "Or make the model's parameters float32."
+            )
+        return self if precision == self.precision else replace(self, precision=precision)
+
     def scores(self, theta: Tensor, inputs: Inputs, home: Home | None = None) -> Tensor:
         """What the model gives for samples under a (d,) row, as when it is used.
 
@@ -172,12 +189,17 @@ class Task:
     ) -> Tensor:
         """The training loss of a mini-batch, whose gradient is `eq:stochastic_local_grad`.
 
+        In mixed precision the model's layers compute in fewer bits; their gradients follow. The loss, whose
+        sums need more, does not.
+
         Args:
             theta: (P,) the parameters that train.
             buffers: what the model keeps besides, if it does; renewed in place.
         """
         tensors = self.layout.trained(theta) | (buffers or {})
-        loss = self.loss(self._forward(tensors, inputs, training=True), targets)
+        with computing_in(self.precision, theta.device):
+            outputs = self._forward(tensors, inputs, training=True)
+        loss = self.loss(outputs.to(theta.dtype), targets)
         if buffers:
             buffers.update({name: tensors[name].detach() for name in buffers})
         return loss

@@ -9,14 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ssdfl.arrays import FloatArray
+from ssdfl.arrays import FloatArray, statistic
 from ssdfl.engine.checkpoint import load_parameters
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
@@ -178,9 +178,9 @@ def _record(
     sent = int(columns["sent"].sum())
     return Record(
         cycle=cycle,
-        score=_over(tested, np.mean),
-        score_std=_over(tested, np.std),
-        score_worst=_over(tested, score.worst),
+        score=statistic(np.mean, tested),
+        score_std=statistic(np.std, tested),
+        score_worst=statistic(score.worst, tested),
         average_model_score=math.nan,
         loss=float(columns["loss"].mean()),
         consensus_distance=consensus_distance,
@@ -197,11 +197,6 @@ def _record(
 def _other_scores(columns: Mapping[str, FloatArray]) -> dict[str, Any]:
     """The means of the task's other scores, if it has any."""
     return {name: float(columns[name].mean()) for name in OTHER_SCORES if name in columns}
-
-
-def _over(values: FloatArray, reduce: Callable[[FloatArray], Any]) -> float:
-    """A statistic of some values; NaN if there are none."""
-    return float(reduce(values)) if len(values) else math.nan
 
 
 def _metrics(folder: Path) -> dict[int, DeviceRow]:

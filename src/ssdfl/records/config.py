@@ -23,6 +23,7 @@ from pydantic import (
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.records.engines import ENGINES, describe_engines
+from ssdfl.records.scores import READINGS
 from ssdfl.records.scores import MOST_SCORES
 
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -213,8 +214,8 @@ class OptimizersSection(Section):
     kind: str = Field(
         "mixed",
         description="mixed draws sgd, momentum or proximal for each device; or one for all: sgd, momentum, "
-        "nesterov, proximal, effective (both), adam, adamw, or module:function, with options as in "
-        "adam:beta1=0.9,rate=0.001",
+        "damped, nesterov, proximal, effective (momentum and proximal), adam, adamw, or module:function, "
+        "with options as in adam:beta1=0.9,rate=0.001",
     )
     rho: tuple[BelowOne, ...] = Field(
         (0.8, 0.85), description="momenta to draw from", min_length=1, strict=False
@@ -238,7 +239,9 @@ class EvaluateSection(Section):
     """Testing."""
 
     every: OrAll = Field(
-        0, description="test every so many cycles; 0 tests as often as a quarter of the work allows"
+        0,
+        description="test every so many cycles; 0 picks the interval so that testing takes at most about "
+        "25 % of the time",
     )
     samples: OrAll = Field(1000, description="test samples to use; 0 is all")
     target: float | Literal["auto"] = Field(
@@ -247,6 +250,15 @@ class EvaluateSection(Section):
         "and none for others",
     )
     gaps: bool = Field(False, description="record what the paper's bounds speak of, for ssdfl bounds")
+    models: Literal["all", "mean"] = Field(
+        "all", description="test every device's model and their mean, or, which is quicker, the mean only"
+    )
+
+    @property
+    def reading(self) -> str:
+        """The metric that is reported as the score."""
+        devices, averaged = READINGS
+        return devices if self.models == "all" else averaged
 
     @model_validator(mode="before")
     @classmethod
@@ -264,6 +276,10 @@ class EngineSection(Section):
     name: Annotated[str, AfterValidator(_known_engine)] = Field("local", description=describe_engines())
     device: Annotated[str, Field(pattern=r"^\w+(:\d+)?$")] = Field(
         "cpu", description="where tensors live: cpu, cuda, cuda:1"
+    )
+    precision: Literal["float32", "bf16"] = Field(
+        "float32",
+        description="what forward and backward passes compute with; parameters and mixing stay float32",
     )
 
 
@@ -433,7 +449,7 @@ def set_value(values: dict[str, Any], key: str, value: Any) -> None:
     for section in sections:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
-            raise InputError(key, value, f"{section} to be a section", "Mend the key.")
+            raise InputError(key, value, f"{section} to be a section", "Fix the key.")
     values[last] = deepcopy(value)
 
 

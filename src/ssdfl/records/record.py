@@ -64,15 +64,26 @@ def metric(label: str, *, default: Any = MISSING, **description: Any) -> Any:
     return field(default=default, metadata={"label": label, **description})
 
 
-def of_score(label: str, *, number: int = 1, better: str = "", default: Any = MISSING) -> Any:
+def of_score(
+    label: str,
+    *,
+    number: int = 1,
+    better: str = "",
+    column: str = "",
+    noun: str = "",
+    default: Any = MISSING,
+) -> Any:
     """A field of `Record` about one of a task's scores, whose description fills in what is left open.
 
     Args:
-        label: with ``{}`` for the score's own.
+        label: with ``{}`` for the score's own, as ``column`` and ``noun``.
         number: which of the task's scores.
         better: which end is good, if it is not the score's.
+        column: without the unit; the unit or the label by default.
+        noun: the label by default.
     """
-    return field(default=default, metadata={"template": label, "number": number, "own_better": better})
+    templates = {"label": label, "column": column, "noun": noun}
+    return field(default=default, metadata={"templates": templates, "number": number, "own_better": better})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,10 +93,10 @@ class Record:
     A number that was not measured is NaN. Fields with one value for each device or cluster are no metrics.
 
     Attributes:
-        score, score_std, score_worst: the task's first score on the test set, over devices; NaN if not
-            evaluated. For classes it is the accuracy.
+        score, score_std, score_worst: the task's first score on the test set, over devices; NaN if devices
+            were not tested. For classes it is the accuracy.
         average_model_score: the score of the mean of all parameters.
-        loss: mean test loss over devices.
+        loss: mean test loss over devices; NaN if devices were not tested.
         score_2, score_3, score_4: the task's other scores, means over devices; NaN if it has none.
         consensus_distance: root mean square distance of devices' parameters from their mean.
         effective_gradient: root mean square over the cycle's training steps and devices of the effective
@@ -93,7 +104,7 @@ class Record:
         transmissions, sent_bytes: directed messages, and their bytes.
         time_s: simulated seconds, by the network's latencies, bandwidths and computing times.
         real_s: seconds that real devices took; NaN in a simulation.
-        device_score: the score of each device.
+        device_score: the score of each device; empty if devices were not tested.
         training_gap: ‖Δ̂‖ of Lemma 2 at the end of training; NaN if gaps are not recorded, as the next are
             empty.
         cluster_gaps_before, cluster_gaps: ‖Δ_s‖ of Lemma 1 before and after training, for each cluster.
@@ -102,10 +113,12 @@ class Record:
     """
 
     cycle: int = metric("cycles", axis=True, ranked=True, better="lower")
-    score: float = of_score("mean test {}")
+    score: float = of_score("mean test {}", column="{}", noun="{}")
     score_std: float = of_score("deviation of test {} over devices", better="lower")
     score_worst: float = of_score("test {} of the worst device")
-    average_model_score: float = of_score("test {} of the averaged model")
+    average_model_score: float = of_score(
+        "test {} of the averaged model", column="averaged model", noun="{} of the averaged model"
+    )
     loss: float = metric("mean test loss", better="lower")
     consensus_distance: float = metric("consensus distance", better="lower")
     effective_gradient: float = metric("effective gradient")
@@ -140,8 +153,13 @@ class Record:
 
     @property
     def tested(self) -> bool:
-        """Whether the cycle ended with a test."""
-        return not math.isnan(self.score)
+        """Whether the cycle ended with a test, of all models or of the averaged one only."""
+        return not math.isnan(self.reported_score)
+
+    @property
+    def reported_score(self) -> float:
+        """The mean over devices, or that of the averaged model if only that was tested."""
+        return self.average_model_score if math.isnan(self.score) else self.score
 
 
 OTHER_SCORES = tuple(f"score_{number}" for number in range(2, MOST_SCORES + 1))
@@ -157,7 +175,7 @@ def describe(one: Field[Any]) -> Metric:
         >>> describe(fields(Record)[0]).noun
         'cycles'
     """
-    description = _of_score(one, _UNNAMED) if "template" in one.metadata else dict(one.metadata)
+    description = _of_score(one, _UNNAMED) if "templates" in one.metadata else dict(one.metadata)
     label = description.get("label", one.name.replace("_", " "))
     filled_in = {
         "label": label,
@@ -171,8 +189,15 @@ def describe(one: Field[Any]) -> Metric:
 def _of_score(one: Field[Any], scores: Sequence[Score]) -> dict[str, Any]:
     """What a score's description says of a field."""
     score = scores[one.metadata["number"] - 1]
-    label = one.metadata["template"].format(score.label)
-    return {"label": label, "unit": score.unit, "better": one.metadata["own_better"] or score.better}
+    said = {what: text.format(score.label) for what, text in one.metadata["templates"].items()}
+    column = f"{said['column']} {score.unit}".rstrip() if said["column"] else score.unit
+    return {
+        "label": said["label"],
+        "unit": score.unit,
+        "column": column or said["label"],
+        "noun": said["noun"] or said["label"],
+        "better": one.metadata["own_better"] or score.better,
+    }
 
 
 _UNNAMED = (ACCURACY, *(Score(f"score_{k}", f"score {k}") for k in range(2, MOST_SCORES + 1)))
@@ -189,11 +214,11 @@ def metrics_of(goal: Goal) -> dict[str, Metric]:
     Examples:
         >>> from ssdfl.records.scores import SCORES
         >>> found = metrics_of(Goal((SCORES["mae"],), None))["score"]
-        >>> found.label, found.unit, found.better
-        ('mean test mean absolute error', '', 'lower')
+        >>> found.label, found.column, found.better
+        ('mean test mean absolute error', 'mean absolute error', 'lower')
     """
     scores = (*goal.scores, *_UNNAMED[len(goal.scores) :])
-    described = {one.name: _of_score(one, scores) for one in fields(Record) if "template" in one.metadata}
+    described = {one.name: _of_score(one, scores) for one in fields(Record) if "templates" in one.metadata}
     return METRICS | {name: replace(METRICS[name], **own) for name, own in described.items()}
 
 

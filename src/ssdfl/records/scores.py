@@ -14,6 +14,8 @@ from ssdfl.errors import InputError
 
 SCALES = {"%": 0.01, "MB": 1e6}
 """How much of what is stored makes one of a unit; 1 for all other units."""
+READINGS = ("score", "average_model_score")
+"""The columns of records that can be ranked: the mean over devices, or the averaged model's score."""
 MOST_SCORES = 4
 """So many scores of a task fit into a record."""
 
@@ -111,15 +113,37 @@ class Goal:
 
     Attributes:
         target: of the first score; None if there is none.
+        reading: the column of records that is ranked: the devices' mean score, or the averaged model's.
     """
 
     scores: tuple[Score, ...] = (ACCURACY,)
     target: float | None = ACCURACY.target
+    reading: str = READINGS[0]
 
     @property
     def score(self) -> Score:
         """The score that ranks."""
         return self.scores[0]
+
+    @property
+    def averaged(self) -> bool:
+        """Whether the averaged model is ranked, and not the devices' own."""
+        return self.reading == READINGS[1]
+
+    @property
+    def noun(self) -> str:
+        """What is ranked, in the middle of a sentence.
+
+        Examples:
+            >>> Goal().noun, Goal(reading=READINGS[1]).noun
+            ('accuracy', "averaged model's accuracy")
+        """
+        return f"averaged model's {self.score.label}" if self.averaged else self.score.label
+
+    @property
+    def header(self) -> str:
+        """The same with its unit, for columns of numbers."""
+        return f"{self.noun} {self.score.unit}".rstrip()
 
     @property
     def shown_target(self) -> str:
@@ -137,10 +161,10 @@ class Goal:
         return self.target is not None and self.score.reaches(value, self.target)
 
 
-def make_goal(scores: Sequence[Score], target: float | str) -> Goal:
+def make_goal(scores: Sequence[Score], target: float | str, reading: str = READINGS[0]) -> Goal:
     """The goal of an experiment whose target is a number, or ``auto``: what the score's description says."""
     wanted = scores[0].target if isinstance(target, str) else target
-    return Goal(tuple(scores), wanted)
+    return Goal(tuple(scores), wanted, reading)
 
 
 def scores_to_json(scores: Sequence[Score]) -> list[dict[str, Any]]:

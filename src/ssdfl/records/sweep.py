@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from ssdfl.errors import InputError
 from ssdfl.records.cache import finished_rows, run_folder, single_runs
 from ssdfl.records.config import Experiment, locate_files, make_experiment, read_values, set_value
 from ssdfl.records.folder import Row, flat
-from ssdfl.records.scores import Goal
+from ssdfl.records.scores import READINGS, Goal
 
 COMMON = {"name", "evaluate.target", "evaluate.target_accuracy", "task.metrics"}
 """What all combinations of a sweep have in common."""
@@ -57,7 +57,9 @@ class Sweep:
         """What all are held to, as the first run in a cache describes it."""
         folders = [run_folder(one, root) for one in self.runs()]
         known = next((folder for folder in folders if folder.task_file.exists()), folders[0])
-        return known.goal(self.combinations[0].experiment)
+        readings = {one.experiment.evaluate.reading for one in self.combinations}
+        goal = known.goal(self.combinations[0].experiment)
+        return replace(goal, reading=max(readings, key=READINGS.index))
 
     def runs(self) -> list[Experiment]:
         """The runs of all combinations, methods and seeds."""

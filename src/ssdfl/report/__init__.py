@@ -1,9 +1,9 @@
 """Figures, tables and pages, made from a run's records alone."""
 
-from ssdfl.report.bounds import draw_bounds_by_clusters, draw_measured_bounds
+from ssdfl.report.bounds import plot_bounds_by_clusters, plot_measured_bounds
 from ssdfl.report.comparison import write_comparison
-from ssdfl.report.figures import draw_curves, draw_network, save
-from ssdfl.report.holdings import draw_holdings
+from ssdfl.report.figures import plot_curves, plot_network, save
+from ssdfl.report.holdings import plot_holdings
 from ssdfl.report.html import write_report
 from ssdfl.report.plan_page import write_plan_page
 from ssdfl.report.ranking import RunResults, headline
@@ -18,12 +18,12 @@ __all__ = [
     "Table",
     "Winner",
     "cost_to_target",
-    "draw_bounds_by_clusters",
-    "draw_curves",
-    "draw_holdings",
-    "draw_measured_bounds",
-    "draw_network",
     "headline",
+    "plot_bounds_by_clusters",
+    "plot_curves",
+    "plot_holdings",
+    "plot_measured_bounds",
+    "plot_network",
     "save",
     "summarise",
     "summary_table",

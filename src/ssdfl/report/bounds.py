@@ -44,13 +44,13 @@ def _bound_row(summary: BoundSummary, form: str) -> list[str]:
     ]
 
 
-def draw_measured_bounds(rows: Sequence[BoundRow], title: str) -> Figure:
+def plot_measured_bounds(rows: Sequence[BoundRow], title: str) -> Figure:
     """Measured, published and rigorous against cycles, for each statement: means over clusters and seeds."""
     figure = Figure(figsize=(13.5, 4.0), layout="constrained")
     figure.suptitle(title, parse_math=False)
     panels = figure.subplots(1, len(STATEMENTS))
     for axes, (statement, label) in zip(panels, STATEMENTS.items(), strict=True):
-        _draw_statement(axes, [row for row in rows if row.statement == statement])
+        _plot_statement(axes, [row for row in rows if row.statement == statement])
         axes.set(title=f"{statement}: {label}", xlabel="cycle", yscale="log")
         axes.grid(alpha=0.25)
         axes.legend(frameon=False)
@@ -69,7 +69,7 @@ def _mean(rows: Sequence[BoundRow], kind: str) -> float:
     return float(np.mean([getattr(row, kind) for row in rows]))
 
 
-def _draw_statement(axes: Axes, rows: Sequence[BoundRow]) -> None:
+def _plot_statement(axes: Axes, rows: Sequence[BoundRow]) -> None:
     cycles, of_kinds = bound_means(rows)
     for place, (name, means) in enumerate(of_kinds.items()):
         drawn = np.isfinite(means) & (means > 0)
@@ -79,7 +79,7 @@ def _draw_statement(axes: Axes, rows: Sequence[BoundRow]) -> None:
         axes.plot(x, y, color=COLOURS[place], linestyle=DASHES[place], label=label)
 
 
-def draw_bounds_by_clusters(panels: Mapping[str, Mapping[int, FloatArray]], title: str) -> Figure:
+def plot_bounds_by_clusters(panels: Mapping[str, Mapping[int, FloatArray]], title: str) -> Figure:
     """Theorem 1's bound, averaged over clusters and over a regime's steps, against S, for several τ_a.
 
     The paper's Figs. "Normalized intra-cluster gradients"; each curve is divided by its largest value.
@@ -92,7 +92,7 @@ def draw_bounds_by_clusters(panels: Mapping[str, Mapping[int, FloatArray]], titl
     axes_row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axes, (name, curves) in zip(axes_row, panels.items(), strict=True):
         for colour, (tau_a, values) in zip(cycle(COLOURS), curves.items(), strict=False):
-            _draw_bound(axes, tau_a, values, colour)
+            _plot_bound(axes, tau_a, values, colour)
         axes.set(title=name, xlabel="clusters S")
         axes.grid(alpha=0.25)
         axes.legend(frameon=False, fontsize=8)
@@ -100,7 +100,7 @@ def draw_bounds_by_clusters(panels: Mapping[str, Mapping[int, FloatArray]], titl
     return figure
 
 
-def _draw_bound(axes: Axes, tau_a: int, values: FloatArray, colour: str) -> None:
+def _plot_bound(axes: Axes, tau_a: int, values: FloatArray, colour: str) -> None:
     """One curve: where the bound says something, over its largest value."""
     known = np.isfinite(values)
     if not known.any():

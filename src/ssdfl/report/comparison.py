@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.records.folder import RunFolder, flat
-from ssdfl.records.scores import Goal
+from ssdfl.records.scores import READINGS, Goal
 from ssdfl.records.tables import Row
 from ssdfl.report.html import tested_rows, tiles
 from ssdfl.report.page import asset, fill, html_table, page, palette
@@ -38,7 +39,7 @@ def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
 
 
 def _shared_goal(folders: Sequence[RunFolder]) -> Goal:
-    """The first run's goal, if all are tested for the same."""
+    """The first run's goal, if all are tested for the same; by the averaged model if one has only that."""
     goal, *others = (folder.goal() for folder in folders)
     for folder, other in zip(folders[1:], others, strict=True):
         if other.score != goal.score:
@@ -46,7 +47,8 @@ def _shared_goal(folders: Sequence[RunFolder]) -> Goal:
             raise InputError(
                 f"metric of {folder.path}", other.score.label, expected, "Compare like with like."
             )
-    return goal
+    readings = {goal.reading, *(other.reading for other in others)}
+    return replace(goal, reading=max(readings, key=READINGS.index))
 
 
 def _check_distinct(folders: Sequence[RunFolder]) -> None:

@@ -34,16 +34,16 @@ MANY_DEVICES = 60
 """Beyond so many, devices are drawn small and without names."""
 
 
-def draw_network(network: Network, clusters: Clusters = (), title: str = "") -> Figure:
+def plot_network(network: Network, clusters: Clusters = (), title: str = "") -> Figure:
     """The network with clusters coloured, links between clusters dashed, slower links thinner."""
     figure = Figure(figsize=(6.4, 5.6), layout="constrained")
     axes = figure.add_subplot()
     labels = labels_of(clusters or (tuple(range(network.num_devices)),), network.num_devices)
     places = layout(network, labels)
     inside = np.array([labels[i] == labels[j] for i, j in network.links], dtype=bool)
-    _draw_links(axes, network, places, inside, "solid", INSIDE)
-    _draw_links(axes, network, places, ~inside, "dashed", BETWEEN)
-    _draw_devices(axes, network, places, labels)
+    _plot_links(axes, network, places, inside, "solid", INSIDE)
+    _plot_links(axes, network, places, ~inside, "dashed", BETWEEN)
+    _plot_devices(axes, network, places, labels)
     title = title or f"{network.title}: {network.num_devices} devices, {network.num_links} links"
     axes.set_title(title, parse_math=False)
     handles = _link_legend(network, one_cluster=bool(inside.all()))
@@ -53,7 +53,7 @@ def draw_network(network: Network, clusters: Clusters = (), title: str = "") -> 
     return figure
 
 
-def _draw_links(
+def _plot_links(
     axes: Axes, network: Network, places: Places, chosen: BoolArray, style: str, colour: str
 ) -> None:
     nx.draw_networkx_edges(
@@ -67,7 +67,7 @@ def _draw_links(
     )
 
 
-def _draw_devices(axes: Axes, network: Network, places: Places, labels: IntArray) -> None:
+def _plot_devices(axes: Axes, network: Network, places: Places, labels: IntArray) -> None:
     many = network.num_devices > MANY_DEVICES
     nx.draw_networkx_nodes(
         network.to_networkx(),
@@ -79,10 +79,10 @@ def _draw_devices(axes: Axes, network: Network, places: Places, labels: IntArray
     )
     if not many:
         for device, name in enumerate(network.names):
-            _draw_name(axes, places[device], name)
+            _plot_name(axes, places[device], name)
 
 
-def _draw_name(axes: Axes, place: FloatArray, name: str) -> None:
+def _plot_name(axes: Axes, place: FloatArray, name: str) -> None:
     """A short name inside its circle, a long one below it."""
     fits = len(name) <= 3
     axes.annotate(
@@ -136,7 +136,7 @@ def _link_legend(network: Network, one_cluster: bool) -> list[Line2D]:
     return handles
 
 
-def draw_curves(
+def plot_curves(
     rows: Sequence[Row], quantity: str, costs: Sequence[str] | None = None, goal: Goal | None = None
 ) -> Figure:
     """A quantity against each of several costs: the mean over seeds, a band from the lowest to the highest.
@@ -155,7 +155,7 @@ def draw_curves(
     panels = figure.subplots(1, len(costs), squeeze=False)[0]
     for axes, cost in zip(panels, costs, strict=True):
         for place, of_method in enumerate(by_method.values()):
-            _draw_curve(axes, of_method, metrics[cost], metrics[quantity], place)
+            _plot_curve(axes, of_method, metrics[cost], metrics[quantity], place)
         _style_axes(axes, metrics[cost], [row[cost] for row in rows])
     panels[0].set_ylabel(metrics[quantity].label)
     handles, names = panels[0].get_legend_handles_labels()
@@ -163,7 +163,7 @@ def draw_curves(
     return figure
 
 
-def _draw_curve(axes: Axes, rows: Sequence[Row], cost: Metric, quantity: Metric, place: int) -> None:
+def _plot_curve(axes: Axes, rows: Sequence[Row], cost: Metric, quantity: Metric, place: int) -> None:
     found = curve(rows, quantity.name, [cost.name])
     x = found.costs[cost.name] / cost.scale
     colour, dash = COLOURS[place % len(COLOURS)], DASHES[place % len(DASHES)]

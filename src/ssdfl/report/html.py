@@ -21,9 +21,9 @@ from ssdfl.records.config import Experiment, to_toml
 from ssdfl.records.engines import engine_traits
 from ssdfl.records.folder import RunFolder
 from ssdfl.records.record import METRICS
-from ssdfl.records.tables import Row, is_measured
+from ssdfl.records.tables import Row, has_test
 from ssdfl.report.bounds import bound_table
-from ssdfl.report.figures import draw_curves, draw_network, save
+from ssdfl.report.figures import plot_curves, plot_network, save
 from ssdfl.report.network_data import diagnostics_table, formation_line, plan_reason, settings_table
 from ssdfl.report.numbers import listed
 from ssdfl.report.page import PLAN_SCRIPTS, asset, fill, html_table, page
@@ -43,7 +43,7 @@ def write_report(folder: RunFolder) -> Path:
         InputError: the folder holds no run, or one that has tested nothing yet.
     """
     experiment, rows = tested_rows(folder)
-    figures = _draw_figures(folder, experiment, rows)
+    figures = _plot_figures(folder, experiment, rows)
     bounds = folder.read_bounds()
     body = run_body(folder, experiment, rows, bounds, figures)
     data = run_data(folder, experiment, rows, bounds)
@@ -59,7 +59,7 @@ def tested_rows(folder: RunFolder) -> tuple[Experiment, list[Row]]:
         InputError: the folder holds no run, or one that has tested nothing yet.
     """
     experiment, rows = folder.experiment(), folder.all_rows()
-    if not any(map(is_measured, rows)):
+    if not any(map(has_test, rows)):
         go_on = ["ssdfl", "run", str(folder.experiment_file), "--resume", "--out", str(folder.path)]
         remedy = f"Go on with: {shlex.join(go_on)}"
         raise InputError("records", str(folder.path), "a run that has tested something", remedy)
@@ -90,7 +90,7 @@ def run_body(
         plan_part=asset("plan_part.html"),
         figures="\n".join(_figure(path, caption) for path, caption in figures),
         references=_references(experiment.methods),
-        score=escape(folder.goal(experiment).score.label),
+        score=escape(folder.goal(experiment).noun),
         data_notes=_data_notes(folder),
         experiment=escape(to_toml(experiment)),
         command=escape(again),
@@ -207,18 +207,18 @@ def _versions_of(name: str, parts: Sequence[Mapping[str, str]]) -> list[str]:
     return [versions.get(name, "–") for versions in parts]
 
 
-def _draw_figures(folder: RunFolder, experiment: Experiment, rows: Sequence[Row]) -> list[tuple[Path, str]]:
+def _plot_figures(folder: RunFolder, experiment: Experiment, rows: Sequence[Row]) -> list[tuple[Path, str]]:
     """Draw all figures; their paths and captions."""
     costs = listed(METRICS[name].noun for name in names_of_ranked_costs(rows))
     goal = folder.goal(experiment)
     drawings = {
         "network": _network_figure(folder, experiment),
         goal.score.name.replace(":", "."): (
-            draw_curves(rows, "score", goal=goal),
-            f"Mean test {goal.score.label} of devices against {costs}, seeds as bands.",
+            plot_curves(rows, goal.reading, goal=goal),
+            f"{goal.noun.capitalize()} in tests against {costs}, seeds as bands.",
         ),
         "consensus": (
-            draw_curves(rows, "consensus_distance"),
+            plot_curves(rows, "consensus_distance"),
             "How far devices' parameters are from their mean (root mean square).",
         ),
     }
@@ -239,7 +239,7 @@ def _network_figure(folder: RunFolder, experiment: Experiment) -> tuple[Figure, 
     caption = f"The network of seed {seed} and the clusters of SSD-FL."
     if network.added_links:
         caption += f" {len(network.added_links)} links were added to make it connected."
-    return draw_network(network, clusters, title), caption
+    return plot_network(network, clusters, title), caption
 
 
 def _figure(path: Path, caption: str) -> str:

@@ -18,13 +18,19 @@ from ssdfl.records.record import METRICS, Metric
 from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.figures import COLOURS
 from ssdfl.report.grouping import group_by
-from ssdfl.report.paper import Entry, Runs, half_width
+from ssdfl.report.paper import NONE, Entry, Runs, half_width
 
-COLUMNS = {"costs": 4}
-Y_LABELS = {"bound": "score over its least"}
+COLUMNS = {"costs": 4, "table": 2}
+X_LABELS = {"table": "accuracy to reach"}
+Y_LABELS = {"bound": "score over its least", "table": "global cycles"}
+NOTES = {
+    "table": "Dot: ours, mean over seeds and 95 % interval. Cross: the paper's. At the top: not reached.\n"
+    "Ring: when the mean over seeds gets there, though not every seed does."
+}
+"""How to read a figure, by the kind of its artefact."""
 
 
-def draw_artefact(artefact: Artefact, runs: Runs, numbers: Sequence[Entry]) -> Figure:
+def plot_artefact(artefact: Artefact, runs: Runs, numbers: Sequence[Entry]) -> Figure:
     """The figure: a small plot per panel, one colour per method, the paper's quoted numbers as crosses.
 
     The bound has a plot per panel and score, and one colour per τ_a.
@@ -37,19 +43,24 @@ def draw_artefact(artefact: Artefact, runs: Runs, numbers: Sequence[Entry]) -> F
     for axes, (title, own) in zip(grid.flat, plots.items(), strict=False):
         _DRAW[artefact.kind](axes, artefact, runs, own)
         axes.set_title(title.split(": ")[0], fontsize=10)
-        axes.set_xlabel(artefact.axis or own[0].point)
+        axes.set_xlabel(X_LABELS.get(artefact.kind, artefact.axis or own[0].point))
         axes.set_ylabel(Y_LABELS.get(artefact.kind, "accuracy %"))
         axes.grid(alpha=0.3)
     for axes in grid.flat[len(plots) :]:
         axes.set_axis_off()
     handles, names = grid.flat[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-    figure.suptitle(artefact.title)
+    figure.suptitle(f"{artefact.title}\n{NOTES.get(artefact.kind, '')}".strip(), fontsize=10)
     return figure
 
 
 def _plots(artefact: Artefact, numbers: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """What each small plot shows, by its title: one entry for each curve, which shows all thresholds."""
+    """What each small plot shows, by its title: one entry for each curve, which shows all thresholds.
+
+    A table's plot shows every entry.
+    """
+    if artefact.kind == "table":
+        return group_by(numbers, attrgetter("panel"))
     drawn = [entry for entry in numbers if entry.threshold in ("", _first_threshold(artefact, entry.panel))]
     return group_by(drawn, partial(_title, artefact))
 
@@ -68,13 +79,13 @@ def _coloured(entries: Sequence[Entry]) -> Iterable[tuple[str, Entry]]:
     return zip(cycle(COLOURS), entries, strict=False)
 
 
-def _draw_curves(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
+def _plot_curves(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
     for colour, entry in _coloured(entries):
         of_seeds = runs[entry.panel, entry.point, entry.series]
         cycles = [of_seeds[0][k]["cycle"] for k in _tested(of_seeds, artefact)]
         by_cycle = [[run[k][artefact.reading] for run in of_seeds] for k in _tested(of_seeds, artefact)]
-        _draw_band(axes, cycles, by_cycle, colour, entry.series)
-        _draw_papers(axes, cycles[-1:], [entry], colour, 8)
+        _plot_band(axes, cycles, by_cycle, colour, entry.series)
+        _plot_papers(axes, cycles[-1:], [entry], colour, 8)
     axes.set_ylim(0, 100)
 
 
@@ -83,7 +94,7 @@ def _tested(of_seeds: Sequence[Sequence[Row]], artefact: Artefact) -> list[int]:
     return [k for k, row in enumerate(of_seeds[0]) if is_measured(row, artefact.reading)]
 
 
-def _draw_band(
+def _plot_band(
     axes: Axes, cycles: Sequence[int], by_cycle: Sequence[Sequence[float]], colour: str, label: str
 ) -> None:
     """Means over seeds in per cent, in the band of their confidence intervals."""
@@ -100,18 +111,49 @@ def _percents(entries: Sequence[Entry]) -> tuple[list[float], list[float]]:
     return values, errors
 
 
-def _draw_points(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
+def _plot_table(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
+    """Ours and the paper's side by side: thresholds across, a place for each method beside them."""
+    series = group_by(entries, attrgetter("series"))
+    top = 1.05 * artefact.cases[0].experiment.cycles
+    for place, (colour, (name, own)) in enumerate(zip(cycle(COLOURS), series.items(), strict=False)):
+        shift = 0.8 * ((place + 0.5) / len(series) - 0.5)
+        for k, entry in enumerate(own):
+            _plot_ours(axes, k + shift - 0.02, entry, colour, top)
+            _plot_reported(axes, k + shift + 0.02, entry, colour, top)
+        axes.plot([], [], "o", color=colour, label=name)
+    axes.set_xticks(range(len(own)), [f"{100 * float(entry.threshold):g} %" for entry in own])
+    axes.set_ylim(0, 1.1 * top)
+
+
+def _plot_ours(axes: Axes, x: float, entry: Entry, colour: str, top: float) -> None:
+    """A dot with its interval, a ring if only the mean over seeds gets there, or a mark at the top."""
+    if entry.value is not None:
+        half = entry.half_width or 0.0
+        axes.errorbar([x], [entry.value], [half], fmt="o", color=colour, markersize=4, capsize=2)
+        return
+    height = top if entry.of_mean is None else entry.of_mean
+    marker = "^" if entry.of_mean is None else "o"
+    axes.plot(x, height, marker, color=colour, markersize=4, markerfacecolor="none")
+
+
+def _plot_reported(axes: Axes, x: float, entry: Entry, colour: str, top: float) -> None:
+    """A cross where the paper is, at the top if it has a dash."""
+    if entry.paper:
+        axes.plot(x, top if entry.paper == NONE else float(entry.paper), "x", color=colour, markersize=6)
+
+
+def _plot_points(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
     for colour, (name, own) in zip(
         cycle(COLOURS), group_by(entries, attrgetter("series")).items(), strict=False
     ):
         x = [float(entry.point) for entry in own]
         y, errors = _percents(own)
         axes.errorbar(x, y, errors, color=colour, label=name, marker="o", markersize=4, capsize=2)
-        _draw_papers(axes, x, own, colour, 8)
+        _plot_papers(axes, x, own, colour, 8)
     axes.set_ylim(0, 100)
 
 
-def _draw_bars(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
+def _plot_bars(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
     series = group_by(entries, attrgetter("series"))
     width = 0.8 / len(series)
     for place, (name, own) in enumerate(series.items()):
@@ -119,19 +161,19 @@ def _draw_bars(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Ent
         x = [k + left for k in range(len(own))]
         y, errors = _percents(own)
         axes.bar(x, y, width, yerr=errors, color=COLOURS[place], label=name, error_kw={"elinewidth": 0.8})
-        _draw_papers(axes, x, own, "black", 6)
+        _plot_papers(axes, x, own, "black", 6)
     axes.set_xticks(range(len(artefact.points)), [point.name for point in artefact.points])
     axes.set_ylim(0, 100)
 
 
-def _draw_papers(axes: Axes, x: Sequence[float], entries: Sequence[Entry], colour: str, size: float) -> None:
+def _plot_papers(axes: Axes, x: Sequence[float], entries: Sequence[Entry], colour: str, size: float) -> None:
     """A cross for each number that the paper quotes."""
     for at, entry in zip(x, entries, strict=True):
         if entry.paper:
             axes.plot(at, 100 * float(entry.paper), "x", color=colour, markersize=size)
 
 
-def _draw_bound(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
+def _plot_bound(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
     """Scores of each τ_a over its least, a geometric mean over seeds; none where the theorem fails."""
     for colour, entry in _coloured(entries):
         of_seeds = map(_relative_scores, runs[entry.panel, entry.point, entry.series])
@@ -151,7 +193,7 @@ def _relative_scores(run: Sequence[Row]) -> dict[int, float]:
     return {number: score / least for number, score in finite.items()}
 
 
-def _draw_costs(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
+def _plot_costs(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
     cost = next(metric for metric in METRICS.values() if metric.label == entries[0].point)
     for colour, entry in _coloured(entries):
         of_seeds = runs[entry.panel, "", entry.series]
@@ -170,9 +212,10 @@ def _means(of_seeds: Sequence[Sequence[Row]], places: Sequence[int], metric: Met
 
 
 _DRAW: dict[str, Callable[[Axes, Artefact, Runs, Sequence[Entry]], None]] = {
-    "costs": _draw_costs,
-    "curves": _draw_curves,
-    "bars": _draw_bars,
-    "points": _draw_points,
-    "bound": _draw_bound,
+    "costs": _plot_costs,
+    "curves": _plot_curves,
+    "bars": _plot_bars,
+    "points": _plot_points,
+    "table": _plot_table,
+    "bound": _plot_bound,
 }

@@ -10,7 +10,7 @@ from ssdfl.errors import InputError
 from ssdfl.methods import find_method
 from ssdfl.records.config import Experiment
 from ssdfl.records.scores import Goal
-from ssdfl.records.tables import Row
+from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.numbers import listed
 from ssdfl.report.summary import MethodSummary, rows_by_method, summarise_rows
 from ssdfl.report.winners import verdict
@@ -41,6 +41,11 @@ class RunResults:
     def references(self) -> list[str]:
         """The methods with records that are there for reference only."""
         return list(filter(is_reference, self.methods))
+
+    @property
+    def tested_devices(self) -> bool:
+        """Whether every device's model was tested, and not only their mean."""
+        return any(map(is_measured, self.rows))
 
     def label(self, method: str) -> str:
         """What a method is called where runs are compared."""
@@ -96,13 +101,23 @@ def _rankable_of(run: RunResults, goal: Goal) -> list[MethodSummary]:
 
 
 def headline(runs: Sequence[RunResults], goal: Goal) -> str:
-    """Who won, which references are not ranked, and which runs are not finished."""
+    """Who won, by which score, which references are not ranked, and which runs are not finished."""
     summaries = rankable(runs, goal)
     unfinished = [_unfinished(run) for run in runs if run.missing]
-    sentences = [verdict(summaries, goal), *_not_ranked(runs), *unfinished]
+    sentences = [verdict(summaries, goal), *_only_mean(runs, goal), *_not_ranked(runs), *unfinished]
     if unfinished and any(summary.finished for summary in summaries):
         sentences.append(ONLY_WHOLE_RUNS)
     return " ".join(sentences)
+
+
+def _only_mean(runs: Sequence[RunResults], goal: Goal) -> list[str]:
+    """Say why scores are those of averaged models, if they are."""
+    if not goal.averaged:
+        return []
+    without = [run.name for run in runs if not run.tested_devices]
+    names = f" in {listed(without)}" if all(without) else ""
+    why = f"single devices were not tested{names} (evaluate.models = mean)"
+    return [f"Scores are those of averaged models: {why}."]
 
 
 def _not_ranked(runs: Sequence[RunResults]) -> list[str]:

@@ -15,7 +15,7 @@ from ssdfl.records.bounds import BoundRow
 from ssdfl.records.config import Experiment
 from ssdfl.records.folder import RunFolder
 from ssdfl.records.record import metrics_of
-from ssdfl.records.scores import Goal
+from ssdfl.records.scores import READINGS, Goal
 from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.bounds import STATEMENTS, bound_means
 from ssdfl.report.grouping import group_by
@@ -34,8 +34,11 @@ from ssdfl.report.summary import rows_by_method
 CURVE_POINTS = 300
 DEVICE_NUMBERS = 120_000
 SHOWN_CYCLES = 10
-DRAWN_FIRST = ("score", "loss", "consensus_distance")
-"""What the three charts of a page show until the reader chooses something else."""
+DRAWN_NEXT = {
+    READINGS[0]: ("loss", "consensus_distance"),
+    READINGS[1]: ("consensus_distance", "effective_gradient"),
+}
+"""What a page's second and third chart show at first, by what is ranked."""
 
 Facts = dict[int, dict[str, Any]]
 """What the folder says of each seed's network, plan and devices."""
@@ -76,7 +79,8 @@ def metrics_data(rows: Sequence[Row], goal: Goal) -> dict[str, Any]:
         "target": goal.target,
         "costs": names_of_costs(rows),
         "quantities": names_of_quantities(rows),
-        "drawn_first": DRAWN_FIRST,
+        "drawn_first": (goal.reading, *DRAWN_NEXT[goal.reading]),
+        "reading": goal.reading,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -10,7 +11,7 @@ from typing import Any
 
 from ssdfl.records.folder import RunFolder
 from ssdfl.records.record import COSTS, RANKED_COSTS
-from ssdfl.records.scores import ACCURACY, Goal
+from ssdfl.records.scores import ACCURACY, READINGS, Goal
 from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.grouping import group_by
 from ssdfl.report.target import cost_to_target
@@ -26,8 +27,8 @@ class MethodSummary:
     """A method's results over seeds.
 
     Attributes:
-        score, score_std: final mean test score over devices: mean and deviation over seeds.
-        score_worst: the same of the worst device, mean over seeds.
+        score, score_std: final test score, as `reading` says: mean and deviation over seeds.
+        score_worst: the same of the worst device, mean over seeds; NaN where devices were not tested.
         seeds_at_target: how many seeds reached the target; 0 if there is none.
         to_target: what it cost to reach the target, by the name of a cost that methods are ranked by: the
             mean over the seeds that reached it. A cost that no seed has is left out.
@@ -35,6 +36,7 @@ class MethodSummary:
             measured, such as real seconds in a simulation, is left out.
         metric: the name of the score.
         unfinished: what there is, such as ``1 of 2 seeds`` or ``after cycle 3``; empty if all is there.
+        reading: the column of records that is ranked, and that has to reach the target.
     """
 
     method: str
@@ -47,6 +49,7 @@ class MethodSummary:
     totals: Mapping[str, float]
     unfinished: str = ""
     metric: str = ACCURACY.name
+    reading: str = READINGS[0]
 
     @property
     def finished(self) -> bool:
@@ -105,7 +108,8 @@ class MethodSummary:
             "metric": self.metric,
             "score": self.score,
             "score_std": self.score_std,
-            "score_worst": self.score_worst,
+            "score_worst": None if math.isnan(self.score_worst) else self.score_worst,
+            "reading": self.reading,
             "seeds_at_target": self.seeds_at_target,
             **to_target,
             **totals,
@@ -132,7 +136,7 @@ def summarise_rows(rows: Iterable[Row], cycles: int, seeds: int, goal: Goal) -> 
     """
     summaries = []
     for method, of_seeds in rows_by_method(rows).items():
-        runs, unfinished = _comparable_runs(of_seeds, cycles, seeds)
+        runs, unfinished = _comparable_runs(of_seeds, cycles, seeds, goal.reading)
         if runs:
             summaries.append(summarise_method(method, runs, goal, unfinished))
     return summaries
@@ -144,33 +148,35 @@ def rows_by_method(rows: Iterable[Row]) -> dict[str, dict[int, list[Row]]]:
     return {method: group_by(own, itemgetter("seed")) for method, own in by_method.items()}
 
 
-def _comparable_runs(of_seeds: Seeds, cycles: int, seeds: int) -> tuple[list[Sequence[Row]], str]:
+def _comparable_runs(
+    of_seeds: Seeds, cycles: int, seeds: int, reading: str
+) -> tuple[list[Sequence[Row]], str]:
     """The seeds that are equally far, as far as possible, and what is missing."""
-    tested = list(filter(_has_test, of_seeds.values()))
+    tested = [run for run in of_seeds.values() if _has_test(run, reading)]
     if not tested:
         return [], ""
     whole = [run for run in tested if run[-1]["cycle"] == cycles]
     if whole:
         return whole, seeds_done(len(whole), seeds)
-    return _up_to_shared_test(tested)
+    return _up_to_shared_test(tested, reading)
 
 
-def _up_to_shared_test(runs: Sequence[Sequence[Row]]) -> tuple[list[Sequence[Row]], str]:
+def _up_to_shared_test(runs: Sequence[Sequence[Row]], reading: str) -> tuple[list[Sequence[Row]], str]:
     """Runs up to the last cycle that all of them have tested."""
-    last = min(_last_test(run)["cycle"] for run in runs)
+    last = min(_last_test(run, reading)["cycle"] for run in runs)
     return [_until(run, last) for run in runs], f"after cycle {last}"
 
 
-def _has_test(run: Sequence[Row]) -> bool:
-    return any(map(is_measured, run))
+def _has_test(run: Sequence[Row], reading: str) -> bool:
+    return any(is_measured(row, reading) for row in run)
 
 
 def _until(run: Sequence[Row], cycle: int) -> list[Row]:
     return [row for row in run if row["cycle"] <= cycle]
 
 
-def _last_test(run: Sequence[Row]) -> Row:
-    return next(row for row in reversed(run) if is_measured(row))
+def _last_test(run: Sequence[Row], reading: str) -> Row:
+    return next(row for row in reversed(run) if is_measured(row, reading))
 
 
 def seeds_done(done: int, seeds: int) -> str:
@@ -182,20 +188,21 @@ def summarise_method(
     method: str, runs: Sequence[Sequence[Row]], goal: Goal, unfinished: str = ""
 ) -> MethodSummary:
     """One method's summary, of the records of each seed up to the same cycle."""
-    tests = [_last_test(run) for run in runs]
-    scores = _values(tests, "score")
+    tests = [_last_test(run, goal.reading) for run in runs]
+    scores, worst = _values(tests, goal.reading), _values(tests, "score_worst")
     reached = {name: _costs_to_target(runs, goal, name) for name in RANKED_COSTS}
     return MethodSummary(
         method=method,
         seeds=len(runs),
         score=fmean(scores),
         score_std=pstdev(scores),
-        score_worst=fmean(_values(tests, "score_worst")),
+        score_worst=fmean(worst) if worst else math.nan,
         seeds_at_target=len(reached["cycle"]),
         to_target=_means(reached),
         totals=_means({name: _values([run[-1] for run in runs], name) for name in COSTS}),
         unfinished=unfinished,
         metric=goal.score.name,
+        reading=goal.reading,
     )
 
 
@@ -203,7 +210,7 @@ def _costs_to_target(runs: Sequence[Sequence[Row]], goal: Goal, name: str) -> li
     """Of the seeds that reached the target, if there is one."""
     if goal.target is None:
         return []
-    costs = (cost_to_target(run, goal.target, name, better=goal.score.better) for run in runs)
+    costs = (cost_to_target(run, goal.target, name, goal.reading, better=goal.score.better) for run in runs)
     return [cost for cost in costs if cost is not None]
 
 

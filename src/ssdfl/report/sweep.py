@@ -79,7 +79,7 @@ def write_sweep(sweep: Sweep, results: Sequence[SweepResult], out: Path) -> list
     paths = [out / f"sweep.{kind}" for kind in ("csv", "md", "png", "html")]
     _write_csv(sweep, results, paths[0])
     write_text(paths[1], _markdown(sweep, results))
-    save(draw_sweep(sweep, results), paths[2])
+    save(plot_sweep(sweep, results), paths[2])
     write_text(
         paths[3], comparison_page(sweep.name, _named_runs(sweep, results), [sweep.command], _goal(results))
     )
@@ -123,7 +123,7 @@ def _markdown(sweep: Sweep, results: Sequence[SweepResult]) -> str:
     return f"# {sweep.name}\n\n{len(sweep.combinations)} combinations.\n\n{table}\n"
 
 
-def draw_sweep(sweep: Sweep, results: Sequence[SweepResult]) -> Figure:
+def plot_sweep(sweep: Sweep, results: Sequence[SweepResult]) -> Figure:
     """The final score, and megabytes to the target, of each combination and method."""
     labels = ["\n".join(map(str, one.choices.values())) for one in sweep.combinations]
     width = min(24.0, max(6.4, 0.5 * len(labels) + 2))
@@ -136,9 +136,9 @@ def draw_sweep(sweep: Sweep, results: Sequence[SweepResult]) -> Figure:
         places = [sweep.combinations.index(result.combination) + shift for result in own]
         summaries = [result.summary for result in own]
         style = {"color": COLOURS[number % len(COLOURS)], "fmt": "o", "label": method}
-        _draw_scores(score, places, summaries, style, goal.score.scale)
-        _draw_cost(cost, places, summaries, style)
-    score.set_ylabel(f"final {goal.score.header}")
+        _plot_scores(score, places, summaries, style, goal.score.scale)
+        _plot_cost(cost, places, summaries, style)
+    score.set_ylabel(f"final {goal.header}")
     cost.set_ylabel("megabytes, no target" if goal.target is None else f"megabytes to {goal.shown_target}")
     cost.set_xticks(range(len(labels)), labels, parse_math=False)
     cost.set_xlabel(", ".join(sweep.keys))
@@ -146,7 +146,7 @@ def draw_sweep(sweep: Sweep, results: Sequence[SweepResult]) -> Figure:
     return figure
 
 
-def _draw_scores(
+def _plot_scores(
     axes: Axes,
     places: Sequence[float],
     summaries: Sequence[MethodSummary],
@@ -158,7 +158,7 @@ def _draw_scores(
     axes.errorbar(places, means, deviations, **style)
 
 
-def _draw_cost(
+def _plot_cost(
     axes: Axes, places: Sequence[float], summaries: Sequence[MethodSummary], style: Mapping[str, Any]
 ) -> None:
     """Megabytes to the target; nothing where it was not reached."""

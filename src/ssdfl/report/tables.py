@@ -30,8 +30,8 @@ def summary_table(summaries: Sequence[MethodSummary], goal: Goal) -> Table:
     to_target = [] if goal.target is None else ranked
     columns = [
         ["method", *map(_name, summaries)],
-        [score.header, *(_final_score(summary, score) for summary in summaries)],
-        [f"worst {score.unit}".rstrip(), *(score.number(summary.score_worst) for summary in summaries)],
+        [goal.header, *(_final_score(summary, score) for summary in summaries)],
+        *_worst_column(summaries, score),
         *(_column_to_target(summaries, metric, goal) for metric in to_target),
         *(_column(metric.column, _totals(summaries, metric), metric) for metric in ranked[1:]),
     ]
@@ -89,6 +89,15 @@ def measured_costs(summaries: Sequence[MethodSummary]) -> list[Metric]:
 
 def _name(summary: MethodSummary) -> str:
     return f"{summary.method} ({summary.unfinished})" if summary.unfinished else summary.method
+
+
+def _worst_column(summaries: Sequence[MethodSummary], score: Score) -> list[list[str]]:
+    """The column of the worst device's score; none where devices were not tested."""
+    worst = [summary.score_worst for summary in summaries]
+    if worst and all(map(math.isnan, worst)):
+        return []
+    texts = (NONE if math.isnan(value) else score.number(value) for value in worst)
+    return [[f"worst {score.unit}".rstrip(), *texts]]
 
 
 def _final_score(summary: MethodSummary, score: Score) -> str:

@@ -43,7 +43,7 @@ def winners(summaries: Sequence[MethodSummary], goal: Goal) -> list[Winner]:
     finished = [summary for summary in summaries if summary.finished]
     if not finished:
         return []
-    return [_best_score(finished, goal.score), *_soonest(finished, goal)]
+    return [_best_score(finished, goal), *_soonest(finished, goal)]
 
 
 def _soonest(finished: Sequence[MethodSummary], goal: Goal) -> list[Winner]:
@@ -103,10 +103,11 @@ def _names(summaries: Sequence[MethodSummary]) -> str:
     return listed(summary.method for summary in summaries)
 
 
-def _best_score(summaries: Sequence[MethodSummary], score: Score) -> Winner:
+def _best_score(summaries: Sequence[MethodSummary], goal: Goal) -> Winner:
+    score = goal.score
     best, *others = sorted(summaries, key=lambda summary: -score.sign * summary.score)
     margin = _margin(best, others, score) if others else ""
-    return Winner(f"{score.best} final {score.label}", best.method, score.shown(best.score), margin)
+    return Winner(f"{score.best} final {goal.noun}", best.method, score.shown(best.score), margin)
 
 
 def _margin(best: MethodSummary, others: Sequence[MethodSummary], score: Score) -> str:
