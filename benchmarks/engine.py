@@ -286,7 +286,7 @@ def testing_share(model: str, shape: tuple[int, ...], tests: int, num_devices: i
 
     def test() -> None:
         with one_thread_each():
-            tested(engine, job.task.goal_score, state.X, state.X.mean(dim=0, keepdim=True))
+            tested(engine, job.task.goal_score, state.X, state.X.mean(dim=0, keepdim=True), {})
 
     took = in_turns({"test": test, "cycle": lambda: next(cycles)}, 20 if model != "cnn" else 3)
     engine.close()

@@ -210,7 +210,8 @@ class LocalEngine:
 
     def _distance(self, after: Tensor, before: Tensor) -> Tensor:
         """(n,) how far parameters have moved."""
-        return torch.linalg.vector_norm(self.job.task.trained(after - before), dim=1)
+        distances: Tensor = torch.linalg.vector_norm(self.job.task.trained(after - before), dim=1)
+        return distances
 
     def _train(self, thread: int, group: Group, start: Tensor, turn: _Turn) -> Move:
         """A group's E local steps from where it starts."""

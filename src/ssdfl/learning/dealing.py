@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +69,8 @@ class Dealing:
         return by_column(known[name], self.names)
 
 
-Partition = Callable[[Dealing], Sequence[IntArray]]
+Partition = Callable[[Dealing], Iterable[IntArray]]
+"""Gives each device's samples."""
 
 PARTITIONS: dict[str, Partition] = {
     "labels": lambda one: by_labels(
