@@ -210,8 +210,8 @@ class LocalEngine:
 
     def _distance(self, after: Tensor, before: Tensor) -> Tensor:
         """(n,) how far parameters have moved."""
-        distances: Tensor = torch.linalg.vector_norm(self.job.task.trained(after - before), dim=1)
-        return distances
+        distance: Tensor = torch.linalg.vector_norm(self.job.task.trained(after - before), dim=1)
+        return distance
 
     def _train(self, thread: int, group: Group, start: Tensor, turn: _Turn) -> Move:
         """A group's E local steps from where it starts."""

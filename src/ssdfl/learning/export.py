@@ -19,6 +19,7 @@ from ssdfl.errors import InputError, require
 from ssdfl.files import atomic_path
 from ssdfl.learning.facts import ModelFacts
 from ssdfl.learning.inputs import arguments_of
+from ssdfl.learning.normalisation import Normalisation
 
 INPUT, OUTPUT = "input", "output"
 
@@ -26,13 +27,11 @@ INPUT, OUTPUT = "input", "output"
 class Normalised(nn.Module):
     """A model of raw inputs: they are normalised first."""
 
-    def __init__(self, model: nn.Module, facts: ModelFacts) -> None:
+    def __init__(self, model: nn.Module, normalisation: Normalisation, dtype: torch.dtype) -> None:
         super().__init__()
-        assert facts.normalisation is not None
         self.model = model
-        for name in ("mean", "deviation"):
-            numbers = torch.from_numpy(getattr(facts.normalisation, name))
-            self.register_buffer(name, numbers.to(facts.inputs.dtype))
+        self.register_buffer("mean", torch.from_numpy(normalisation.mean).to(dtype))
+        self.register_buffer("deviation", torch.from_numpy(normalisation.deviation).to(dtype))
 
     def forward(self, raw: Tensor) -> Any:
         """What the model gives for raw inputs (n, …)."""
@@ -41,7 +40,9 @@ class Normalised(nn.Module):
 
 def on_raw_inputs(model: nn.Module, facts: ModelFacts) -> nn.Module:
     """The model with the normalisation of its inputs before it, if there was one."""
-    return model if facts.normalisation is None else Normalised(model, facts).eval()
+    if facts.normalisation is None or not isinstance(facts.inputs, Tensor):
+        return model
+    return Normalised(model, facts.normalisation, facts.inputs.dtype).eval()
 
 
 def write_model(model: nn.Module, facts: ModelFacts, path: Path, about: Mapping[str, Any]) -> None:
