@@ -61,12 +61,11 @@ class Dealing:
         Raises:
             InputError: the data have no such column.
         """
-        known = {key: values for key, values in self.data.columns.items() if key == name}
-        if not known:
+        if name not in self.data.columns:
             columns = ", ".join(self.data.columns) or "none"
             remedy = "For one file per device, name their folder in data.name."
             raise InputError("data.column", name or "none", f"a column to deal by ({columns})", remedy)
-        return by_column(known[name], self.names)
+        return by_column(self.data.columns[name], self.names)
 
 
 Partition = Callable[[Dealing], Iterable[IntArray]]
