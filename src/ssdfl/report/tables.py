@@ -30,12 +30,18 @@ def summary_table(summaries: Sequence[MethodSummary], goal: Goal) -> Table:
     to_target = [] if goal.target is None else ranked
     columns = [
         ["method", *map(_name, summaries)],
-        [score.header, *(_final_score(summary, score) for summary in summaries)],
-        [f"worst {score.unit}".rstrip(), *(score.number(summary.score_worst) for summary in summaries)],
+        *_score_columns(summaries, score),
         *(_column_to_target(summaries, metric, goal) for metric in to_target),
         *(_column(metric.column, _totals(summaries, metric), metric) for metric in ranked[1:]),
     ]
     return _from_columns(columns)
+
+
+def _score_columns(summaries: Sequence[MethodSummary], score: Score) -> list[list[str]]:
+    """How good each method and its worst device were."""
+    final = [_final_score(summary, score) for summary in summaries]
+    worst = [score.number(summary.score_worst) for summary in summaries]
+    return [[score.header, *final], [f"worst {score.unit}".rstrip(), *worst]]
 
 
 def cost_table(summaries: Sequence[MethodSummary]) -> Table:
