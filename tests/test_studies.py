@@ -43,3 +43,17 @@ def test_the_default_meets_what_the_page_claims():
     assert percentile(regrets, 0.9) < 0.20
     for other in ("paper (Algorithms 1, 2)", "time, Φ_min kept", "time, paper's partition"):
         assert np.mean(regrets) < np.mean([float(row["regret"]) for row in choices(other)])
+
+
+def test_plans_by_sketches_are_as_good_as_plans_by_labels():
+    with (FORMATION / "sketches.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    page = (FORMATION / "index.md").read_text(encoding="utf-8")
+    means = []
+    for name in ("labels", "sketch"):
+        values = np.array([float(row[f"{name}_regret"]) for row in rows])
+        shown = (np.median(values), values.mean(), np.quantile(values, 0.9, method="higher"), values.max())
+        assert f"| {name} | {' | '.join(f'{value:.1%}' for value in shown)} |" in page
+        means.append(values.mean())
+    assert len(rows) == 56
+    assert means[1] < means[0] + 0.01

@@ -343,3 +343,24 @@ def test_interrupted_runs_say_how_to_go_on(tmp_path):
     assert "--resume --out there" in done.stderr
     assert "Traceback" not in done.stderr
     assert (tmp_path / "there" / "seed-0" / "sdfl" / "metrics.parquet").exists()
+
+
+def test_a_model_is_exported_and_trained_longer(tmp_path):
+    run = ("run", "--methods", "ssdfl,pdfl", "--seeds", 1, "--out", "out", *TINY)
+    assert command(*run, cwd=tmp_path).returncode == 0
+    longer = command(*run, "--resume", "--set", "cycles=3", cwd=tmp_path)
+    assert longer.returncode == 0, longer.stderr
+    export = ("export", "out", "--out", "model.safetensors", "--device", 2)
+    done = command(*export, "--method", "ssdfl", cwd=tmp_path)
+    assert done.stdout == "model.safetensors: device 2 of ssdfl, seed 0, after cycle 3.\n"
+    assert (tmp_path / "model.safetensors").stat().st_size > 1000
+    for words, message in (
+        (export, "--method = none: expected one of ssdfl, pdfl"),
+        ((*export, "--method", "ssdfl", "--seed", 9), "--seed = 9: expected one of 0"),
+        ((*export, "--method", "ssdfl", "--device", "x"), "device = x: expected a number from 0 to 5"),
+        (("export", "nowhere", "--out", "model.pt2"), "run folder = nowhere"),
+    ):
+        refused = command(*words, cwd=tmp_path)
+        assert refused.returncode == 2
+        assert message in refused.stderr
+        assert "Traceback" not in refused.stderr

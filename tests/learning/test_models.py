@@ -129,7 +129,7 @@ def test_what_is_computed_once_and_kept_is_no_state():
 
 
 def test_resnet8():
-    """He et al. 2016 with n = 1 has 6n + 2 layers; ours projects where shapes change, with 1 × 1 kernels."""
+    """He et al. 2016 with n = 1 has 6n + 2 layers; ours pools and projects where shapes change."""
     model = build_model("resnet8", (3, 32, 32), 10, seed=0)
     kernels = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
     assert [layer.kernel_size[0] for layer in kernels].count(3) == 7

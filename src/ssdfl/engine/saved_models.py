@@ -47,25 +47,37 @@ def read_model(paths: Sequence[Path], device: int | str, names: dict[str, int] |
         InputError: a damaged file, one of an earlier version, or no such device.
     """
     with ExitStack() as stack:
-        files = [stack.enter_context(_opened(path)) for path in paths]
-        facts = [_checked_facts(file, path) for file, path in zip(files, paths, strict=True)]
-        places = {
-            number: (file, row)
-            for file, known in zip(files, facts, strict=True)
-            for row, number in enumerate(known["devices"].values())
-        }
-        known_names = {name: number for one in facts for name, number in one["devices"].items()}
+        files = [_File(stack.enter_context(_opened(path)), path) for path in paths]
+        places = {number: (file, row) for file in files for number, row in file.rows.items()}
+        known_names = {name: number for file in files for name, number in file.facts["devices"].items()}
         chosen = _number(device, known_names | (names or {}), places.keys())
-        own = _mean(files) if chosen is None else _own(*places[chosen])
-        shared = {
-            name.removeprefix(FROZEN): files[0].get_tensor(name)
-            for name in files[0].keys()  # noqa: SIM118 - not a dict
-            if name.startswith(FROZEN)
-        }
-        order = {name: place for place, name in enumerate(facts[0]["state"])}
-        state = own | shared
-        in_order = {name: state[name] for name in sorted(state, key=order.__getitem__)}
-        return SavedModel(in_order, facts[0]["model"], chosen, min(one["cycle"] for one in facts))
+        own = _mean(files) if chosen is None else places[chosen][0].own(places[chosen][1])
+        state = own | files[0].shared()
+        in_order = {name: state[name] for name in files[0].facts["state"] if name in state}
+        cycle = min(file.facts["cycle"] for file in files)
+        return SavedModel(in_order, files[0].facts["model"], chosen, cycle)
+
+
+class _File:
+    """An open checkpoint."""
+
+    def __init__(self, file: Any, path: Path) -> None:
+        self.file, self.facts = file, _checked_facts(file, path)
+        self.rows = {number: row for row, number in enumerate(self.facts["devices"].values())}
+
+    def names(self, prefix: str) -> dict[str, str]:
+        """The names in the model of tensors whose names in the file begin so."""
+        found = [name for name in self.file.keys() if name.startswith(prefix)]  # noqa: SIM118 - not a dict
+        return {name.removeprefix(prefix): name for name in found}
+
+    def own(self, row: int) -> dict[str, Tensor]:
+        """What belongs to the device in a row."""
+        names = self.names(PARAMETERS)
+        return {name: self.file.get_slice(key)[row : row + 1][0] for name, key in names.items()}
+
+    def shared(self) -> dict[str, Tensor]:
+        """What all devices share."""
+        return {name: self.file.get_tensor(key) for name, key in self.names(FROZEN).items()}
 
 
 def _opened(path: Path) -> Any:
@@ -97,18 +109,10 @@ def _number(device: int | str, names: dict[str, int], known: Sequence[int] | Any
     return number
 
 
-def _names(file: Any) -> list[str]:
-    return [name for name in file.keys() if name.startswith(PARAMETERS)]  # noqa: SIM118 - not a dict
-
-
-def _own(file: Any, row: int) -> dict[str, Tensor]:
-    return {name.removeprefix(PARAMETERS): file.get_slice(name)[row : row + 1][0] for name in _names(file)}
-
-
-def _mean(files: Sequence[Any]) -> dict[str, Tensor]:
+def _mean(files: Sequence[_File]) -> dict[str, Tensor]:
     """The mean of everyone's numbers; of whole numbers the largest, as `mean_of_home` has it."""
     found = {}
-    for name in _names(files[0]):
-        stack = torch.cat([file.get_tensor(name) for file in files])
-        found[name.removeprefix(PARAMETERS)] = stack.mean(0) if stack.is_floating_point() else stack.amax(0)
+    for name, key in files[0].names(PARAMETERS).items():
+        stack = torch.cat([one.file.get_tensor(key) for one in files])
+        found[name] = stack.mean(0) if stack.is_floating_point() else stack.amax(0)
     return found

@@ -126,14 +126,15 @@ def _seed(experiment: Experiment, seed: int | None) -> int:
 def _checkpoints(run: RunFolder, method: str, seed: int) -> list[Path]:
     """The files that hold the models of all devices, or of the device whose folder it is."""
     whole = run.checkpoint(seed, method)
-    places = [run.path / CHECKPOINT, whole]
-    of_devices = [folder / CHECKPOINT for folder in _device_folders(run, method, seed)]
-    found = [path for path in places if path.exists()][:1] or of_devices
-    missing = [path for path in found if not path.exists()]
-    if missing or not found:
-        lacking = missing[0] if missing else whole
-        raise InputError("checkpoint", str(lacking), "a saved model", "Has the run begun? Was it cached?")
-    return found
+    for path in (run.path / CHECKPOINT, whole):
+        if path.exists():
+            return [path]
+    of_devices = [folder / CHECKPOINT for folder in _device_folders(run, method, seed)] or [whole]
+    for path in of_devices:
+        if not path.exists():
+            remedy = "Has the run begun? Was it cached?"
+            raise InputError("checkpoint", str(path), "a saved model", remedy)
+    return of_devices
 
 
 def _device_folders(run: RunFolder, method: str, seed: int) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -57,10 +58,11 @@ def housing(_: Path) -> Dataset:
     return table_dataset(pa.table(table), Reading("price", column="region"))
 
 
-def _shares(weights: NDArray[np.float64], total: int) -> NDArray[np.int64]:
+def _shares(weights: NDArray[Any], total: int) -> NDArray[np.int64]:
     """Whole numbers in proportion to weights that add up to a total."""
     ends = np.round(np.cumsum(weights) / weights.sum() * total).astype(np.int64)
-    return np.diff(ends, prepend=0)
+    sizes: NDArray[np.int64] = np.diff(ends, prepend=0)
+    return sizes
 
 
 def logbooks(_: Path) -> Dataset:

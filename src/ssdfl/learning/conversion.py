@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,21 +27,34 @@ def as_dataset(source: object, reading: Reading = AS_IT_IS) -> Dataset:
     Raises:
         InputError: it is none of these.
     """
-    if isinstance(source, Dataset):
-        return source
-    if isinstance(source, pa.Table):
-        return table_dataset(source, reading)
-    if hasattr(source, "columns") and hasattr(source, "to_numpy"):
-        return table_dataset(pa.Table.from_pandas(source, preserve_index=False), reading)
-    if isinstance(source, tuple) and len(source) == 2 and all(map(_has_items, source)):
-        (inputs, targets), (test_inputs, test_targets) = map(_stacked, source)
-        test = np.arange(len(targets) + len(test_targets)) >= len(targets)
-        joined = np.concatenate([inputs, test_inputs]), np.concatenate([targets, test_targets])
-        return arrays_dataset(*joined, reading, test=test)
-    if _has_items(source):
-        return arrays_dataset(*_stacked(source), reading)
+    for fits, convert in _KINDS:
+        if fits(source):
+            return convert(source, reading)
     expected = "an ssdfl.learning.Dataset, a pandas frame, an Arrow table or a torch data set"
     raise InputError("data", type(source).__name__, expected, "Make one of it.")
+
+
+def _is_frame(source: object) -> bool:
+    return hasattr(source, "columns") and hasattr(source, "to_numpy")
+
+
+def _from_frame(source: Any, reading: Reading) -> Dataset:
+    return table_dataset(pa.Table.from_pandas(source, preserve_index=False), reading)
+
+
+def _is_pair(source: object) -> bool:
+    return isinstance(source, tuple) and len(source) == 2 and all(map(_has_items, source))
+
+
+def _from_pair(source: Any, reading: Reading) -> Dataset:
+    (inputs, targets), (test_inputs, test_targets) = map(_stacked, source)
+    test = np.arange(len(targets) + len(test_targets)) >= len(targets)
+    joined = np.concatenate([inputs, test_inputs]), np.concatenate([targets, test_targets])
+    return arrays_dataset(*joined, reading, test=test)
+
+
+def _from_items(source: Any, reading: Reading) -> Dataset:
+    return arrays_dataset(*_stacked(source), reading)
 
 
 def _has_items(source: object) -> bool:
@@ -53,3 +67,13 @@ def _stacked(source: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     inputs = np.stack([np.asarray(one) for one, _ in pairs])
     targets = np.stack([np.asarray(target) for _, target in pairs])
     return inputs, targets
+
+
+_KINDS: tuple[tuple[Callable[[object], bool], Callable[[Any, Reading], Dataset]], ...] = (
+    (lambda source: isinstance(source, Dataset), lambda source, _: source),
+    (lambda source: isinstance(source, pa.Table), table_dataset),
+    (_is_frame, _from_frame),
+    (_is_pair, _from_pair),
+    (_has_items, _from_items),
+)
+"""What data may be, and who makes a data set of it; the first that fits does."""

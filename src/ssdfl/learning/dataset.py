@@ -79,33 +79,57 @@ class Dataset:
         return int(np.prod(self.train_targets.shape[1:], dtype=int))
 
 
-def _check_inputs(what: str, inputs: object, count: int) -> None:
+def _check_inputs(what: str, inputs: object, num_targets: int) -> None:
     for part in parts_of(inputs):
-        if not isinstance(part, np.ndarray) or part.ndim < 1 or part.dtype.kind not in "fiub":
-            expected = "an array of numbers (samples, …), or a tuple or dict of such"
-            raise InputError(what, described(part), expected, _REMEDY)
-        if part.dtype == np.float64:
-            raise InputError(what, described(part), "float32, as models compute", "Use .astype('float32').")
-        if len(part) != count or count == 0:
-            got = f"{len(part)} inputs, {count} targets"
-            raise InputError(what, got, "as many inputs as targets, not 0", _REMEDY)
-        if part.dtype.kind == "f" and not np.isfinite(part).all():
-            raise InputError(what, "NaN or infinite", "finite numbers", "Clean the data.")
+        _check_array(what, part)
+        _check_number(what, len(part), num_targets)
+        _check_finite(what, part)
+
+
+def _check_array(what: str, part: object) -> None:
+    """Refuse what is no array of numbers that models can take."""
+    if not _is_numeric(part):
+        expected = "an array of numbers (samples, …), or a tuple or dict of such"
+        raise InputError(what, described(part), expected, _REMEDY)
+    if getattr(part, "dtype", None) == np.float64:
+        raise InputError(what, described(part), "float32, as models compute", "Use .astype('float32').")
+
+
+def _is_numeric(part: object) -> bool:
+    return isinstance(part, np.ndarray) and part.ndim > 0 and part.dtype.kind in "fiub"
+
+
+def _check_number(what: str, inputs: int, targets: int) -> None:
+    if inputs != targets or targets == 0:
+        got = f"{inputs} inputs, {targets} targets"
+        raise InputError(what, got, "as many inputs as targets, not 0", _REMEDY)
+
+
+def _check_finite(what: str, part: NDArray[Any]) -> None:
+    if part.dtype.kind == "f" and not np.isfinite(part).all():
+        raise InputError(what, "NaN or infinite", "finite numbers", "Clean the data.")
 
 
 def _check_targets(what: str, targets: object, num_classes: int) -> None:
     if not isinstance(targets, np.ndarray) or targets.ndim < 1:
         raise InputError(what, described(targets), "an array", "Convert them.")
-    if not num_classes:
-        if targets.dtype != np.float32 or not np.isfinite(targets).all():
-            raise InputError(what, described(targets), "finite float32 numbers", "Or say num_classes.")
-        return
+    check = _check_classes if num_classes else _check_numbers
+    check(what, targets, num_classes)
+
+
+def _check_numbers(what: str, targets: NDArray[Any], _: int) -> None:
+    if targets.dtype != np.float32:
+        raise InputError(what, described(targets), "finite float32 numbers", "Or say num_classes.")
+    _check_finite(what, targets)
+
+
+def _check_classes(what: str, targets: NDArray[Any], num_classes: int) -> None:
     if targets.dtype != np.int64:
         raise InputError(what, described(targets), "an int64 array", "Convert them.")
-    smallest, largest = int(targets.min(initial=0)), int(targets.max(initial=0))
-    if smallest < 0 or largest >= num_classes:
-        worst = smallest if smallest < 0 else largest
-        raise InputError(what, worst, f"labels from 0 to {num_classes - 1}", "Check num_classes.")
+    for extreme in (int(targets.min(initial=0)), int(targets.max(initial=0))):
+        if not 0 <= extreme < num_classes:
+            expected = f"labels from 0 to {num_classes - 1}"
+            raise InputError(what, extreme, expected, "Check num_classes.")
 
 
 def described(values: object) -> str:

@@ -59,7 +59,7 @@ def load_dataset(
         InputError: an unknown name, a damaged file, or data that is neither on disk nor downloadable.
 
     Examples:
-        >>> load_dataset("digits").image_shape
+        >>> load_dataset("digits").input_shape
         (1, 8, 8)
     """
     if name not in DATASETS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,15 +61,15 @@ class Dealing:
         Raises:
             InputError: the data have no such column.
         """
-        known = {key: values for key, values in self.data.columns.items() if key == name}
-        if not known:
+        if name not in self.data.columns:
             columns = ", ".join(self.data.columns) or "none"
             remedy = "For one file per device, name their folder in data.name."
             raise InputError("data.column", name or "none", f"a column to deal by ({columns})", remedy)
-        return by_column(known[name], self.names)
+        return by_column(self.data.columns[name], self.names)
 
 
-Partition = Callable[[Dealing], Sequence[IntArray]]
+Partition = Callable[[Dealing], Iterable[IntArray]]
+"""Gives each device's samples."""
 
 PARTITIONS: dict[str, Partition] = {
     "labels": lambda one: by_labels(

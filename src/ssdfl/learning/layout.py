@@ -8,7 +8,7 @@ not part of a model's ``state_dict``, belong to the model and are the same for e
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -139,23 +139,32 @@ def make_layout(model: nn.Module, buffers: Buffers = "mix") -> Layout:
         InputError: state of a type that can be neither mixed nor kept; it is named.
     """
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    dtype = next(iter(parameters.values())).dtype
-    for name, parameter in parameters.items():
-        _check_type("parameter", name, parameter, dtype)
+    _check_types("parameter", parameters, parameters)
+    kept = _kept_buffers(model)
+    mixed = {name: buffer for name, buffer in kept.items() if buffer.is_floating_point()}
+    if buffers == "local":
+        mixed = {}
+    _check_types("buffer", mixed, parameters)
+    slots = _slots(parameters | mixed)
+    of_mixed = _chosen(slots, mixed)
+    return Layout(
+        parameters=_chosen(slots, parameters),
+        buffers=of_mixed,
+        home={name: (tuple(b.shape), b.dtype) for name, b in kept.items() if name not in mixed},
+        variances=tuple(_variance_columns(model, of_mixed)),
+    )
+
+
+def _chosen(slots: Mapping[str, Slot], names: Iterable[str]) -> dict[str, Slot]:
+    return {name: slots[name] for name in names}
+
+
+def _kept_buffers(model: nn.Module) -> dict[str, Tensor]:
+    """The buffers that devices mix or keep, of types that can be."""
     kept = dict(changing_buffers(model))
     for name, buffer in kept.items():
         _check_kind(name, buffer)
-    mixed = {name: buffer for name, buffer in kept.items() if buffers == "mix" and _is_float(buffer)}
-    for name, buffer in mixed.items():
-        _check_type("buffer", name, buffer, dtype)
-    home = {name: (tuple(buffer.shape), buffer.dtype) for name, buffer in kept.items() if name not in mixed}
-    slots = _slots(parameters | mixed)
-    return Layout(
-        parameters={name: slots[name] for name in parameters},
-        buffers={name: slots[name] for name in mixed},
-        home=home,
-        variances=tuple(_variance_columns(model, {name: slots[name] for name in mixed})),
-    )
+    return kept
 
 
 def _slots(tensors: Mapping[str, Tensor]) -> dict[str, Slot]:
@@ -167,14 +176,16 @@ def _slots(tensors: Mapping[str, Tensor]) -> dict[str, Slot]:
     return slots
 
 
-def _is_float(tensor: Tensor) -> bool:
-    return tensor.is_floating_point()
+_REMEDIES = {"parameter": "Convert it.", "buffer": 'Convert it, or set model.buffers = "local".'}
 
 
-def _check_type(kind: str, name: str, tensor: Tensor, dtype: torch.dtype) -> None:
-    if tensor.dtype != dtype:
-        remedy = "Convert it." if kind == "parameter" else 'Convert it, or set model.buffers = "local".'
-        raise InputError(f"type of {kind} {name}", str(tensor.dtype), f"{dtype}, as others have", remedy)
+def _check_types(kind: str, tensors: Mapping[str, Tensor], parameters: Mapping[str, Tensor]) -> None:
+    """Refuse tensors of another type than the first parameter has."""
+    dtype = next(iter(parameters.values())).dtype
+    for name, tensor in tensors.items():
+        if tensor.dtype != dtype:
+            expected = f"{dtype}, as others have"
+            raise InputError(f"type of {kind} {name}", str(tensor.dtype), expected, _REMEDIES[kind])
 
 
 def _check_kind(name: str, buffer: Tensor) -> None:
@@ -205,10 +216,8 @@ def _is_frozen(module: nn.Module) -> bool:
 
 def changing_buffers(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """The buffers that training may change: those in ``state_dict`` and not in a frozen module."""
-    frozen = {inner for outer in frozen_modules(model) for inner in outer.modules()}
-    for prefix, module in model.named_modules():
-        if module in frozen:
-            continue
-        for name, buffer in module.named_buffers(recurse=False):
-            if name not in module._non_persistent_buffers_set:
-                yield f"{prefix}.{name}".lstrip("."), buffer
+    frozen = {buffer for module in frozen_modules(model) for buffer in module.buffers()}
+    lasting = model.state_dict(keep_vars=True)
+    for name, buffer in model.named_buffers():
+        if name in lasting and buffer not in frozen:
+            yield name, buffer

@@ -20,6 +20,7 @@ def cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
     is five times faster on a CPU where classes are few. Labels may be (n,) or, for sequences, (n, length).
 
     Examples:
+        >>> import torch
         >>> scores, labels = torch.eye(3), torch.tensor([0, 1, 1])
         >>> torch.allclose(cross_entropy(scores, labels), nn.functional.cross_entropy(scores, labels))
         True
@@ -31,6 +32,7 @@ def mse(outputs: Tensor, targets: Tensor) -> Tensor:
     """The mean squared error.
 
     Examples:
+        >>> import torch
         >>> float(mse(torch.tensor([[1.0], [4.0]]), torch.tensor([0.0, 2.0])))
         2.5
     """
@@ -41,6 +43,7 @@ def huber(outputs: Tensor, targets: Tensor) -> Tensor:
     """Half the squared error of errors up to 1, and linear beyond: outliers pull less.
 
     Examples:
+        >>> import torch
         >>> float(huber(torch.tensor([[0.0], [3.0]]), torch.tensor([1.0, 0.0])))
         1.5
     """
@@ -51,6 +54,7 @@ def binary_cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     """The mean of −log of the probability given to each right answer; outputs are log-odds.
 
     Examples:
+        >>> import torch
         >>> round(float(binary_cross_entropy(torch.zeros(2, 1), torch.tensor([0, 1]))), 4)
         0.6931
     """

@@ -89,7 +89,10 @@ class ResidualBlock(nn.Module):
         self.first = _normalised(entering, leaving, 3, stride)
         self.second = _normalised(leaving, leaving, 3)
         same = entering == leaving and stride == 1
-        self.around = nn.Identity() if same else _normalised(entering, leaving, 1, stride)
+        # Pooled rather than with a stride: torch 2.13 corrupts memory in the gradient of 1 × 1 convolutions
+        # with strides, few channels, and these last.
+        pool = nn.AvgPool2d(stride, ceil_mode=True)
+        self.around = nn.Identity() if same else nn.Sequential(pool, _normalised(entering, leaving, 1))
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, leaving, …) of images (n, entering, …)."""

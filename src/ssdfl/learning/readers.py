@@ -30,10 +30,9 @@ TABLES: dict[str, Callable[[Path], pa.Table]] = {
 """Readers of tables, by the ending of a file's name."""
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 _READING_THREADS = 4
-_PARTS = {
-    "inputs": ("inputs", "x", "X", "images", "data"),
-    "targets": ("targets", "y", "Y", "labels", "target"),
-}
+_INPUTS = ("inputs", "x", "X", "images", "data")
+_TARGETS = ("targets", "y", "Y", "labels", "target")
+"""What arrays may be called."""
 
 
 def read_path(path: Path, reading: Reading = AS_IT_IS) -> Dataset:
@@ -122,26 +121,38 @@ def _read_npz(path: Path, reading: Reading) -> Dataset:
         arrays = {name: file[name] for name in file.files}
     whole = _part(arrays, "")
     if whole is not None:
-        columns = {name: values for name, values in arrays.items() if name == reading.column}
+        columns = {reading.column: arrays[reading.column]} if reading.column in arrays else {}
         return arrays_dataset(*whole, reading, columns)
+    return _from_parts(path, arrays, reading)
+
+
+def _from_parts(path: Path, arrays: dict[str, NDArray[Any]], reading: Reading) -> Dataset:
+    """A data set of arrays to train with and arrays to test with."""
     train, test = _part(arrays, "train"), _part(arrays, "test")
     if train is None or test is None:
         expected = "inputs and targets, or train_inputs, train_targets, test_inputs and test_targets"
         raise InputError(f"arrays in {path}", ", ".join(arrays), expected, "Name them so.")
     rows = np.arange(len(train[1]) + len(test[1]))
-    joined = [np.concatenate(both) for both in zip(train, test, strict=True)]
-    return arrays_dataset(joined[0], joined[1], reading, {}, rows >= len(train[1]))
+    inputs, targets = (np.concatenate(both) for both in zip(train, test, strict=True))
+    return arrays_dataset(inputs, targets, reading, {}, rows >= len(train[1]))
 
 
 def _part(arrays: dict[str, NDArray[Any]], part: str) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """The inputs and targets of a part, by any of their usual names."""
-    found = []
-    for names in _PARTS.values():
-        spelled = (
-            [f"{part}_{name}" for name in names] + [f"{name}_{part}" for name in names] if part else names
-        )
-        found.append(next((arrays[name] for name in spelled if name in arrays), None))
-    return None if found[0] is None or found[1] is None else (found[0], found[1])
+    inputs = _first_of(arrays, _spellings(_INPUTS, part))
+    targets = _first_of(arrays, _spellings(_TARGETS, part))
+    return None if inputs is None or targets is None else (inputs, targets)
+
+
+def _spellings(names: Sequence[str], part: str) -> list[str]:
+    """``train_inputs``, ``inputs_train`` and so on."""
+    if not part:
+        return list(names)
+    return [f"{part}_{name}" for name in names] + [f"{name}_{part}" for name in names]
+
+
+def _first_of(arrays: dict[str, NDArray[Any]], names: Sequence[str]) -> NDArray[Any] | None:
+    return next((arrays[name] for name in names if name in arrays), None)
 
 
 def arrays_dataset(
@@ -213,17 +224,25 @@ def _read_image_folder(folder: Path, reading: Reading) -> Dataset:
     """Folders named by classes, alone or below ``train`` and ``test``."""
     paths = list(_image_files(folder))
     names = sorted({path.parent.name for path in paths})
-    images = []
-    for path in paths:
-        with reading_file(path):
-            images.append(decode_image(path.read_bytes()))
-        if images[-1].shape != images[0].shape:
-            expected = f"{images[0].shape}, as {paths[0].name} has"
-            raise InputError(f"shape of {path}", images[-1].shape, expected, "Resize the images.")
     labels = np.array([names.index(path.parent.name) for path in paths], dtype=np.int64)
     parts = np.array([path.relative_to(folder).parts[0] for path in paths])
     test = parts == "test" if "test" in parts else split_off(len(labels), reading.test_share, labels)
-    return _images(np.stack(images), labels, test, names)
+    return _images(_decoded(paths), labels, test, names)
+
+
+def _decoded(paths: Sequence[Path]) -> NDArray[np.uint8]:
+    """(n, channels, height, width) images of one shape."""
+    images = [_decoded_file(path) for path in paths]
+    for path, image in zip(paths, images, strict=True):
+        if image.shape != images[0].shape:
+            expected = f"{images[0].shape}, as {paths[0].name} has"
+            raise InputError(f"shape of {path}", image.shape, expected, "Resize the images.")
+    return np.stack(images)
+
+
+def _decoded_file(path: Path) -> NDArray[np.uint8]:
+    with reading_file(path):
+        return decode_image(path.read_bytes())
 
 
 def _images(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -85,17 +85,23 @@ def table_dataset(table: pa.Table, reading: Reading = AS_IT_IS, files: Files | N
 
 
 def _target_names(table: pa.Table, reading: Reading) -> list[str]:
-    if reading.target:
-        names = [name.strip() for name in reading.target.split(",")]
-        for name in names:
-            _check_column(table, name, "data.target")
-        return names
-    usual = [name for name in TARGETS if name in table.column_names]
+    return _named_targets(table, reading) if reading.target else [_usual_target(table, reading)]
+
+
+def _named_targets(table: pa.Table, reading: Reading) -> list[str]:
+    names = [name.strip() for name in reading.target.split(",")]
+    for name in names:
+        _check_column(table, name, "data.target")
+    return names
+
+
+def _usual_target(table: pa.Table, reading: Reading) -> str:
+    """A column of the usual name, or the last one."""
     others = [name for name in table.column_names if name not in (reading.column, SPLIT)]
     if len(others) < 2:
         expected = "a column of targets beside inputs"
         raise InputError("columns", ", ".join(table.column_names), expected, "Add what is to be learnt.")
-    return usual[:1] or others[-1:]
+    return next(filter(others.__contains__, TARGETS), others[-1])
 
 
 def _check_column(table: pa.Table, name: str, what: str) -> None:
@@ -106,15 +112,17 @@ def _check_column(table: pa.Table, name: str, what: str) -> None:
 def _test_rows(table: pa.Table, reading: Reading, files: Files | None) -> BoolArray:
     """(rows,) which rows are for testing."""
     if SPLIT in table.column_names:
-        said = table.column(SPLIT).cast(pa.string()).to_numpy(zero_copy_only=False)
-        test: BoolArray = said == "test"
-        if not test.any() or test.all():
-            expected = "some rows with test, and others"
-            raise InputError(
-                f"column {SPLIT}", sorted({str(one) for one in said})[:5], expected, "Say which."
-            )
-        return test
+        return _said_test(table)
     return split_off(len(table), reading.test_share, None if files is None else files.codes)
+
+
+def _said_test(table: pa.Table) -> BoolArray:
+    said = table.column(SPLIT).cast(pa.string()).to_numpy(zero_copy_only=False)
+    test: BoolArray = said == "test"
+    if not 0 < test.sum() < len(test):
+        got = ", ".join(np.unique(said.astype(str))[:5])
+        raise InputError(f"column {SPLIT}", got, "some rows with test, and others", "Say which.")
+    return test
 
 
 def split_off(count: int, share: float, groups: IntArray | None = None) -> BoolArray:
@@ -137,34 +145,45 @@ def split_off(count: int, share: float, groups: IntArray | None = None) -> BoolA
     return test
 
 
+class _Encoded(NamedTuple):
+    """A column as inputs, which kind it is, and what is said of it."""
+
+    kind: str
+    told: str
+    values: NDArray[np.float32] | None
+
+
+_TOLD = {
+    "number": "Columns standardised to mean 0 and deviation 1",
+    "category": "Columns encoded as one input for each value",
+    "": f"Columns left out, as no numbers nor at most {MOST_CATEGORIES} categories",
+}
+"""What is done to each kind of column."""
+
+
 def _inputs(table: pa.Table, reserved: set[str], train: BoolArray) -> tuple[NDArray[np.float32], list[str]]:
     """(rows, inputs) and what was done."""
-    parts: list[NDArray[np.float32]] = []
-    numbers, categories, left_out = [], [], []
-    for name in table.column_names:
-        if name in reserved:
-            continue
-        column = table.column(name)
-        if is_number(column.type):
-            parts.append(_standardised(_as_numbers(column), train)[:, None])
-            numbers.append(_told_gaps(name, column))
-        elif (hot := _one_hot(column, train)) is not None:
-            parts.append(hot)
-            categories.append(f"{name} ({hot.shape[1]})")
-        else:
-            left_out.append(name)
+    names = [name for name in table.column_names if name not in reserved]
+    columns = [_encoded_column(name, table.column(name), train) for name in names]
+    parts = [one.values for one in columns if one.values is not None]
     if not parts:
         raise InputError("columns", ", ".join(table.column_names), "inputs beside the target", "Add some.")
-    notes = [
-        f"{what}: {', '.join(names)}."
-        for what, names in (
-            ("Columns standardised to mean 0 and deviation 1", numbers),
-            ("Columns encoded as one input for each value", categories),
-            (f"Columns left out, as no numbers nor at most {MOST_CATEGORIES} categories", left_out),
-        )
-        if names
-    ]
-    return np.concatenate(parts, axis=1), notes
+    return np.concatenate(parts, axis=1), list(filter(None, (_told_kind(kind, columns) for kind in _TOLD)))
+
+
+def _told_kind(kind: str, columns: Sequence[_Encoded]) -> str:
+    names = [one.told for one in columns if one.kind == kind]
+    return f"{_TOLD[kind]}: {', '.join(names)}." if names else ""
+
+
+def _encoded_column(name: str, column: pa.ChunkedArray, train: BoolArray) -> _Encoded:
+    if is_number(column.type):
+        values = _standardised(_as_numbers(column), train)[:, None]
+        return _Encoded("number", _told_gaps(name, column), values)
+    hot = _one_hot(column, train)
+    if hot is None:
+        return _Encoded("", name, None)
+    return _Encoded("category", f"{name} ({hot.shape[1]})", hot)
 
 
 def _told_gaps(name: str, column: pa.ChunkedArray) -> str:
@@ -231,21 +250,27 @@ def _targets(
     table: pa.Table, names: Sequence[str], reading: Reading, train: BoolArray
 ) -> tuple[NDArray[Any], int, str]:
     """(rows, …) targets, how many classes they have, and what was done."""
-    columns = [table.column(name) for name in names]
-    for name, column in zip(names, columns, strict=True):
-        if column.null_count:
-            raise InputError(
-                f"column {name}", f"{column.null_count} missing", "a target in every row", "Fill them."
-            )
+    columns = {name: table.column(name) for name in names}
+    for name, column in columns.items():
+        _check_whole(name, column)
     if reading.kind == "labels":
-        return _labels(columns, names)
-    if len(columns) == 1 and _are_classes(columns[0], reading):
-        codes, classes = _classes(columns[0])
+        return _labels(columns)
+    first = columns[names[0]]
+    if len(columns) == 1 and _are_classes(first, reading):
+        codes, classes = _classes(first)
         return codes, len(classes), f"Target {names[0]}: {len(classes)} classes, {_listed(classes)}."
-    for name, column in zip(names, columns, strict=True):
-        if not is_number(column.type):
-            raise InputError(f"column {name}", str(column.type), "numbers", "Or name one target of classes.")
-    return _numbers(columns, names, train)
+    return _numbers(columns, train)
+
+
+def _check_whole(name: str, column: pa.ChunkedArray) -> None:
+    if column.null_count:
+        got = f"{column.null_count} missing"
+        raise InputError(f"column {name}", got, "a target in every row", "Fill them.")
+
+
+def _check_numeric(name: str, column: pa.ChunkedArray) -> None:
+    if not is_number(column.type):
+        raise InputError(f"column {name}", str(column.type), "numbers", "Or name one target of classes.")
 
 
 def _are_classes(column: pa.ChunkedArray, reading: Reading) -> bool:
@@ -268,24 +293,26 @@ def _listed(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (" …" if len(names) > most else "")
 
 
-def _labels(columns: Sequence[pa.ChunkedArray], names: Sequence[str]) -> tuple[NDArray[Any], int, str]:
-    values = np.stack([_as_numbers(column.cast(pa.float64())) for column in columns], axis=1)
+def _labels(columns: Mapping[str, pa.ChunkedArray]) -> tuple[NDArray[Any], int, str]:
+    values = np.stack([*map(_as_numbers, columns.values())], axis=1)
+    names = ", ".join(columns)
     if not np.isin(values, (0, 1)).all():
-        raise InputError("targets", ", ".join(names), "0 or 1 in every row, for labels", "Or data.targets.")
-    return values.astype(np.float32), 0, f"Targets {', '.join(names)}: {len(names)} labels, each 0 or 1."
+        raise InputError("targets", names, "0 or 1 in every row, for labels", "Or data.targets.")
+    return values.astype(np.float32), 0, f"Targets {names}: {len(columns)} labels, each 0 or 1."
 
 
-def _numbers(
-    columns: Sequence[pa.ChunkedArray], names: Sequence[str], train: BoolArray
-) -> tuple[NDArray[Any], int, str]:
-    values = np.stack([_as_numbers(column) for column in columns], axis=1)
+def _numbers(columns: Mapping[str, pa.ChunkedArray], train: BoolArray) -> tuple[NDArray[Any], int, str]:
+    for name, column in columns.items():
+        _check_numeric(name, column)
+    values = np.stack([*map(_as_numbers, columns.values())], axis=1)
     mean, deviation = values[train].mean(axis=0), values[train].std(axis=0)
     scaled = ((values - mean) / np.where(deviation > 0, deviation, 1.0)).astype(np.float32)
-    told = [
-        f"Target {name}: standardised, mean {m:.4g}, and 1 is {d:.4g}"
-        for name, m, d in zip(names, mean, deviation, strict=True)
-    ]
-    return scaled[:, 0] if len(names) == 1 else scaled, 0, f"{'; '.join(told)}."
+    told = map(_told_scale, columns, mean, deviation)
+    return scaled[:, 0] if len(columns) == 1 else scaled, 0, f"{'; '.join(told)}."
+
+
+def _told_scale(name: str, mean: float, deviation: float) -> str:
+    return f"Target {name}: standardised, mean {mean:.4g}, and 1 is {deviation:.4g}"
 
 
 def _dealing_columns(

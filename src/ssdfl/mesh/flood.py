@@ -165,7 +165,7 @@ class Flood:
             return 0.0
         answer = self.node.transport.ask(neighbour, Request(samples=SampleRequest()), ASK_S)
         theirs = unpack_samples(answer.sample_batch, own.shape[1])
-        return max(energy_distance(own, theirs) / own.shape[1], 0.0)
+        return max(float(energy_distance(own, theirs)) / int(own.shape[1]), 0.0)
 
     def facts(self) -> Facts:
         """All that is known so far."""

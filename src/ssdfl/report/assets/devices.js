@@ -124,6 +124,7 @@ function drawLabels() {
   const net = data.seeds.length ? seedData() : null;
   const known = Boolean(net?.devices[0]?.labels.length);
   byId("labels").hidden = !known;
+  document.querySelector('nav a[href="#labels"]').hidden = !known;
   if (!known) return;
   const order = net.names.map((_, k) => k).sort((a, b) => net.labels[a] - net.labels[b] || a - b);
   const classes = net.devices[0].labels.map((_, label) => label);
