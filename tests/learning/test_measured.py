@@ -1,13 +1,16 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from helpers import tiny_task
+from ssdfl.clusters.heterogeneity import data_divergence, drift_directions
 from ssdfl.errors import InputError
 from ssdfl.learning import Shards, Task, describe_devices, measure_constants, paper_optimizer
+from ssdfl.learning.measured import sketch_gradients
 
 
 def quadratic_task(curvatures):
@@ -77,3 +80,43 @@ def test_described_samples_are_drawn_from_the_whole_shard():
     whole = sorted_task.inputs[ordered[0]].flatten(1).double().numpy()
     labels = [int(sorted_task.targets[ordered[0]][(whole == row).all(axis=1).argmax()]) for row in few]
     assert len(set(labels)) > 1
+
+
+def test_a_sketch_is_a_devices_own_and_keeps_lengths():
+    task = tiny_task(num_devices=4, model="mlp")
+    everyone, alone = sketch_gradients(task, range(4), seed=3), sketch_gradients(task, [2], seed=3)
+    assert np.allclose(everyone.rows[2], alone.rows[0])
+    assert everyone.scales[2] == pytest.approx(alone.scales[0])
+    assert not np.allclose(sketch_gradients(task, [2], seed=4).rows, alone.rows)
+    lengths = []
+    for seed in range(30):
+        found = sketch_gradients(replace(task, shards=Shards.of([task.shards[0]])), [0], seed, samples=10**6)
+        lengths.append(np.linalg.norm(found.rows[0]) ** 2)
+    inputs, labels = task.batch(task.shards[0])
+    leaf = task.initial_parameters.clone().requires_grad_()
+    (g,) = torch.autograd.grad(task.loss(task.scores(leaf, inputs), labels), leaf)
+    assert np.mean(lengths) == pytest.approx(float(g.square().sum()), rel=0.2)
+
+
+def test_sketches_tell_devices_apart_as_labels_do():
+    task = tiny_task(num_devices=4)
+    by_label = [torch.nonzero(task.targets == label).flatten() for label in range(4)]
+    skewed = replace(task, shards=Shards.of(by_label))
+    even = replace(task, shards=Shards.of([torch.cat([part[k::4] for part in by_label]) for k in range(4)]))
+    optimizers = [paper_optimizer()] * 4
+
+    def drift(one, sketch):
+        return float(np.square(drift_directions(describe_devices(one, optimizers, sketch=sketch))).sum())
+
+    assert drift(skewed, True) == pytest.approx(drift(skewed, False), rel=0.5)
+    assert drift(even, True) < 0.1 * drift(skewed, True)
+    described = describe_devices(skewed, optimizers, sketch=True)
+    same = data_divergence(described[0], described[0])
+    assert same == 0 < data_divergence(described[0], described[1]) <= 1
+
+
+def test_devices_without_classes_are_described_by_sketches():
+    task = replace(tiny_task(num_devices=2), num_classes=0)
+    assert all(device.sketch is not None for device in describe_devices(task, [paper_optimizer()] * 2))
+    known = describe_devices(tiny_task(num_devices=2), [paper_optimizer()] * 2)
+    assert all(device.sketch is None for device in known)

@@ -127,17 +127,22 @@ def _draw_rows(rows: list[dict[str, Any]], title: str, out: Path) -> None:
 
 def _print_rows(rows: list[dict[str, Any]], notes: Sequence[str], tested: int) -> None:
     console = Console()
+    console.print(_table(rows), highlight=False)
+    total = sum(row["samples"] for row in rows)
+    for line in (f"{total:,} samples to train on, {tested:,} to test with.", *notes):
+        say(console, line)
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    """A line for each device, with a bar and, if there are classes, a block for each label."""
+    headers = ["device", "samples", "", "labels"] if rows[0]["labels"] else ["device", "samples", ""]
     most = max(row["samples"] for row in rows)
-    headers = ["device", "samples", "", *(["labels"] if rows[0]["labels"] else [])]
     table = Table(*headers)
     for row in rows:
         bar = "█" * max(1, round(BAR * row["samples"] / most))
         cells = (row["device"], f"{row['samples']:,}", bar, _blocks(row["labels"]))
         table.add_row(*cells[: len(headers)])
-    console.print(table, highlight=False)
-    total = sum(row["samples"] for row in rows)
-    for line in (f"{total:,} samples to train on, {tested:,} to test with.", *notes):
-        say(console, line)
+    return table
 
 
 def _blocks(counts: Sequence[int]) -> str:

@@ -62,14 +62,17 @@ class ProgressView:
         """Show that one more cycle is done."""
         if not self.begun:
             self._announce()
-        label = f"seed {advance.seed} {advance.method}"
-        if label != self.label:
-            self.label, self.scores = label, []
-        if advance.record is not None and advance.record.tested:
-            self.scores.append(getattr(advance.record, self.reading))
-        self.bars.update(self.task, advance=1, description=label, note=self._note())
+        self._remember(f"seed {advance.seed} {advance.method}", advance.record)
+        self.bars.update(self.task, advance=1, description=self.label, note=self._note())
         if advance.record is not None and not self.console.is_terminal:
             self._say_if_finished(advance.record)
+
+    def _remember(self, label: str, record: Record | None) -> None:
+        """Add a score to those of the same seed and method."""
+        if label != self.label:
+            self.label, self.scores = label, []
+        if record is not None and record.tested:
+            self.scores.append(getattr(record, self.reading))
 
     def _note(self) -> str:
         """The scores so far, as a sparkline and the last as a number, named unless it is the accuracy."""

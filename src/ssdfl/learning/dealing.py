@@ -120,11 +120,16 @@ def _checked(name: str, shards: Sequence[Sequence[int]], dealing: Dealing) -> li
     """What a user's function dealt, if it can be used."""
     rows = [np.asarray(shard, dtype=np.int64) for shard in shards]
     count = len(dealing.data.train_targets)
-    sizes = [len(row) for row in rows]
-    if len(rows) != dealing.num_devices or min(sizes) < 1:
-        got = f"{len(rows)} devices, the least with {min(sizes, default=0)} samples"
+    least = min(map(len, rows), default=0)
+    if len(rows) != dealing.num_devices or least < 1:
+        got = f"{len(rows)} devices, the least with {least} samples"
         expected = f"at least one sample for each of {dealing.num_devices} devices"
         raise InputError(f"data.partition {name}", got, expected, "Fix the function.")
-    if any(row.min() < 0 or row.max() >= count for row in rows):
-        raise InputError(f"data.partition {name}", "numbers", f"samples from 0 to {count - 1}", "Fix it.")
+    _check_samples(name, np.concatenate(rows), count)
     return rows
+
+
+def _check_samples(name: str, samples: IntArray, count: int) -> None:
+    if not 0 <= samples.min() <= samples.max() < count:
+        got = f"samples {samples.min()} to {samples.max()}"
+        raise InputError(f"data.partition {name}", got, f"samples from 0 to {count - 1}", "Fix it.")

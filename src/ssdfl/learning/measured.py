@@ -166,10 +166,14 @@ def has_labels(task: Task) -> bool:
 
 
 class Sketches(NamedTuple):
-    """Devices' sketches (n, k), and (n,) the root mean square norms of their samples' gradients."""
+    """Devices' sketches (n, k), if any, and (n,) the root mean square norms of samples' gradients."""
 
-    rows: FloatArray
+    rows: FloatArray | None
     scales: FloatArray
+
+    def of(self, device: int) -> FloatArray | None:
+        """(k,) one device's sketch."""
+        return None if self.rows is None else self.rows[device]
 
 
 def sketch_gradients(task: Task, devices: Sequence[int], seed: int, samples: int = 256) -> Sketches:
@@ -183,12 +187,14 @@ def sketch_gradients(task: Task, devices: Sequence[int], seed: int, samples: int
     θ = task.initial_parameters.detach()
     chosen = [_random_positions(task, device, samples, seed) for device in devices]
     means = torch.stack([_gradient(task, θ, *one) for one in zip(devices, chosen, strict=True)])
-    norms = [
-        [float(_gradient(task, θ, device, position[None]).norm()) for position in positions[:_NORMED]]
-        for device, positions in zip(devices, chosen, strict=True)
-    ]
-    scales = np.array([np.sqrt(np.mean(np.square(of_device))) for of_device in norms])
-    return Sketches(_projected(means, seed), scales)
+    scales = [_typical_norm(task, θ, *one) for one in zip(devices, chosen, strict=True)]
+    return Sketches(_projected(means, seed), np.array(scales))
+
+
+def _typical_norm(task: Task, θ: Tensor, device: int, positions: IntArray) -> float:
+    """The root mean square norm of the gradients of a few single samples."""
+    norms = [float(_gradient(task, θ, device, one[None]).norm()) for one in positions[:_NORMED]]
+    return float(np.sqrt(np.mean(np.square(norms))))
 
 
 def _projected(rows: Tensor, seed: int) -> FloatArray:
@@ -212,14 +218,24 @@ def describe_devices(
         sketch: describe devices by their gradients instead of their labels; by default if there are none.
     """
     sketched = not has_labels(task) if sketch is None else sketch
-    found = sketch_gradients(task, range(task.num_devices), seed) if sketched else None
-    described = []
-    for device, (shard, optimizer) in enumerate(zip(task.shards, optimizers, strict=True)):
-        counts = np.array(label_counts(task, shard) or [1], dtype=float)
-        few = None
-        if samples:
-            inputs, _ = task.batch(task.shards[device][_random_positions(task, device, samples, seed)])
-            few = _flat_numbers(inputs)
-        own = (None, 1.0) if found is None else (found.rows[device], float(found.scales[device]))
-        described.append(Device(counts, optimizer.rho, optimizer.mu, few, *own))
-    return tuple(described)
+    devices = range(task.num_devices)
+    found = sketch_gradients(task, devices, seed) if sketched else Sketches(None, np.ones(task.num_devices))
+    return tuple(
+        Device(
+            np.array(label_counts(task, task.shards[device]) or [1], dtype=float),
+            optimizers[device].rho,
+            optimizers[device].mu,
+            _few_samples(task, device, samples, seed),
+            found.of(device),
+            float(found.scales[device]),
+        )
+        for device in devices
+    )
+
+
+def _few_samples(task: Task, device: int, samples: int, seed: int) -> FloatArray | None:
+    """(samples, features) some of a device's samples, if any are wanted and they are numbers."""
+    if not samples:
+        return None
+    inputs, _ = task.batch(task.shards[device][_random_positions(task, device, samples, seed)])
+    return _flat_numbers(inputs)

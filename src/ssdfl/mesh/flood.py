@@ -221,6 +221,14 @@ def _constants(descriptor: Descriptor) -> DeviceConstants:
     return DeviceConstants(descriptor.gradient_bound, descriptor.initial_loss, descriptor.smoothness)
 
 
+def _checked_sketch(descriptor: Descriptor, like: FloatArray | None) -> FloatArray | None:
+    """A device's sketch, if it is as long as one's own; None if devices have none."""
+    length = 0 if like is None else len(like)
+    if len(descriptor.sketch) != length:
+        raise BadMessageError(f"a sketch of {len(descriptor.sketch)} numbers of {descriptor.device}")
+    return np.array(descriptor.sketch) if length else None
+
+
 def _checked_device(descriptor: Descriptor, like: Device, names: Sequence[str]) -> Device:
     """A device from what it told about itself.
 
@@ -233,9 +241,7 @@ def _checked_device(descriptor: Descriptor, like: Device, names: Sequence[str]) 
     num_labels = len(descriptor.labels)
     if num_labels != len(like.labels):
         raise BadMessageError(f"{num_labels} labels of {descriptor.device} instead of {len(like.labels)}")
-    sketch = np.array(descriptor.sketch) if descriptor.sketch else None
-    if (0 if like.sketch is None else len(like.sketch)) != len(descriptor.sketch):
-        raise BadMessageError(f"a sketch of {len(descriptor.sketch)} numbers of {descriptor.device}")
+    sketch = _checked_sketch(descriptor, like.sketch)
     constants = (descriptor.gradient_bound, descriptor.initial_loss, descriptor.smoothness)
     if not all(0 <= value < math.inf for value in constants):  # NaN is not
         raise BadMessageError(f"constants {constants} of {descriptor.device}")

@@ -21,23 +21,30 @@ def plot_holdings(names: Sequence[str], sizes: IntArray, labels: IntArray | None
     Args:
         labels: (devices, classes) counts; None if there are no classes.
     """
-    shown = labels if labels is not None and labels.shape[1] <= MOST_LABELS else None
+    shown = None if labels is None or labels.shape[1] > MOST_LABELS else labels
     figure = Figure(figsize=(min(16.0, max(6.4, 0.22 * len(names))), 4.8), layout="constrained")
     panels = figure.subplots(1 if shown is None else 2, 1, sharex=True, squeeze=False)[:, 0]
-    panels[0].bar(range(len(names)), sizes, color=COLOURS[0])
-    panels[0].set_ylabel("samples")
-    panels[0].set_title(title, parse_math=False)
-    panels[0].spines[["top", "right"]].set_visible(False)
-    if sizes.max() > 20 * sizes.min():
-        panels[0].set_yscale("log")
+    _draw_sizes(panels[0], sizes, title)
     if shown is not None:
         _draw_labels(figure, panels[1], shown)
-    panels[-1].set_xlabel("device")
-    few = len(names) <= MANY_DEVICES
-    panels[-1].set_xticks(
-        range(len(names)) if few else [], names if few else [], rotation=90, parse_math=False
-    )
+    _name_devices(panels[-1], names)
     return figure
+
+
+def _draw_sizes(axes: Axes, sizes: IntArray, title: str) -> None:
+    axes.bar(range(len(sizes)), sizes, color=COLOURS[0])
+    axes.set_ylabel("samples")
+    axes.set_title(title, parse_math=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    if sizes.max() > 20 * sizes.min():
+        axes.set_yscale("log")
+
+
+def _name_devices(axes: Axes, names: Sequence[str]) -> None:
+    """Names below the bars, unless they are too many to read."""
+    axes.set_xlabel("device")
+    shown = list(names) if len(names) <= MANY_DEVICES else []
+    axes.set_xticks(range(len(shown)), shown, rotation=90, parse_math=False)
 
 
 def _draw_labels(figure: Figure, axes: Axes, labels: IntArray) -> None:
