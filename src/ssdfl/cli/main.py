@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import ssdfl
-from ssdfl.cli import bounds, data, graph, mesh, plan, report, reproduce, run, sweep
+from ssdfl.cli import bounds, data, graph, mesh, methods, plan, report, reproduce, run, sweep
 from ssdfl.cli.ranks import report_mistake
 from ssdfl.errors import InputError, OtherRankError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("report")(report.report)
+app.command("methods")(methods.methods)
 app.command("graph")(graph.graph)
 app.command("plan")(plan.plan)
 app.command("bounds")(bounds.bounds)

@@ -1,5 +1,6 @@
 """Methods: a schedule says who trains and which matrix mixes, a rule what is sent and made of it."""
 
+from ssdfl.methods.catalogue import Entry, catalogue, find_entries
 from ssdfl.methods.faults import drop_devices, drop_links
 from ssdfl.methods.find import find_method, split_methods
 from ssdfl.methods.method import Method, ScheduleInputs
@@ -10,6 +11,7 @@ from ssdfl.methods.step import Mixer, Periodic, Schedule, Step, alternate, alway
 __all__ = [
     "METHODS",
     "RULES",
+    "Entry",
     "Heard",
     "Inbox",
     "Memory",
@@ -25,8 +27,10 @@ __all__ = [
     "Step",
     "alternate",
     "always",
+    "catalogue",
     "drop_devices",
     "drop_links",
+    "find_entries",
     "find_method",
     "find_rule",
     "period_of",

@@ -31,9 +31,9 @@ MEAN_LIMIT = 2000
 def ssdfl(inputs: ScheduleInputs) -> Schedule:
     """SSD-FL: train and mix inside the formed clusters, then mix over the whole network.
 
-    W = Ã while training, block-diagonal over the clusters; then W = A.
+        W = Ã while training, block-diagonal over the clusters; then W = A
 
-    Reference: the paper, `eq:intraC_updates`.
+    Source: the paper, `eq:intraC_updates`.
     """
     within_clusters = always(inputs.weights(inputs.inside(inputs.clusters)))
     return inputs.cycle(intra=within_clusters, inter=inputs.all_links)
@@ -42,9 +42,9 @@ def ssdfl(inputs: ScheduleInputs) -> Schedule:
 def sdfl(inputs: ScheduleInputs) -> Schedule:
     """Synchronous: mix over the whole network at every step, as SSD-FL with one cluster does.
 
-    W = A
+        W = A
 
-    Reference: the paper's sDFL; decentralized SGD of Lian et al., "Can decentralized algorithms outperform
+    Source: the paper's sDFL; decentralized SGD of Lian et al., "Can decentralized algorithms outperform
     centralized algorithms?", NeurIPS 2017.
     """
     return inputs.cycle(intra=inputs.all_links, inter=inputs.all_links)
@@ -53,9 +53,9 @@ def sdfl(inputs: ScheduleInputs) -> Schedule:
 def pdfl(inputs: ScheduleInputs) -> Schedule:
     """Periodic: train alone, then mix, as SSD-FL with every device its own cluster does.
 
-    W = I while training, then W = A.
+        W = I while training, then W = A
 
-    Reference: the paper's pDFL.
+    Source: the paper's pDFL.
     """
     return inputs.cycle(intra=always(_alone(inputs)), inter=inputs.all_links)
 
@@ -63,9 +63,11 @@ def pdfl(inputs: ScheduleInputs) -> Schedule:
 def stc(inputs: ScheduleInputs) -> Schedule:
     """Stochastic: synchronous, but over links drawn at random at every step.
 
-    W(t) = the weight rule applied to the links that are up, each with ``schedule.link_probability``.
+        W(t) = the weights of the links that are up, each with probability p
 
-    Reference: the paper's STC.
+    p is ``schedule.link_probability``.
+
+    Source: the paper's STC.
     """
     links_up = inputs.drawn(inputs.network.adjacency)
     return inputs.cycle(intra=links_up, inter=links_up)
@@ -74,9 +76,9 @@ def stc(inputs: ScheduleInputs) -> Schedule:
 def cstc(inputs: ScheduleInputs) -> Schedule:
     """Clustered stochastic: as `stc` inside a random number of random clusters, then over all links.
 
-    W(t) as of `stc`, over the links inside the random clusters while training, over all afterwards.
+        W(t) = as of `stc`, over the links inside the random clusters while training, then over all
 
-    Reference: the paper's cSTC.
+    Source: the paper's cSTC.
     """
     clusters = random_clusters(inputs.network, generator(inputs.seed, "clusters"))
     within_clusters = inputs.drawn(inputs.inside(clusters))
@@ -86,12 +88,12 @@ def cstc(inputs: ScheduleInputs) -> Schedule:
 def matcha(inputs: ScheduleInputs, budget: float = 0.5) -> Schedule:
     """MATCHA: matchings of the network, each used at random, often if it is critical for agreement.
 
-    W(t) = I − α Σ_j b_j(t) L_j,  b_j(t) ~ Bernoulli(p_j),  L = Σ_j L_j
+        W(t) = I − α Σ_j b_j(t) L_j,  b_j(t) ~ Bernoulli(p_j),  L = Σ_j L_j
 
     The L_j are Laplacians of matchings. The p_j maximise λ₂(Σ_j p_j L_j) with Σ_j p_j ≤ budget · M, and α
     minimises ‖E[W²] − 11ᵀ/N‖. With budget 1 every link is used at every step.
 
-    Reference: Wang, Sahu, Yang, Joshi and Kar, "MATCHA: Speeding up decentralized SGD via matching
+    Source: Wang, Sahu, Yang, Joshi and Kar, "MATCHA: Speeding up decentralized SGD via matching
     decomposition sampling", 2019, arXiv:1905.09435.
     """
     matchings = _matchings_at_random(inputs.network.adjacency, budget, inputs.seed)
@@ -101,10 +103,11 @@ def matcha(inputs: ScheduleInputs, budget: float = 0.5) -> Schedule:
 def cmatcha(inputs: ScheduleInputs, budget: float = 0.5) -> Schedule:
     """Clustered MATCHA: its matchings inside the formed clusters while training, then of all links.
 
-    W(t) = I − Σ_s α_s Σ_j b_sj(t) L_sj while training, where each cluster s has its own matchings,
-    probabilities and weight; then as `matcha`.
+        W(t) = I − Σ_s α_s Σ_j b_sj(t) L_sj while training, then as of `matcha`
 
-    Reference: `matcha`, with the cycle of the paper.
+    Each cluster s has its own matchings, probabilities and weight.
+
+    Source: `matcha`, with the cycle of the paper.
     """
     within_clusters = _matchings_at_random(inputs.inside(inputs.clusters), budget, inputs.seed)
     everywhere = _matchings_at_random(inputs.network.adjacency, budget, inputs.seed)
@@ -126,9 +129,11 @@ def _matchings_at_random(adjacency: SparseMatrix, budget: float, seed: int) -> M
 def gossip(inputs: ScheduleInputs) -> Schedule:
     """Gossip: devices pair up at random, and each pair takes its mean.
 
-    W(t) = I − ½ Σ_{(i,j) ∈ M(t)} (e_i − e_j)(e_i − e_j)ᵀ, where M(t) is a random maximal matching.
+        W(t) = I − ½ Σ_{(i,j) ∈ M(t)} (e_i − e_j)(e_i − e_j)ᵀ
 
-    Reference: Boyd, Ghosh, Prabhakar and Shah, "Randomized gossip algorithms", IEEE Transactions on
+    M(t) is a random maximal matching.
+
+    Source: Boyd, Ghosh, Prabhakar and Shah, "Randomized gossip algorithms", IEEE Transactions on
     Information Theory 52(6), 2006; many pairs at a time, as in its section on synchronous gossip.
     """
     pairs = _random_pairs(inputs.network.adjacency, inputs.seed)
@@ -138,10 +143,11 @@ def gossip(inputs: ScheduleInputs) -> Schedule:
 def cgossip(inputs: ScheduleInputs) -> Schedule:
     """Clustered gossip: pairs inside the formed clusters while training, then across the network.
 
-    W(t) as of `gossip`, with M(t) a maximal matching of the links inside clusters while training, of all
-    links afterwards.
+        W(t) = I − ½ Σ_{(i,j) ∈ M(t)} (e_i − e_j)(e_i − e_j)ᵀ
 
-    Reference: `gossip`, with the cycle of the paper.
+    M(t) is a maximal matching of the links inside clusters while training, of all links afterwards.
+
+    Source: `gossip`, with the cycle of the paper.
     """
     within_clusters = _random_pairs(inputs.inside(inputs.clusters), inputs.seed)
     return inputs.cycle(intra=within_clusters, inter=_random_pairs(inputs.network.adjacency, inputs.seed))
@@ -161,13 +167,13 @@ def _random_pairs(adjacency: SparseMatrix, seed: int) -> Mixer:
 def tthf(inputs: ScheduleInputs) -> Schedule:
     """TT-HF: clusters train and mix by their own links, then a server gives everyone the mean of all.
 
-    W = Ã while training, then 11ᵀ/N once, then I for what is left of the cycle.
+        W = Ã while training, then 11ᵀ/N once, then I for what is left of the cycle
 
     Where the paper's server samples one device of each cluster and weighs it by the cluster's size, this one
     hears all: the mean that the samples estimate. With no server, messages are relayed; at most 2,000
     devices.
 
-    Reference: Lin, Hosseinalipour, Azam, Brinton and Michelusi, "Semi-decentralized federated learning with
+    Source: Lin, Hosseinalipour, Azam, Brinton and Michelusi, "Semi-decentralized federated learning with
     cooperative D2D local model aggregations", IEEE JSAC 39(12), 2021.
     """
     within_clusters = always(inputs.weights(inputs.inside(inputs.clusters)))
@@ -177,12 +183,12 @@ def tthf(inputs: ScheduleInputs) -> Schedule:
 def hier(inputs: ScheduleInputs) -> Schedule:
     """Hierarchical: an edge server gives each cluster its mean at every step, then the cloud that of all.
 
-    W = blockdiag(11ᵀ/n_s) while training, then 11ᵀ/N once, then I for what is left of the cycle.
+        W = blockdiag(11ᵀ/n_s) while training, then 11ᵀ/N once, then I for what is left of the cycle
 
     The paper's κ₁ is ``training.local_steps``, its κ₂ is τ_a. With no servers, messages are relayed, at most
     2,000 devices.
 
-    Reference: Liu, Zhang, Song and Letaief, "Client-edge-cloud hierarchical federated learning", IEEE ICC
+    Source: Liu, Zhang, Song and Letaief, "Client-edge-cloud hierarchical federated learning", IEEE ICC
     2020, arXiv:1905.06641.
     """
     mean_once = _mean_once(inputs, "hier")
@@ -200,11 +206,11 @@ def _mean_once(inputs: ScheduleInputs, method: str) -> Mixer:
 def central(inputs: ScheduleInputs) -> Schedule:
     """Exact mean: everyone gets the mean of all at every step, which would need a server or many relays.
 
-    W = 11ᵀ/N
+        W = 11ᵀ/N
 
     Everyone sends to everyone, N² messages, so it takes at most 2,000 devices.
 
-    Reference: federated averaging with everyone taking part, McMahan et al., AISTATS 2017.
+    Source: federated averaging with everyone taking part, McMahan et al., AISTATS 2017.
     """
     mean = always(_mean_of_all(inputs, "central"))
     return inputs.cycle(intra=mean, inter=mean)
