@@ -39,6 +39,7 @@ class Job:
         evaluate_every: test every so many cycles, and after the last.
         gap_clusters: record consensus gaps, effective gradients and losses of these clusters, if any.
         rate_factor: what the learning rate is multiplied by in each cycle, counted from 0.
+        liars: devices that send false messages; results are those of the others.
         reset: when momenta start anew: at every training ``step``, at every ``regime``, or ``never``.
     """
 
@@ -57,6 +58,7 @@ class Job:
     rule: Rule = field(default_factory=RULES["cta"])
     rate_factor: Callable[[int], float] = _always_one
     reset: Literal["step", "regime", "never"] = "regime"
+    liars: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         N = self.network.num_devices

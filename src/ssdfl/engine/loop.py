@@ -15,6 +15,7 @@ from torch import Tensor
 from ssdfl.arrays import FloatArray
 from ssdfl.engine.engine import Engine
 from ssdfl.engine.gaps import GapRecorder
+from ssdfl.engine.honest import Honest
 from ssdfl.engine.job import Job
 from ssdfl.engine.ranks import common_error
 from ssdfl.engine.shares import Shares
@@ -75,6 +76,7 @@ class Loop:
         self.job, self.engine = job, engine
         self._clock = job.clock()
         self._gaps = GapRecorder(job, engine.shares)
+        self._honest = Honest(engine.shares, job.liars)
         self._begin_cycle()
 
     def _begin_cycle(self) -> None:
@@ -138,25 +140,28 @@ class Loop:
     def _record(self, state: State, squares: Tensor) -> Record:
         job, shares = self.job, self.engine.shares
         cycle = state.step // job.steps_per_cycle
-        mean = shares.mean(state.X)
+        honest = self._honest
+        mean = honest.mean(state.X)
         due = cycle % job.evaluate_every == 0 or cycle == job.cycles
-        loss, accuracy, average = math.nan, np.array([]), math.nan
+        losses, accuracies, average = np.array([]), np.array([]), math.nan
         if due:
-            loss, accuracy, average = tested(self.engine, state.X, mean)
+            losses, accuracies, average = tested(self.engine, state.X, mean)
+        accuracy, lying = accuracies[honest.those(accuracies)], accuracies[~honest.those(accuracies)]
         return Record(
             cycle=cycle,
             accuracy=float(accuracy.mean()) if due else math.nan,
             accuracy_std=float(accuracy.std()) if due else math.nan,
             accuracy_worst=float(accuracy.min()) if due else math.nan,
             average_model_accuracy=average,
-            loss=loss,
-            consensus_distance=_consensus_distance(shares, state.X, mean),
-            effective_gradient=math.sqrt(squares.mean()) if squares.numel() else 0.0,
+            loss=float(losses[honest.those(losses)].mean()) if due else math.nan,
+            consensus_distance=honest.root_mean_square(_distances(shares, state.X, mean)),
+            effective_gradient=honest.root_mean_square(squares.sqrt()) if squares.numel() else 0.0,
             transmissions=state.transmissions,
             sent_bytes=state.transmissions * job.message_bytes,
             time_s=float(state.ready_s.max()),
             real_s=state.real_s,
-            device_accuracy=tuple(accuracy.tolist()),
+            device_accuracy=tuple(accuracies.tolist()),
+            liar_accuracy=float(lying.mean()) if len(lying) else math.nan,
             **self._gaps.record(),  # type: ignore[arg-type]
         )
 
@@ -184,15 +189,15 @@ def _check_finite(squares: Tensor, times: list[int], job: Job) -> None:
             )
 
 
-def _consensus_distance(shares: Shares, X: Tensor, mean: Tensor) -> float:
-    """The root mean square distance of rows from their mean, a few rows at a time."""
+def _distances(shares: Shares, X: Tensor, mean: Tensor) -> Tensor:
+    """(N,) everyone's distance from a mean, found a few rows at a time."""
     rows = X.split(max(1, _NUMBERS_AT_ONCE // X.shape[1]))
     distances = torch.cat([torch.linalg.vector_norm(some - mean, dim=1) for some in rows])
-    return float(shares.everyone(distances).double().square().mean().sqrt())
+    return shares.everyone(distances).double()
 
 
-def tested(engine: Engine, X: Tensor, mean: Tensor) -> tuple[float, FloatArray, float]:
-    """Mean loss, everyone's accuracy, and that of the mean model: in one go where copying costs nothing."""
+def tested(engine: Engine, X: Tensor, mean: Tensor) -> tuple[FloatArray, FloatArray, float]:
+    """Everyone's loss and accuracy, and that of the mean model: in one go where copying costs nothing."""
     if X.numel() <= _NUMBERS_AT_ONCE:
         losses, accuracies = engine.evaluate(torch.cat([X, mean]))
     else:
@@ -200,4 +205,4 @@ def tested(engine: Engine, X: Tensor, mean: Tensor) -> tuple[float, FloatArray, 
         losses, accuracies = (torch.cat(both) for both in pairs)
     every_loss = engine.shares.everyone(losses[:-1]).double().cpu()
     every_accuracy = engine.shares.everyone(accuracies[:-1]).double().cpu()
-    return float(every_loss.mean()), every_accuracy.numpy(), float(accuracies[-1])
+    return every_loss.numpy(), every_accuracy.numpy(), float(accuracies[-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -152,7 +152,8 @@ def _run_seeds(
         folder.note_versions(current_versions())
     run_method = _method_runner(experiment, folder, process, data)
     for instance, jobs in seeds:
-        process.in_writer(partial(_describe, folder, instance))
+        liars = next(iter(jobs.values())).liars
+        process.in_writer(partial(_describe, folder, instance, liars))
         for method, job in jobs.items():
             yield from run_method(job, method)
     if process.writes:
@@ -170,7 +171,8 @@ def _method_runner(
     return lambda job, method: _run_method(experiment.engine.name, folder, job, method, process)
 
 
-def _describe(folder: RunFolder, instance: Prepared) -> None:
+def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> None:
+    """Write what a seed's methods share; of the devices also who lies."""
     labels = instance.task.labels[instance.task.shards]
     devices = [
         {
@@ -178,6 +180,7 @@ def _describe(folder: RunFolder, instance: Prepared) -> None:
             "optimizer": str(optimizer),
             "samples": instance.task.shard_size,
             "labels": labels[i].bincount(minlength=int(instance.task.labels.max()) + 1).tolist(),
+            **({"liar": True} if i in liars else {}),
         }
         for i, optimizer in enumerate(instance.optimizers)
     ]

@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ssdfl.arrays import FloatArray
+from ssdfl.arrays import BoolArray, FloatArray
 from ssdfl.engine.checkpoint import load_parameters
 from ssdfl.errors import InputError
+from ssdfl.graph import load_network
 from ssdfl.mesh.folder import device_folders, read_device
+from ssdfl.preparation import liars_of
 from ssdfl.records import Record
 from ssdfl.records.config import load_experiment
 from ssdfl.records.folder import Row, RunFolder
@@ -140,24 +142,43 @@ def collected_rows(folders: list[Path]) -> list[Row]:
     """One record a cycle, of what devices wrote."""
     of_devices = [_metrics(folder) for folder in folders]
     last = max((cycle for rows in of_devices for cycle in rows), default=0)
-    bytes_each = _message_bytes(folders)
+    bytes_each, lies = _message_bytes(folders), _who_lies(folders)
+    honest = [folder for folder, lying in zip(folders, lies, strict=True) if not lying]
     records = []
     for cycle in range(1, last + 1):
         rows = [rows.get(cycle) for rows in of_devices]
         if any(rows):
-            distance = _consensus_distance(folders) if cycle == last else math.nan
-            records.append(asdict(_record(cycle, rows, bytes_each, distance)))
+            distance = _consensus_distance(honest) if cycle == last else math.nan
+            records.append(asdict(_record(cycle, rows, lies, bytes_each, distance)))
     return records
 
 
+def _who_lies(folders: list[Path]) -> BoolArray:
+    """Which of these devices lie."""
+    configs = [read_device(folder) for folder in folders]
+    experiment = load_experiment(folders[0] / "experiment.toml")
+    network = load_network(str(folders[0] / "network.json"))
+    liars = liars_of(experiment.faults, network, configs[0].seed)
+    return np.isin([config.index for config in configs], liars)
+
+
 def _record(
-    cycle: int, of_devices: list[DeviceRow | None], bytes_each: int, consensus_distance: float
+    cycle: int,
+    of_devices: list[DeviceRow | None],
+    lies: BoolArray,
+    bytes_each: int,
+    consensus_distance: float,
 ) -> Record:
-    """The record of a cycle, of the devices that wrote one; None for those that did not."""
+    """The record of a cycle, of the devices that wrote one; None for those that did not.
+
+    How well it went is said of honest devices; what it cost, of all.
+    """
     rows = [row for row in of_devices if row is not None]
     accuracies = [math.nan if row is None else row["accuracy"] for row in of_devices]
-    tested = np.array([accuracy for accuracy in accuracies if not math.isnan(accuracy)])
+    known = ~np.isnan(accuracies)
+    tested, of_liars = (np.array(accuracies)[known & those] for those in (~lies, lies))
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    honest = [row for row, lying in zip(of_devices, lies, strict=True) if row is not None and not lying]
     sent = int(columns["sent"].sum())
     return Record(
         cycle=cycle,
@@ -165,15 +186,20 @@ def _record(
         accuracy_std=_over(tested, np.std),
         accuracy_worst=_over(tested, np.min),
         average_model_accuracy=math.nan,
-        loss=float(columns["loss"].mean()),
+        loss=_over(np.array([row["loss"] for row in honest]), np.mean),
         consensus_distance=consensus_distance,
-        effective_gradient=float(np.sqrt(np.square(columns["effective_gradient"]).mean())),
+        effective_gradient=_over(np.array([row["effective_gradient"] for row in honest]), _root_mean_square),
         transmissions=sent,
         sent_bytes=sent * bytes_each,
         time_s=float(columns["time_s"].max()),
         real_s=float(columns["real_s"].max()),
-        device_accuracy=tuple(accuracies) if len(tested) else (),
+        device_accuracy=tuple(accuracies) if known.any() else (),
+        liar_accuracy=_over(of_liars, np.mean),
     )
+
+
+def _root_mean_square(values: FloatArray) -> np.floating[Any]:
+    return np.sqrt(np.square(values).mean())
 
 
 def _over(values: FloatArray, reduce: Callable[[FloatArray], np.floating[Any]]) -> float:

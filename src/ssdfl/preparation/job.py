@@ -12,6 +12,7 @@ from ssdfl.engine import Job
 from ssdfl.graph import MIXINGS
 from ssdfl.learning import Task, find_rate
 from ssdfl.methods import Method, Schedule, ScheduleInputs, drop_devices, drop_links, find_method
+from ssdfl.preparation.liars import liars_of
 from ssdfl.preparation.prepared import Prepared
 from ssdfl.records.config import Experiment
 
@@ -19,6 +20,7 @@ from ssdfl.records.config import Experiment
 def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
     """The job of one method, given by its text, on a prepared seed."""
     found = find_method(method)
+    liars = liars_of(experiment.faults, prepared.network, prepared.seed)
     return Job(
         task=prepared.placed_task,
         network=prepared.network,
@@ -35,6 +37,7 @@ def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
         gap_clusters=clusters_of_method(method, prepared.plan) if experiment.evaluate.gaps else (),
         rate_factor=find_rate(experiment.training.rate, experiment.cycles),
         reset=experiment.optimizers.reset,
+        liars=liars,
     )
 
 

@@ -69,7 +69,8 @@ class Record:
     A number that was not measured is NaN. Fields with one value for each device or cluster are no metrics.
 
     Attributes:
-        accuracy, accuracy_std, accuracy_worst: test accuracy over devices; NaN if not evaluated.
+        accuracy, accuracy_std, accuracy_worst: test accuracy over honest devices; NaN if not evaluated. Where
+            there are liars, all that follows is of the honest devices, too.
         average_model_accuracy: test accuracy of the mean of all parameters.
         loss: mean test loss over devices.
         consensus_distance: root mean square distance of devices' parameters from their mean.
@@ -78,7 +79,8 @@ class Record:
         transmissions, sent_bytes: directed messages, and their bytes.
         time_s: simulated seconds, by the network's latencies, bandwidths and computing times.
         real_s: seconds that real devices took; NaN in a simulation.
-        device_accuracy: test accuracy of each device.
+        device_accuracy: test accuracy of each device, liars included.
+        liar_accuracy: mean test accuracy of the devices that lie; NaN if there are none.
         training_gap: ‖Δ̂‖ of Lemma 2 at the end of training; NaN if gaps are not recorded, as the next are
             empty.
         cluster_gaps_before, cluster_gaps: ‖Δ_s‖ of Lemma 1 before and after training, for each cluster.
@@ -114,6 +116,7 @@ class Record:
         default=math.nan,
     )
     device_accuracy: tuple[float, ...]
+    liar_accuracy: float = metric("mean test accuracy of liars", unit="%", default=math.nan)
     training_gap: float = metric("distance from the mean after training", better="lower", default=math.nan)
     cluster_gaps_before: tuple[float, ...] = ()
     cluster_gaps: tuple[float, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -25,13 +26,14 @@ class MethodSummary:
     """A method's results over seeds.
 
     Attributes:
-        accuracy, accuracy_std: final mean test accuracy over devices: mean and deviation over seeds.
+        accuracy, accuracy_std: final mean test accuracy over honest devices: mean and deviation over seeds.
         accuracy_worst: the same of the worst device, mean over seeds.
         seeds_at_target: how many seeds reached the target accuracy.
         to_target: what it cost to reach the target, by the name of a cost that methods are ranked by: the
             mean over the seeds that reached it. A cost that no seed has is left out.
         totals: what the whole run cost, by the name of a cost: the mean over seeds. A cost that was not
             measured, such as real seconds in a simulation, is left out.
+        liar_accuracy: the same of the devices that lie; NaN if there are none.
         unfinished: what there is, such as ``1 of 2 seeds`` or ``after cycle 3``; empty if all is there.
     """
 
@@ -44,6 +46,12 @@ class MethodSummary:
     to_target: Mapping[str, float]
     totals: Mapping[str, float]
     unfinished: str = ""
+    liar_accuracy: float = math.nan
+
+    @property
+    def lied_to(self) -> bool:
+        """Whether some devices lied."""
+        return not math.isnan(self.liar_accuracy)
 
     @property
     def finished(self) -> bool:
@@ -102,6 +110,7 @@ class MethodSummary:
             "accuracy": self.accuracy,
             "accuracy_std": self.accuracy_std,
             "accuracy_worst": self.accuracy_worst,
+            **({"liar_accuracy": self.liar_accuracy} if self.lied_to else {}),
             "seeds_at_target": self.seeds_at_target,
             **to_target,
             **totals,
@@ -192,6 +201,7 @@ def summarise_method(
         to_target=_means(reached),
         totals=_means({name: _values([run[-1] for run in runs], name) for name in COSTS}),
         unfinished=unfinished,
+        liar_accuracy=fmean(_values(tests, "liar_accuracy") or [math.nan]),
     )
 
 

@@ -27,12 +27,20 @@ def summary_table(summaries: Sequence[MethodSummary], target: float) -> Table:
     ranked = [metric for metric in measured_costs(summaries) if metric.ranked]
     columns = [
         ["method", *map(_name, summaries)],
-        ["accuracy %", *map(_accuracy, summaries)],
-        ["worst %", *map(_worst_accuracy, summaries)],
+        *_accuracy_columns(summaries),
         *(_column_to_target(summaries, metric, target) for metric in ranked),
         *(_column(metric.column, _totals(summaries, metric), metric) for metric in ranked[1:]),
     ]
     return _from_columns(columns)
+
+
+def _accuracy_columns(summaries: Sequence[MethodSummary]) -> list[list[str]]:
+    """Accuracy of all devices, or of the honest and of those that lie."""
+    accuracy, worst = list(map(_accuracy, summaries)), list(map(_worst_accuracy, summaries))
+    if not any(summary.lied_to for summary in summaries):
+        return [["accuracy %", *accuracy], ["worst %", *worst]]
+    liars = [_shown(summary.liar_accuracy, METRICS["liar_accuracy"]) for summary in summaries]
+    return [["honest %", *accuracy], ["worst honest %", *worst], ["liars %", *liars]]
 
 
 def cost_table(summaries: Sequence[MethodSummary]) -> Table:

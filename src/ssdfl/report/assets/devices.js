@@ -90,6 +90,7 @@ function showDevice() {
   line("cluster", net.labels[k]);
   line("accuracy", `${percent(accuracy)} (${view.method}, cycle ${accuracies().cycles[place()] ?? "–"})`);
   if (facts) { line("optimizer", facts.optimizer.replace(":", " ")); line("samples", facts.samples); }
+  if (facts && facts.liar) line("lies", "yes");
   line("computing", `${short(net.compute_ms[k])} ms a mini-batch`);
   line("neighbours", neighboursOf(net, k));
   if (facts) addLabelBars(card, facts);
