@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ssdfl.errors import InputError
+from ssdfl.methods.attacks import ATTACKS
+from ssdfl.methods.compressors import COMPRESSORS
 from ssdfl.methods.describe import describe
 from ssdfl.methods.rules import RULES
 from ssdfl.methods.schedules import METHODS
@@ -56,6 +58,10 @@ def _entries() -> Iterator[Entry]:
         yield _entry("schedule", name, method.schedule, method.summary, given=1)
     for name, rule in RULES.items():
         yield _entry("rule", name, rule)
+    for name, compressor in COMPRESSORS.items():
+        yield _entry("compressor", name, compressor)
+    for name, attack in ATTACKS.items():
+        yield _entry("attack", name, attack)
 
 
 def find_entries(name: str) -> list[Entry]:

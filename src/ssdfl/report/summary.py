@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -33,7 +32,7 @@ class MethodSummary:
             mean over the seeds that reached it. A cost that no seed has is left out.
         totals: what the whole run cost, by the name of a cost: the mean over seeds. A cost that was not
             measured, such as real seconds in a simulation, is left out.
-        liar_accuracy: the same of the devices that lie; NaN if there are none.
+        liar_accuracy: the same of the devices that lie; None if there are none.
         unfinished: what there is, such as ``1 of 2 seeds`` or ``after cycle 3``; empty if all is there.
     """
 
@@ -46,12 +45,12 @@ class MethodSummary:
     to_target: Mapping[str, float]
     totals: Mapping[str, float]
     unfinished: str = ""
-    liar_accuracy: float = math.nan
+    liar_accuracy: float | None = None
 
     @property
     def lied_to(self) -> bool:
         """Whether some devices lied."""
-        return not math.isnan(self.liar_accuracy)
+        return self.liar_accuracy is not None
 
     @property
     def finished(self) -> bool:
@@ -201,7 +200,7 @@ def summarise_method(
         to_target=_means(reached),
         totals=_means({name: _values([run[-1] for run in runs], name) for name in COSTS}),
         unfinished=unfinished,
-        liar_accuracy=fmean(_values(tests, "liar_accuracy") or [math.nan]),
+        liar_accuracy=_means({"liars": _values(tests, "liar_accuracy")}).get("liars"),
     )
 
 

@@ -39,7 +39,7 @@ def _accuracy_columns(summaries: Sequence[MethodSummary]) -> list[list[str]]:
     accuracy, worst = list(map(_accuracy, summaries)), list(map(_worst_accuracy, summaries))
     if not any(summary.lied_to for summary in summaries):
         return [["accuracy %", *accuracy], ["worst %", *worst]]
-    liars = [_shown(summary.liar_accuracy, METRICS["liar_accuracy"]) for summary in summaries]
+    liars = [NONE if one.liar_accuracy is None else f"{100 * one.liar_accuracy:.1f}" for one in summaries]
     return [["honest %", *accuracy], ["worst honest %", *worst], ["liars %", *liars]]
 
 
