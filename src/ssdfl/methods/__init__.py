@@ -6,6 +6,7 @@ from ssdfl.methods.compressors import COMPRESSORS, Compressor
 from ssdfl.methods.describe import Description, describe
 from ssdfl.methods.faults import drop_devices, drop_links
 from ssdfl.methods.find import find_method, split_methods
+from ssdfl.methods.liars import among_liars
 from ssdfl.methods.method import Method, ScheduleInputs
 from ssdfl.methods.rules import (
     RULES,
@@ -48,6 +49,7 @@ __all__ = [
     "Step",
     "alternate",
     "always",
+    "among_liars",
     "catalogue",
     "describe",
     "drop_devices",

@@ -12,19 +12,22 @@ from ssdfl.methods.attacks import ATTACKS
 from ssdfl.methods.compressors import COMPRESSORS
 from ssdfl.methods.describe import describe
 from ssdfl.methods.rules import RULES
+from ssdfl.methods.rules.find import RULE
 from ssdfl.methods.schedules import METHODS
+
+_WITHIN = {RULE: "cta"}
+"""What stands for a part within that is not named."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a part, as in ``name:key=value``; without a default it has to be given."""
+    """An option of a part, as in ``name:key=value``; a default of … has to be given."""
 
     name: str
     default: Any
-    required: bool = False
 
     def __str__(self) -> str:
-        return f"{self.name}=…" if self.required else f"{self.name}={self.default}"
+        return f"{self.name}={self.default}"
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ def _entry(kind: str, name: str, function: Callable[..., Any], summary: str = ""
     return Entry(
         kind=kind,
         name=name,
-        summary=summary or said.summary,
+        summary=summary or said.summary.removeprefix(f"`{name}`: "),
         equation=said.equation,
         source=said.source,
         text=inspect.getdoc(function) or "",
@@ -101,7 +104,12 @@ def _entry(kind: str, name: str, function: Callable[..., Any], summary: str = ""
 
 def _options(function: Callable[..., Any], given: int) -> tuple[Option, ...]:
     parameters = list(inspect.signature(function).parameters.values())[given:]
-    return tuple(
-        Option(one.name, None if one.default is one.empty else one.default, one.default is one.empty)
-        for one in parameters
-    )
+    return tuple(Option(one.name, _default(one)) for one in parameters)
+
+
+def _default(parameter: inspect.Parameter) -> Any:
+    """An option's default; of a part within, its name."""
+    if parameter.default is parameter.empty:
+        return _WITHIN.get(parameter.name, "…")
+    names = [name for name, kind in COMPRESSORS.items() if type(parameter.default) is kind]
+    return names[0] if names else parameter.default
