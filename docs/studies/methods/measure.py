@@ -1,35 +1,35 @@
 """Measure methods with one cluster and with formed ones, and rules among liars.
 
-    python docs/studies/methods/measure.py            # goes on where it stopped; about half an hour of a core
+    python docs/studies/methods/measure.py            # goes on where it stopped: 15 minutes of a core
     python docs/studies/methods/measure.py --seeds 1  # only the first seed
 
-Every run is 20 devices, a small net on the digits, plain SGD. Runs are kept in runs/methods, so a second call
-only does what is missing. results.csv and attacks.csv have a line a run.
+Every run is 20 devices, a small net on the digits, plain SGD. results.csv and attacks.csv have a line a run;
+what is there is not done again.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import json
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ssdfl.experiments.pool import Finished, Resources, run_pool
-from ssdfl.files import write_text
-from ssdfl.learning import load_dataset
-from ssdfl.preparation import prepare
+from ssdfl.clusters import Plan, plan_clusters
+from ssdfl.engine import run
+from ssdfl.engine.threads import use_cores
+from ssdfl.graph import Network, load_network
+from ssdfl.learning import Dataset, Task, load_dataset
+from ssdfl.preparation import Prepared, make_job, prepare, prepare_planned
 from ssdfl.records import Experiment, make_experiment
-from ssdfl.records.cache import finished_rows
 from ssdfl.report import cost_to_target
 
 HERE = Path(__file__).parent
-ROOT = Path("runs") / "methods"
 RESULTS, ATTACKS = HERE / "results.csv", HERE / "attacks.csv"
 
 NETWORKS = {
@@ -66,7 +66,7 @@ METHODS = {
 }
 """Each with one cluster, and with several. The last two need a server."""
 
-CYCLES = {3: 20, 1: 30}
+CYCLES = {3: 16, 1: 24}
 """By labels per device: one label each learns slower."""
 TARGET = {3: 0.85, 1: 0.6}
 SPLIT = 4
@@ -78,31 +78,36 @@ LIARS = (0, 1, 2, 4)
 BYZANTINE_NETWORK = "er:n=20,p=0.5"
 
 Row = dict[str, Any]
-FIELDS = ("network", "labels", "seed", "method", "arm", "clusters", "accuracy", "cycles", "bytes", "seconds",
-          "bytes_a_cycle", "seconds_a_cycle", "curve")  # fmt: skip
-ATTACK_FIELDS = ("attack", "rule", "liars", "seed", "accuracy", "worst")
+KEY = ("network", "labels", "seed", "method", "arm")
+FIELDS = (
+    *KEY,
+    "clusters",
+    "accuracy",
+    "cycles",
+    "bytes",
+    "seconds",
+    "bytes_a_cycle",
+    "seconds_a_cycle",
+    "curve",
+)
+ATTACK_KEY = ("attack", "rule", "liars", "seed")
+ATTACK_FIELDS = (*ATTACK_KEY, "accuracy", "worst")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One run of the comparison, and the clusters that it has."""
+    """A network, a label skew and a seed: what all methods are compared on."""
 
     network: str
     labels: int
     seed: int
-    method: str
-    arm: str
-    clusters: int
-    experiment: Experiment
 
 
-def experiment(spec: str, labels: int, seed: int, method: str, **sections: Mapping[str, Any]) -> Experiment:
-    """One run."""
+def experiment(spec: str, labels: int, method: str, **sections: Mapping[str, Any]) -> Experiment:
+    """One run's experiment."""
     return make_experiment(
         {
-            "name": "methods",
             "methods": [method],
-            "seeds": [seed],
             "cycles": CYCLES[labels],
             "network": {"spec": spec},
             "data": {"labels_per_device": labels},
@@ -115,95 +120,118 @@ def experiment(spec: str, labels: int, seed: int, method: str, **sections: Mappi
     )
 
 
-def formed_plan(name: str, labels: int, seed: int) -> tuple[Path, int]:
-    """The plan that formation makes, in a file that runs share, and how many clusters it has."""
-    path = ROOT / "plans" / f"{name.replace(' ', '')}-{labels}-{seed}.json"
-    if not path.exists():
-        one = experiment(NETWORKS[name], labels, seed, "ssdfl")
-        plan = prepare(one, seed, load_dataset("digits")).plan
-        write_text(path, json.dumps(plan.to_json(), indent=1) + "\n")
-    return path, len(json.loads(path.read_text(encoding="utf-8"))["clusters"])
+@cache
+def digits() -> Dataset:
+    """The data, read once."""
+    return load_dataset("digits")
 
 
-def cases(seeds: int) -> Iterator[Case]:
-    """All runs of the comparison; a whole seed comes before the next."""
-    for seed, labels, (name, spec) in product(range(seeds), CYCLES, NETWORKS.items()):
-        plan, number = formed_plan(name, labels, seed)
-        several = {"plan": str(plan.resolve())} if number > 1 else {"number": SPLIT}
-        arm = "formed" if number > 1 else "split"
-        for method, (alone, clustered) in METHODS.items():
-            one = experiment(spec, labels, seed, alone, clusters={"number": 1})
-            yield Case(name, labels, seed, method, "one", 1, one)
-            many = experiment(spec, labels, seed, clustered, clusters=several)
-            yield Case(name, labels, seed, method, arm, number if number > 1 else SPLIT, many)
+@cache
+def shared_task(labels: int, seed: int) -> Task:
+    """The same for all networks, since all have 20 devices; so its operations are recorded once."""
+    one = experiment("ring:n=20", labels, "sdfl", clusters={"number": 1})
+    return prepare(one, seed, digits()).task
 
 
-def line(case: Case, rows: Sequence[Row]) -> Row:
-    """What a run came to."""
-    target = TARGET[case.labels]
-    reached = [
-        cost_to_target(rows, target, cost, interpolate=True, start=0.1) or math.inf
-        for cost in ("cycle", "sent_bytes", "time_s")
-    ]
-    last = rows[-1]
-    values = (case.network, case.labels, case.seed, case.method, case.arm, case.clusters,
-              f"{last['accuracy']:.4f}", *(f"{one:.6g}" for one in reached),
-              f"{last['sent_bytes'] / len(rows):.6g}", f"{last['time_s'] / len(rows):.6g}",
-              " ".join(f"{1000 * row['accuracy']:.0f}" for row in rows))  # fmt: skip
-    return dict(zip(FIELDS, values, strict=True))
+def prepared(case: Case, network: Network, plan: Plan) -> Prepared:
+    """A seed with a plan that is known."""
+    one = experiment(NETWORKS[case.network], case.labels, "sdfl")
+    instance = prepare_planned(one, case.seed, digits(), network, plan)
+    return replace(instance, task=shared_task(case.labels, case.seed))
 
 
-def lying_runs(seeds: int) -> Iterator[tuple[Row, Experiment]]:
-    """All runs among liars, and the first columns of their lines."""
-    for seed, attack, rule, liars in product(range(seeds), LIES, RULES, LIARS):
+def arms(case: Case) -> Iterator[tuple[str, Prepared]]:
+    """One cluster, and the clusters that formation chooses; where it forms none, some all the same."""
+    one = experiment(NETWORKS[case.network], case.labels, "ssdfl")
+    formed = prepare(one, case.seed, digits())
+    network = formed.network
+    yield "one", prepared(case, network, plan_clusters(network, 1))
+    if formed.plan.num_clusters > 1:
+        yield "formed", prepared(case, network, formed.plan)
+    else:
+        yield "split", prepared(case, network, plan_clusters(network, SPLIT))
+
+
+def compared(case: Case, done: set[tuple[str, ...]]) -> Iterator[Row]:
+    """What each method comes to on a case, with one cluster and with several."""
+    for place, (arm, instance) in enumerate(arms(case)):
+        for method, texts in METHODS.items():
+            key = (*map(str, asdict(case).values()), method, arm)
+            if key in done:
+                continue
+            one = experiment(NETWORKS[case.network], case.labels, texts[place])
+            job = make_job(one, instance, texts[place])
+            records = [asdict(record) for record, _ in run(job, in_place=True)]
+            first = {**asdict(case), "method": method, "arm": arm, "clusters": instance.plan.num_clusters}
+            yield {**first, **outcome(records, TARGET[case.labels])}
+
+
+def outcome(records: Sequence[Row], target: float) -> Row:
+    """How good a run ended, what it took to reach the target, and its curve in tenths of a percent."""
+    reached = {
+        name: cost_to_target(records, target, cost, interpolate=True, start=0.1) or math.inf
+        for name, cost in (("cycles", "cycle"), ("bytes", "sent_bytes"), ("seconds", "time_s"))
+    }
+    last = records[-1]
+    return {
+        "accuracy": f"{last['accuracy']:.4f}",
+        **{name: f"{value:.6g}" for name, value in reached.items()},
+        "bytes_a_cycle": f"{last['sent_bytes'] / len(records):.6g}",
+        "seconds_a_cycle": f"{last['time_s'] / len(records):.6g}",
+        "curve": " ".join(f"{1000 * record['accuracy']:.0f}" for record in records),
+    }
+
+
+def among_liars(seed: int, done: set[tuple[str, ...]]) -> Iterator[Row]:
+    """What each rule comes to under each attack; without liars attacks are alike."""
+    network = load_network(BYZANTINE_NETWORK, default_seed=seed)
+    case = Case("er", 3, seed)
+    instance = prepared(case, network, plan_clusters(network, 1))
+    for attack, rule, liars in product(("none", *LIES), RULES, LIARS):
+        key = (attack, rule, str(liars), str(seed))
+        if key in done or (attack == "none") != (liars == 0):
+            continue
         options = f":liars={max(liars, 1)}" if rule in ("clipped", "trimmed") else ""
-        one = experiment(
-            BYZANTINE_NETWORK,
-            3,
-            seed,
-            f"sdfl+{rule}{options}",
-            clusters={"number": 1},
-            faults={"liars": liars, "attack": attack} if liars else {},
-        )
-        yield {"attack": attack, "rule": rule, "liars": liars, "seed": seed}, one
+        faults = {"liars": liars, "attack": attack} if liars else {}
+        one = experiment(BYZANTINE_NETWORK, 3, f"sdfl+{rule}{options}", faults=faults)
+        *_, (last, _) = run(make_job(one, instance, one.methods[0]), in_place=True)
+        accuracies = {"accuracy": f"{last.accuracy:.4f}", "worst": f"{last.accuracy_worst:.4f}"}
+        yield {**dict(zip(ATTACK_KEY, key, strict=True)), **accuracies}
 
 
-def write(path: Path, fields: Sequence[str], rows: Sequence[Row]) -> None:
-    """Write a CSV file."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+def read(path: Path) -> list[dict[str, str]]:
+    """All lines of a table."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def append(path: Path, fields: Sequence[str], rows: Iterator[Row]) -> None:
+    """Add lines to a table, each as it comes."""
+    fresh = not path.exists()
+    with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fields, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        if fresh:
+            writer.writeheader()
+        for row in rows:
+            writer.writerow(row)
+            file.flush()
 
 
-def write_what_is_there(compared: Sequence[Case], lying: Sequence[tuple[Row, Experiment]]) -> None:
-    """Write both tables of the runs that are finished."""
-    found = [(case, finished_rows(case.experiment, ROOT)) for case in compared]
-    write(RESULTS, FIELDS, [line(case, rows) for case, rows in found if rows])
-    known = [(first, finished_rows(one, ROOT)) for first, one in lying]
-    write(
-        ATTACKS,
-        ATTACK_FIELDS,
-        [
-            {**first, "accuracy": f"{rows[-1]['accuracy']:.4f}", "worst": f"{rows[-1]['accuracy_worst']:.4f}"}
-            for first, rows in known
-            if rows
-        ],
-    )
+def keys(path: Path, names: Sequence[str]) -> set[tuple[str, ...]]:
+    """Which lines a table has."""
+    return {tuple(row[name] for name in names) for row in read(path)}
 
 
-def measure(seeds: int, workers: int) -> None:
-    """Do the runs that are missing."""
-    for upto in range(1, seeds + 1):
-        compared, lying = list(cases(upto)), list(lying_runs(upto))
-        runs = [case.experiment for case in compared] + [one for _, one in lying]
-        done: Finished
-        for number, done in enumerate(run_pool(runs, ROOT, resources=Resources(at_a_time=workers)), start=1):
-            if done.error:
-                print(f"{done.experiment.methods[0]}: {done.error}", file=sys.stderr)
-            if number % 50 == 0:
-                print(f"{number} of {len(runs)} runs", file=sys.stderr)
-        write_what_is_there(compared, lying)
+def measure(seeds: int) -> None:
+    """Do the runs that are missing, a seed after the other."""
+    use_cores(1)
+    for seed in range(seeds):
+        for labels, name in product(CYCLES, NETWORKS):
+            append(RESULTS, FIELDS, compared(Case(name, labels, seed), keys(RESULTS, KEY)))
+            print(f"seed {seed}, {labels} labels, {name}", file=sys.stderr)
+        append(ATTACKS, ATTACK_FIELDS, among_liars(seed, keys(ATTACKS, ATTACK_KEY)))
 
 
 if __name__ == "__main__":
@@ -211,10 +239,4 @@ if __name__ == "__main__":
         description="Measure methods with and without clusters, and among liars."
     )
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--tables", action="store_true", help="only write the tables of what is there")
-    options = parser.parse_args()
-    if options.tables:
-        write_what_is_there(list(cases(options.seeds)), list(lying_runs(options.seeds)))
-    else:
-        measure(options.seeds, options.workers)
+    measure(parser.parse_args().seeds)

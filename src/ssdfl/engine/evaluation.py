@@ -13,7 +13,7 @@ from torch.func import vmap
 from ssdfl.arrays import IntArray
 from ssdfl.engine.job import Job
 from ssdfl.engine.threads import Threads
-from ssdfl.engine.tracing import traced
+from ssdfl.engine.tracing import kept_with, traced
 from ssdfl.learning import Task
 
 AGREEMENT = 1e-6
@@ -96,7 +96,7 @@ def _stacked_test(task: Task) -> Test:
         scores = task.scores(θ, inputs)
         return task.loss(scores, labels) * len(labels), (scores.argmax(-1) == labels).sum(-1)
 
-    return traced(vmap(test, in_dims=(0, None, None)))
+    return kept_with(task, "_tests", lambda: traced(vmap(test, in_dims=(0, None, None))))
 
 
 def _looped_test(task: Task) -> Test:

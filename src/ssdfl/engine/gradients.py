@@ -10,7 +10,7 @@ from torch.func import grad, vmap
 
 from ssdfl.arrays import IntArray
 from ssdfl.engine.job import Job
-from ssdfl.engine.tracing import traced
+from ssdfl.engine.tracing import kept_with, traced
 from ssdfl.learning import Task
 from ssdfl.rng import generator
 
@@ -47,7 +47,7 @@ def looped(job: Job, task: Task) -> Gradients:
 
 def stacked(job: Job, task: Task) -> Gradients:
     """All devices in one batched computation: best for models of linear layers."""
-    per_device = traced(vmap(grad(task.batch_loss)))
+    per_device = kept_with(task, "_gradients", lambda: traced(vmap(grad(task.batch_loss))))
 
     def gradients(Θ: Tensor, devices: IntArray, samples: Tensor, when: tuple[int, int]) -> Tensor:
         result: Tensor = per_device(Θ, *task.batch(samples))
