@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, Self
 
 from ssdfl.arrays import IntArray
+from ssdfl.errors import InputError
 from ssdfl.methods.compressors import Compressor
 from ssdfl.methods.moment import Moment, Rows
+
+MOST_MATRICES = 4
 
 Memory = dict[str, Rows]
 """What a rule keeps from step to step, by name: (n, k) rows."""
@@ -152,7 +156,8 @@ class Rule(ABC):
         additive: `receive` returns ``heard.mixed`` plus the move if the rule is early, else ``heard.mixed``,
             and there is no memory. Engines may then add up in any order.
         steers: local steps ask `steer`.
-        steady: the rule needs a schedule that takes turns with few matrices, and `on` says how many.
+        steady: the rule needs a schedule that takes turns with few matrices, all of whose messages arrive.
+        matrices: how many, as `on` found.
         compressor: how messages travel; None if they travel as they are.
     """
 
@@ -161,15 +166,23 @@ class Rule(ABC):
     additive: bool = False
     steers: bool = False
     steady: bool = False
+    matrices: int = 1
     compressor: Compressor | None = None
 
     def on(self, matrices: int | None) -> Self:
-        """The rule for a schedule of so many distinct matrices; None if the schedule never repeats.
+        """A steady rule for a schedule of so many distinct matrices; None if the schedule never repeats.
 
         Raises:
-            InputError: the rule cannot run on such a schedule.
+            InputError: it cannot run on such a schedule.
         """
-        return self
+        if matrices is None or matrices > MOST_MATRICES:
+            got = "one whose links change at random" if matrices is None else f"one of {matrices} matrices"
+            expected = f"one that takes turns with at most {MOST_MATRICES} matrices, without faults"
+            remedy = "The rule must hear every message. Take cta:compressor=… instead."
+            raise InputError(f"schedule of {type(self).__name__}", got, expected, remedy)
+        fitting = copy(self)
+        object.__setattr__(fitting, "matrices", matrices)
+        return fitting
 
     def init(self, theta: Rows) -> Memory:
         """What devices at (n, d) parameters keep before the first step."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import dataclass, field
 
-from ssdfl.errors import InputError, check_range
+from ssdfl.errors import check_range
 from ssdfl.methods.compressors import Compressor, TopK
 from ssdfl.methods.rules.base import Heard, Memory, Message, Moment, Move, Rows, Rule
 from ssdfl.methods.rules.wrapped import WrappedRule
-
-MOST_MATRICES = 4
 
 
 @dataclass(frozen=True)
@@ -27,28 +24,15 @@ class Choco(Rule):
 
     compressor: Compressor = field(default=TopK())
     gamma: float = 0.5
-    matrices: int = field(default=1, init=False, repr=False)
     early = False
     steady = True
 
     def __post_init__(self) -> None:
         check_range("gamma", self.gamma, 0, 1, "1 mixes in full; strong compression needs less.")
 
-    def on(self, matrices: int | None) -> Self:
-        """With public copies for each matrix."""
-        if matrices is None or matrices > MOST_MATRICES:
-            got = "a schedule whose links change at random" if matrices is None else f"{matrices} matrices"
-            expected = f"a schedule that repeats at most {MOST_MATRICES} matrices, without faults"
-            remedy = "Its neighbours' copies must get every change. Take cta:compressor=… there."
-            raise InputError("rule choco", got, expected, remedy)
-        fitting = replace(self)
-        object.__setattr__(fitting, "matrices", matrices)
-        return fitting
-
     def init(self, theta: Rows) -> Memory:
         """Everyone's public copy is the initial model."""
-        names = [f"{name}{k}" for k in range(self.matrices) for name in ("public", "sum")]
-        return {name: theta.clone() for name in names}
+        return {f"{name}{k}": theta.clone() for k in range(self.matrices) for name in ("public", "sum")}
 
     def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
         """What changes in the public copy."""

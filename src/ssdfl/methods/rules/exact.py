@@ -1,8 +1,8 @@
 """Rules that reach the optimum of all devices' data with a constant learning rate.
 
-Each gives every device a correction c_i that local steps go down along besides the gradient, with Σ c_i = 0 at
-any step, whichever matrices mix. They end where g_i + c_i = 0 for everyone: where Σ g_i = 0. With more than
-one local step, the correction acts in each of them.
+Each gives every device a correction c_i that local steps go down along besides the gradient, with Σ c_i = 0
+at any step, whichever matrices mix. They end where g_i + c_i = 0 for everyone: where Σ g_i = 0. With more
+than one local step, the correction acts in each of them.
 """
 
 from __future__ import annotations
