@@ -8,7 +8,7 @@ import sys
 import torch.distributed as dist
 from torch import nn
 
-from helpers import OWN_RULES, tiny_job, tiny_task
+from helpers import OWN_RULES, in_double, tiny_job, tiny_task
 from ssdfl.cli.main import main
 from ssdfl.engine import make_engine, run
 from ssdfl.engine.ranks import find_on_rank_0
@@ -16,7 +16,7 @@ from ssdfl.engine.row_exchange import SHARED_MEMORY
 from ssdfl.errors import InputError
 from ssdfl.experiments import iterate_experiment, run_experiment
 from ssdfl.experiments import run as run_module
-from ssdfl.methods import METHODS, drop_devices, drop_links
+from ssdfl.methods import METHODS, RULES, drop_devices, drop_links
 from ssdfl.records import load_experiment
 
 KINDS = ("mixed", "momentum", "proximal")
@@ -32,6 +32,10 @@ def jobs():
             found[f"{method} {spec} {kind}"] = tiny_job(method, spec, kind, cycles=2)
     for method, kind in (("ssdfl+atc", "adam"), ("sdfl+atc", "effective"), ("central+atc", "nesterov")):
         found[f"{method} sites {kind}"] = tiny_job(method, SPECS[-1], kind, cycles=2, learning_rate=0.01)
+    for rule in RULES:
+        job = tiny_job(f"ssdfl+{rule}", SPECS[-1], cycles=2, task=in_double(tiny_task(9)))
+        found[f"ssdfl+{rule} sites"] = job
+    found["compressed sites"] = tiny_job("sdfl+gt:compressor=int8", SPECS[-1], task=in_double(tiny_task(9)))
     for rule in OWN_RULES:
         method = f"sdfl+helpers:{rule}"
         found[f"{method} sites"] = tiny_job(method, SPECS[-1], cycles=2, local_steps=2)

@@ -136,7 +136,7 @@ def shared_task(labels: int, seed: int) -> Task:
 def prepared(case: Case, network: Network, plan: Plan) -> Prepared:
     """A seed with a plan that is known."""
     one = experiment(NETWORKS[case.network], case.labels, "sdfl")
-    instance = prepare_planned(one, case.seed, digits(), network, plan)
+    instance = prepare_planned(one, case.seed, digits(), network, [plan])
     return replace(instance, task=shared_task(case.labels, case.seed))
 
 

@@ -31,6 +31,14 @@ def _alike(one: MixingMatrix, other: MixingMatrix) -> bool:
     return one is other or (one.nnz == other.nnz and (one != other).nnz == 0)
 
 
+def first_message(rule: Rule, task: Task) -> Message:
+    """What a rule makes of θ⁰: one device's message, like all others in size."""
+    theta = task.initial_parameters[None]
+    at = Moment(0, np.zeros(1, dtype=np.int64), seed=0, rate=1.0, trains=False)
+    message, _ = rule.send(at, theta, Standstill(theta), rule.init(theta))
+    return message
+
+
 @dataclass(frozen=True, eq=False)
 class Job:
     """One method on one task.
@@ -89,11 +97,8 @@ class Job:
 
     @cached_property
     def first_message(self) -> Message:
-        """What the rule makes of θ⁰: one device's message, like all others in size."""
-        theta = self.task.initial_parameters[None]
-        at = Moment(0, np.zeros(1, dtype=np.int64), self.seed, self.learning_rate, trains=False)
-        message, _ = self.rule.send(at, theta, Standstill(theta), self.rule.init(theta))
-        return message
+        """One device's message, like all others in size."""
+        return first_message(self.rule, self.task)
 
     @property
     def message_bytes(self) -> int:

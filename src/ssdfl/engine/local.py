@@ -184,7 +184,9 @@ class LocalEngine:
         """Put into X what a group makes of what it hears."""
         before, kept = turn.before.X[group.rows], self._rule_memory(turn.memory, group)
         after, renewed = self.job.rule.receive(self._moment(turn, group), before, move, dict(kept), heard)
-        X[group.rows] = after
+        room = X[group.rows]
+        if isinstance(group.rows, Tensor) or after.data_ptr() != room.data_ptr():
+            X[group.rows] = after
         self._keep(turn.memory, group, kept, renewed)
 
     def _heard(self, turn: _Turn, X: Tensor) -> Callable[[Group], Heard]:

@@ -42,7 +42,7 @@ class Compressor(ABC):
     """Makes messages smaller; receivers see less of them."""
 
     def __call__(self, rows: Rows, at: Moment) -> Rows:
-        """(n, k) what receivers see of the rows."""
+        """(n, k) what receivers see of the rows: what `decoded` makes of what `encoded` gives."""
         return self.decoded(self.encoded(rows, at), rows.shape[1], rows, at)
 
     def size_bytes(self, count: int, itemsize: int) -> int:
@@ -126,6 +126,22 @@ class TopK(_Sparse):
 
     Source: Stich, Cordonnier and Jaggi, Sparsified SGD with memory, NeurIPS 2018.
     """
+
+    def __call__(self, rows: Rows, at: Moment) -> Rows:
+        """The same as encoding and decoding, by the least magnitude that is sent: much faster."""
+        if not rows.is_cpu:
+            return super().__call__(rows, at)
+        count, sent = rows.shape[1], self.sent(rows.shape[1])
+        magnitudes = rows.abs().numpy()
+        ordered = magnitudes.copy()
+        ordered.partition(count - sent, axis=1)
+        dropped = magnitudes < ordered[:, count - sent, None]
+        seen = rows.clone()
+        np.copyto(seen.numpy(), 0, where=dropped)
+        tied = np.flatnonzero(np.count_nonzero(dropped, axis=1) != count - sent).tolist()
+        if tied:
+            seen[tied] = super().__call__(rows[tied], at)
+        return seen
 
     def layout(self, count: int, itemsize: int) -> Layout:
         """Positions, in two bytes where they fit, and numbers."""

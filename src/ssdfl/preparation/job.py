@@ -30,6 +30,7 @@ def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
     """The job of one method, given by its text, on a prepared seed."""
     found = find_method(method)
     liars = liars_of(experiment.faults, prepared.network, prepared.seed)
+    plan = prepared.plan_of(found)
     return Job(
         task=prepared.placed_task,
         network=prepared.network,
@@ -43,7 +44,7 @@ def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
         local_steps=experiment.training.local_steps,
         evaluate_every=experiment.evaluate.every or testing_interval(experiment, prepared.task),
         seed=prepared.seed,
-        gap_clusters=clusters_of_method(method, prepared.plan) if experiment.evaluate.gaps else (),
+        gap_clusters=clusters_of_method(method, plan) if experiment.evaluate.gaps else (),
         rate_factor=find_rate(experiment.training.rate, experiment.cycles),
         reset=experiment.optimizers.reset,
         liars=liars,
@@ -71,7 +72,7 @@ def clusters_of_method(method: str, plan: Plan) -> Clusters:
 def _schedule(experiment: Experiment, prepared: Prepared, method: Method) -> Schedule:
     inputs = ScheduleInputs(
         network=prepared.network,
-        clusters=prepared.plan.clusters,
+        clusters=prepared.plan_of(method).clusters,
         tau_a=experiment.schedule.tau_a,
         tau_r=experiment.schedule.tau_r,
         weights=MIXINGS[experiment.network.mixing],

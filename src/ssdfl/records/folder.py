@@ -168,9 +168,18 @@ class RunFolder:
 
     def plan(self, seed: int) -> Plan | None:
         """The plan that a seed's runs use, if it is made."""
-        path = self.seed_folder(seed) / "plan.json"
+        plans = self.plans(seed)
+        return plans[0] if plans else None
+
+    def plans(self, seed: int) -> list[Plan]:
+        """The plans that a seed's runs use, if they are made: `plan.json`, and those for other messages.
+
+        A method whose messages have another size has clusters of its own: ``plan-<bytes>.json``.
+        """
+        others = sorted(self.seed_folder(seed).glob("plan-*.json"))
+        first = self.seed_folder(seed) / "plan.json"
         try:
-            return read_plan(path) if path.exists() else None
+            return [read_plan(path) for path in (first, *others)] if first.exists() else []
         except InputError as error:
             raise InputError(error.what, error.got, error.expected, "Choose another --out.") from None
 

@@ -50,9 +50,10 @@ class QuasiGlobalMomentum(Rule):
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
     ) -> tuple[Rows, Memory]:
         """The mixed parameters."""
-        moved = (theta - heard.mixed).mul_((1 - self.beta) / (at.rate * at.local_steps))
-        faded = self.beta if at.trains else 1.0
-        memory["momentum"].mul_(faded).add_(moved)
+        gain = (1 - self.beta) / (at.rate * at.local_steps)
+        if at.trains:
+            memory["momentum"].mul_(self.beta)
+        memory["momentum"].add_(theta - heard.mixed, alpha=gain)
         return heard.mixed, memory
 
 

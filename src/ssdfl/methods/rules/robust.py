@@ -116,8 +116,12 @@ def _mean_of_ordered(rows: list[Rows], wanted: range) -> Rows:
 
     Rows are compared and exchanged as a whole: much faster than to sort each coordinate's few values.
     """
-    for low, high in _exchanges(len(rows), wanted):
-        rows[low], rows[high] = rows[low].minimum(rows[high]), rows[low].maximum(rows[high])
+    for low, high, needed in _exchanges(len(rows), wanted):
+        one, other = rows[low], rows[high]
+        if low in needed:
+            rows[low] = one.minimum(other)
+        if high in needed:
+            rows[high] = one.maximum(other)
     total = rows[wanted[0]].clone()
     for place in wanted[1:]:
         total += rows[place]
@@ -125,13 +129,18 @@ def _mean_of_ordered(rows: list[Rows], wanted: range) -> Rows:
 
 
 @lru_cache(maxsize=1024)
-def _exchanges(count: int, wanted: range) -> tuple[tuple[int, int], ...]:
-    """Which pairs to compare and exchange, in order, so that the wanted places hold what sorting gives."""
+def _exchanges(count: int, wanted: range) -> tuple[tuple[int, int, frozenset[int]], ...]:
+    """Which pairs to compare, in order, so that the wanted places hold what sorting gives.
+
+    Returns:
+        Two places, for the smaller and the larger, and which of the two is needed later.
+    """
     needed, kept = set(wanted), []
     for low, high in reversed(list(_merge_exchange(count))):
-        if low in needed or high in needed:
+        later = frozenset({low, high} & needed)
+        if later:
             needed |= {low, high}
-            kept.append((low, high))
+            kept.append((low, high, later))
     return tuple(reversed(kept))
 
 
