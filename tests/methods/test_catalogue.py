@@ -1,27 +1,32 @@
 import pytest
 
 from ssdfl.errors import InputError
-from ssdfl.methods import METHODS, RULES, catalogue, find_entries
+from ssdfl.methods import ATTACKS, COMPRESSORS, METHODS, RULES, catalogue, find_entries
 
 
 def test_everything_that_can_be_named_is_listed():
     names = {(entry.kind, entry.name) for entry in catalogue()}
     assert {("schedule", name) for name in METHODS} <= names
     assert {("rule", name) for name in RULES} <= names
+    assert {("compressor", name) for name in COMPRESSORS} <= names
+    assert {("attack", name) for name in ATTACKS} <= names
     assert len(names) == len(catalogue())
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [one for one in catalogue() if one.kind == "schedule"],
-    ids=lambda entry: f"{entry.kind} {entry.name}",
-)
+@pytest.mark.parametrize("entry", catalogue(), ids=lambda entry: f"{entry.kind} {entry.name}")
 def test_every_entry_has_a_summary_an_equation_and_a_source(entry):
     assert entry.summary
     assert "\n" not in entry.summary
     assert entry.equation
-    assert entry.source
+    assert entry.source or entry.name == "none"
     assert entry.source in " ".join(entry.text.split())
+
+
+def test_parts_within_are_shown_by_their_names():
+    options = {entry.name: [str(option) for option in entry.options] for entry in catalogue()}
+    assert options["choco"][0] == "compressor=topk"
+    assert options["outer"][0] == "rule=cta"
+    assert options["little-is-enough"] == ["z=1.5"]
 
 
 def test_options_and_their_defaults():

@@ -137,6 +137,31 @@ def level_table(rows: Sequence[Row], arm: str, labels: int) -> str:
     return table(heads, lines)
 
 
+def sites_table(rows: Sequence[Row]) -> str:
+    """On sites with links 100 × slower and formed clusters: cost to the target, both label skews."""
+    lines = []
+    for method in METHODS:
+        cells = [f"`{method}`"]
+        for labels in CYCLES:
+            own = [
+                row
+                for row in rows
+                if row["method"] == method
+                and row["labels"] == str(labels)
+                and row["network"] == "sites, 100 × slower"
+                and row["arm"] == "formed"
+            ]
+            accuracy = 100 * fmean([value(row, "accuracy") for row in own] or [math.nan])
+            cells += [
+                shown(accuracy, 1),
+                shown(middle(own, "bytes") / 1e6, 1),
+                shown(middle(own, "seconds")),
+            ]
+        lines.append(cells)
+    heads = [f"{_labels(labels)}: {name}" for labels in CYCLES for name in ("accuracy %", "MB", "seconds")]
+    return table(["method", *heads], lines)
+
+
 def attack_table(rows: Sequence[Row]) -> str:
     """Accuracy of honest devices by attack, rule and number of liars."""
     found = by_key(rows, "attack", "rule", "liars")
@@ -206,6 +231,7 @@ def report() -> None:
     for labels in CYCLES:
         for arm in ("one", "several"):
             print(f"{_labels(labels)}, {arm}:\n\n{level_table(rows, arm, labels)}\n")
+    print(f"Sites, 100 ×:\n\n{sites_table(rows)}\n")
     print(attack_table(lies))
     save(draw(rows), HERE / "figure.png")
 
