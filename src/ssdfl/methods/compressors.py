@@ -74,7 +74,9 @@ def _float(itemsize: int) -> str:
 class NoCompression(Compressor):
     """`none`: messages travel as they are, δ = 1.
 
-    Q(x) = x
+        Q(x) = x
+
+    What the others are measured against.
     """
 
     def contraction(self, count: int) -> float:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from ssdfl.errors import check_range
 from ssdfl.methods.compressors import Compressor, TopK
-from ssdfl.methods.rules.base import Heard, Memory, Message, Moment, Move, Rows, Rule
+from ssdfl.methods.moment import Moment, Rows
+from ssdfl.methods.rules.base import Heard, Memory, Message, Move, Rule
 from ssdfl.methods.rules.wrapped import WrappedRule
 
 
