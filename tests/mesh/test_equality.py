@@ -11,7 +11,16 @@ from ssdfl.methods import METHODS
 pytestmark = pytest.mark.mesh
 
 
-@pytest.mark.parametrize("method", [name for name, one in METHODS.items() if not one.reference])
+WITHOUT_SERVER = [name for name, one in METHODS.items() if not one.reference]
+SOME_RULES = (
+    "ssdfl+gt",
+    "ssdfl+choco:compressor=topk,fraction=0.05",
+    "sdfl+ed:compressor=int8",
+    "pdfl+median:compressor=sign",
+)
+
+
+@pytest.mark.parametrize("method", [*WITHOUT_SERVER, *SOME_RULES])
 def test_without_faults_a_mesh_equals_the_local_engine(method, tmp_path):
     experiment = small()
     mesh = made(experiment, tmp_path / "mesh", method, ping_deadline_s=30)
@@ -23,3 +32,4 @@ def test_without_faults_a_mesh_equals_the_local_engine(method, tmp_path):
     assert [row["accuracy"] for row in rows] == pytest.approx(record.device_accuracy, abs=1e-6)
     assert np.mean([row["loss"] for row in rows]) == pytest.approx(record.loss, rel=1e-4)
     assert sum(row["received"] for row in rows) == record.transmissions
+    assert sum(row["sent_bytes"] for row in rows) == pytest.approx(record.sent_bytes, rel=0.02)
