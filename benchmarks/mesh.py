@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ssdfl.mesh.certificates import Authority
@@ -29,6 +30,7 @@ from ssdfl.mesh.mesh_pb2 import Pull, Request, Response
 from ssdfl.mesh.processes import MeshProcesses, watch_statuses
 from ssdfl.mesh.transport import Credentials, GrpcTransport
 from ssdfl.mesh.wire import pack, unpack
+from ssdfl.methods import Message, Moment
 from ssdfl.records import load_experiment
 
 PARAMETERS = 558_474
@@ -103,8 +105,10 @@ class Mesh:
     """The same by the mesh's transport, with everything that a device checks."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.folder, self.name, self.θ = folder, name, torch.randn(PARAMETERS)
-        message = Response(parameters=pack(self.θ, 0)).SerializeToString()
+        self.folder, self.name = folder, name
+        self.at = Moment(0, np.zeros(1, dtype=np.int64), seed=0, rate=1.0)
+        self.own = Message(torch.randn(1, PARAMETERS))
+        message = Response(parameters=pack(self.own, self.at)).SerializeToString()
         everyone = {f"d{k}": "127.0.0.1:1" for k in range(DEVICES)}
         self.server = GrpcTransport("127.0.0.1:0", everyone, credentials_of(folder, name))
         self.server.start(lambda neighbour, request: message)
@@ -119,7 +123,7 @@ class Mesh:
     def pull(self, neighbour: str) -> None:
         """A neighbour's parameters."""
         answer = self.client.ask(neighbour, Request(pull=Pull(step=0)), 60)
-        unpack(answer.parameters, self.θ, 0)
+        unpack(answer.parameters, self.own, self.at)
 
     def close(self) -> None:
         """Ask and answer no more."""

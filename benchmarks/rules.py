@@ -10,6 +10,7 @@ time of each counts: look at ratios, since machines are noisy.
 import argparse
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from engine import DIGITS, Figure, in_turns, make_job
 from ssdfl.engine import Job, run
@@ -35,7 +36,7 @@ def measure(rules: list[str], repeats: int) -> Iterator[Figure]:
     base = make_job("mlp", DIGITS, 1000, optimizers="sgd")
     jobs = {rule: replace(base, rule=find_rule(rule)) for rule in (BASE, *rules)}
     cycles = {rule: run(job, in_place=True) for rule, job in jobs.items()}
-    took = in_turns({rule: lambda steps=steps: next(steps) for rule, steps in cycles.items()}, repeats)
+    took = in_turns({rule: partial(next, steps) for rule, steps in cycles.items()}, repeats)
     for rule, job in jobs.items():
         most, vectors = limit(rule, job)
         ratio = took[rule] / took[BASE] / vectors

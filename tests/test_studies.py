@@ -1,12 +1,17 @@
 """What the studies' pages say is what their data say."""
 
 import csv
+import importlib
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-FORMATION = Path(__file__).parents[1] / "docs" / "studies" / "formation"
+STUDIES = Path(__file__).parents[1] / "docs" / "studies"
+FORMATION = STUDIES / "formation"
+METHODS = STUDIES / "methods"
 
 
 def choices(policy):
@@ -57,3 +62,33 @@ def test_plans_by_sketches_are_as_good_as_plans_by_labels():
         means.append(values.mean())
     assert len(rows) == 56
     assert means[1] < means[0] + 0.01
+
+
+@pytest.fixture
+def methods_report(monkeypatch):
+    """The study's own script, whose folder is on the path while it is imported."""
+    monkeypatch.syspath_prepend(METHODS)
+    monkeypatch.delitem(sys.modules, "measure", raising=False)
+    monkeypatch.delitem(sys.modules, "report", raising=False)
+    yield importlib.import_module("report")
+    for name in ("measure", "report"):
+        sys.modules.pop(name, None)
+
+
+def test_the_methods_page_shows_what_was_measured(methods_report):
+    rows, lies = methods_report.measured()
+    page = (METHODS / "index.md").read_text(encoding="utf-8")
+    tables = [methods_report.gain_table(rows, cost) for cost in ("seconds", "bytes")]
+    tables += [methods_report.level_table(rows, arm, n) for arm in ("one", "several") for n in (3, 1)]
+    for table in (*tables, methods_report.sites_table(rows), methods_report.attack_table(lies)):
+        assert table in page
+
+
+def test_the_recommended_method_is_ahead_of_the_papers(methods_report):
+    rows, _ = methods_report.measured()
+    assert len({row["network"] for row in rows}) >= 8
+    assert len({row["method"] for row in rows}) >= 12
+    sooner = methods_report.ahead(rows, "extra", "cta", "seconds")
+    fewer = methods_report.ahead(rows, "extra, int8", "cta", "bytes")
+    assert np.mean([one > 1 for one in sooner]) > 0.9
+    assert min(fewer) > 1

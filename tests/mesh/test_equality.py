@@ -12,15 +12,24 @@ pytestmark = pytest.mark.mesh
 
 # A large epsilon, since Adam else turns the last bits of small gradients into whole steps.
 ADAM = "optimizers.kind=adam:rate=0.005,epsilon=0.001"
-SCHEDULES = [(name, "optimizers.kind=mixed") for name in METHODS if name != "central"]
+SCHEDULES = [(name, "optimizers.kind=mixed") for name, one in METHODS.items() if not one.reference]
 RULES = [
     ("ssdfl+atc", ADAM),
     ("pdfl+helpers:Doubled", "optimizers.kind=effective:rho=0.5,mu=0.01"),
     ("sdfl+helpers:Median", "optimizers.kind=nesterov:0.5"),
 ]
 
+SOME_RULES = (
+    "ssdfl+gt",
+    "ssdfl+choco:compressor=topk,fraction=0.05",
+    "sdfl+ed:compressor=int8",
+    "pdfl+median:compressor=sign",
+)
 
-@pytest.mark.parametrize(("method", "optimizers"), [*SCHEDULES, *RULES])
+
+@pytest.mark.parametrize(
+    ("method", "optimizers"), [*SCHEDULES, *RULES, *((rule, "optimizers.kind=mixed") for rule in SOME_RULES)]
+)
 def test_without_faults_a_mesh_equals_the_local_engine(method, optimizers, tmp_path):
     experiment = small(optimizers)
     mesh = made(experiment, tmp_path / "mesh", method, ping_deadline_s=30)
@@ -32,3 +41,4 @@ def test_without_faults_a_mesh_equals_the_local_engine(method, optimizers, tmp_p
     assert [row["score"] for row in rows] == pytest.approx(record.device_score, abs=1e-6)
     assert np.mean([row["loss"] for row in rows]) == pytest.approx(record.loss, rel=1e-4)
     assert sum(row["received"] for row in rows) == record.transmissions
+    assert sum(row["sent_bytes"] for row in rows) == pytest.approx(record.sent_bytes, rel=0.02)

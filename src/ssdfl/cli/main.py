@@ -11,7 +11,7 @@ from typing import Annotated, TextIO
 import typer
 
 import ssdfl
-from ssdfl.cli import bounds, data, export, graph, mesh, plan, report, reproduce, run, sweep
+from ssdfl.cli import bounds, data, export, graph, mesh, methods, plan, report, reproduce, run, sweep
 from ssdfl.cli.ranks import report_mistake
 from ssdfl.errors import InputError, InputWarning, OtherRankError
 
@@ -28,6 +28,7 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("report")(report.report)
 app.command("export")(export.export)
+app.command("methods")(methods.methods)
 app.command("graph")(graph.graph)
 app.command("plan")(plan.plan)
 app.command("bounds")(bounds.bounds)

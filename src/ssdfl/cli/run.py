@@ -43,8 +43,8 @@ def run(
         str | None,
         typer.Option(
             metavar="A,B",
-            help="Methods: ssdfl, sdfl, pdfl, stc, cstc, central, or your own module:function; "
-            "with a rule: ssdfl+atc.",
+            help="Methods: ssdfl, sdfl, pdfl, matcha, … (ssdfl methods lists them), or your own "
+            "module:function; with a rule: ssdfl+atc.",
         ),
     ] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Run seeds 0 … N−1.")] = None,

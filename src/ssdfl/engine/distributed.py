@@ -52,7 +52,7 @@ class RankExchange:
             return Mixing(W, like.dtype, like.device)
 
         def one_by_one(W: MixingMatrix) -> Inboxes:
-            return Inboxes(self._senders_first(W), like.dtype, like.device)
+            return Inboxes(*self._senders_first(W), like.dtype, like.device)
 
         self._inboxes = by_identity(one_by_one, size=keep)
         self._parts = by_identity(divided, size=keep)
@@ -83,13 +83,17 @@ class RankExchange:
         received = self.rows.receive(self._parts(W))
         return self._inboxes(W), torch.cat([messages, *received])
 
-    def _senders_first(self, W: MixingMatrix) -> MixingMatrix:
-        """(n, s) the weights of this rank's devices and of those they hear, their own rank's first."""
+    def _senders_first(self, W: MixingMatrix) -> tuple[MixingMatrix, IntArray]:
+        """(n, s) the weights of this rank's devices and of those they hear, and which devices these are.
+
+        The rank's own are first.
+        """
         senders = np.concatenate([self.devices, *(peer.senders for peer in self._parts(W).peers)])
         place = np.full(W.shape[1], -1, dtype=np.int64)
         place[senders] = np.arange(len(senders))
         own = csr_array(W[self.devices])
-        return csr_array((own.data, place[own.indices], own.indptr), shape=(own.shape[0], len(senders)))
+        shape = (own.shape[0], len(senders))
+        return csr_array((own.data, place[own.indices], own.indptr), shape=shape), senders
 
     def close(self) -> None:
         """Leave no shared memory."""

@@ -13,7 +13,7 @@ from torch.func import vmap
 from ssdfl.arrays import IntArray
 from ssdfl.engine.job import Job
 from ssdfl.engine.threads import Threads
-from ssdfl.engine.tracing import traced
+from ssdfl.engine.tracing import kept_with, traced
 from ssdfl.learning import Home, Task, parts_of
 from ssdfl.learning.inputs import like
 
@@ -105,8 +105,8 @@ Of the buffers that devices keep at home, if any, parameters (n, d), targets and
 
 def _stacked_test(task: Task) -> Test:
     """Of models that keep nothing at home."""
-    parts = len(parts_of(task.test_inputs))
-    stacked = traced(vmap(_test_of_parts(task), in_dims=(0, *[None] * (1 + parts))))
+    axes = (0, *[None] * (1 + len(parts_of(task.test_inputs))))
+    stacked = kept_with(task, "_tests", lambda: traced(vmap(_test_of_parts(task), in_dims=axes)))
     return lambda home, *tensors: stacked(*tensors)
 
 

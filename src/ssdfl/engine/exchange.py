@@ -42,7 +42,7 @@ class LocalExchange:
             return Mixing(W, θ.dtype, θ.device)
 
         def one_by_one(W: MixingMatrix) -> Inboxes:
-            return Inboxes(W, θ.dtype, θ.device)
+            return Inboxes(W, np.arange(W.shape[1]), θ.dtype, θ.device)
 
         self._mixing = by_identity(prepared, size=job.distinct_steps)
         self._inboxes = by_identity(one_by_one, size=job.distinct_steps)

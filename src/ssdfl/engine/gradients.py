@@ -10,7 +10,7 @@ from torch.func import grad, vmap
 
 from ssdfl.arrays import IntArray
 from ssdfl.engine.job import Job
-from ssdfl.engine.tracing import traced
+from ssdfl.engine.tracing import kept_with, traced
 from ssdfl.learning import Task, parts_of
 from ssdfl.learning.inputs import like
 from ssdfl.rng import generator
@@ -60,7 +60,7 @@ def stacked(job: Job, task: Task) -> Gradients:
     def loss(θ: Tensor, targets: Tensor, *parts: Tensor) -> Tensor:
         return task.batch_loss(θ, like(task.inputs, parts), targets)
 
-    per_device = traced(vmap(grad(loss)))
+    per_device = kept_with(task, "_gradients", lambda: traced(vmap(grad(loss))))
 
     def gradients(Θ: Tensor, devices: IntArray, samples: Tensor, when: tuple[int, int]) -> Tensor:
         inputs, targets = task.batch(samples)

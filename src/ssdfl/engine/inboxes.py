@@ -20,9 +20,11 @@ class Inboxes:
 
     Args:
         W: (n, s) weights of n devices and s senders; device i itself is sender i.
+        numbers: (s,) which devices the senders are.
     """
 
-    def __init__(self, W: MixingMatrix, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(self, W: MixingMatrix, numbers: IntArray, dtype: torch.dtype, device: torch.device) -> None:
+        self._numbers = numbers
         entries = W.tocoo()
         others = (entries.row != entries.col) & (entries.data != 0)
         order = np.lexsort((entries.col[others], entries.row[others]))
@@ -45,4 +47,5 @@ class Inboxes:
         entries = self._starts[places[members]] + np.arange(count)[:, None]
         senders = torch.from_numpy(self._senders[entries]).to(self._device)
         weights = self._weights[torch.from_numpy(entries).to(self._device)]
-        return Inbox(torch.from_numpy(members).to(self._device), weights, rows[senders])
+        numbers = self._numbers[self._senders[entries]]
+        return Inbox(torch.from_numpy(members).to(self._device), weights, rows[senders], numbers)

@@ -27,7 +27,7 @@ def _always_one(cycle: int) -> float:
 
 
 def _alike(one: MixingMatrix, other: MixingMatrix) -> bool:
-    return one is other or (one.nnz == other.nnz and (one != other).nnz == 0)
+    return one is other or (one - other).count_nonzero() == 0
 
 
 def first_message(rule: Rule, task: Task) -> Message:
@@ -52,6 +52,7 @@ class Job:
         gap_clusters: record consensus gaps, effective gradients and losses of these clusters, if any.
         rate_factor: what the learning rate is multiplied by in each cycle, counted from 0.
         weights: (N,) how much each device's steps count, 1 on average; None if all count alike.
+        liars: devices that send false messages; results are those of the others.
         reset: when momenta start anew: at every training ``step``, at every ``regime``, or ``never``.
     """
 
@@ -72,6 +73,7 @@ class Job:
     reset: Literal["step", "regime", "never"] = "regime"
     weights: FloatArray | None = None
     tested_models: Literal["all", "mean"] = "all"
+    liars: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         N = self.network.num_devices

@@ -211,7 +211,12 @@ class LocalEngine:
 
         if not self.job.rule.linear:
             inboxes, rows = self.exchange.inboxes(W, messages)
-            return lambda group: Heard(None, lambda: own(group), lambda: inboxes.batches(group.places, rows))
+            return lambda group: Heard(
+                None,
+                lambda: own(group),
+                lambda: inboxes.batches(group.places, rows),
+                lambda: messages[group.rows],
+            )
         mixed = X if messages.shape == X.shape else self._mixed_beside(messages)
         self.exchange.mixing(W).into(mixed, messages, self.threads)
         self.exchange.add_rest(W, mixed, self.threads)

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ssdfl.arrays import FloatArray
+from ssdfl.arrays import FloatArray, statistic
 from ssdfl.engine.engine import Engine
 from ssdfl.engine.gaps import GapRecorder
+from ssdfl.engine.honest import Honest
 from ssdfl.engine.job import Job
 from ssdfl.engine.ranks import common_error
 from ssdfl.engine.shares import Shares
@@ -84,6 +85,7 @@ class Loop:
         self.job, self.engine = job, engine
         self._clock = job.clock()
         self._gaps = GapRecorder(job, engine.shares)
+        self._honest = Honest(engine.shares, job.liars)
         self._begin_cycle()
 
     def _begin_cycle(self) -> None:
@@ -147,14 +149,16 @@ class Loop:
     def _record(self, state: State, squares: Tensor) -> Record:
         job, shares = self.job, self.engine.shares
         cycle = state.step // job.steps_per_cycle
-        mean = shares.mean(state.X)
+        honest = self._honest
+        mean = honest.mean(state.X)
         due = cycle % job.evaluate_every == 0 or cycle == job.cycles
         test = _TESTS[job.tested_models] if due else _not_tested
-        tests = test(self.engine, job.task.goal_score, state.X, mean, home_of(state.memory))
+        tests = test(self.engine, job.task.goal_score, honest, state.X, mean, home_of(state.memory))
+        distances = _distances(shares, job.task.trained(state.X), job.task.trained(mean))
         return Record(
             cycle=cycle,
-            consensus_distance=_consensus_distance(shares, job.task.trained(state.X), job.task.trained(mean)),
-            effective_gradient=math.sqrt(squares.mean()) if squares.numel() else 0.0,
+            consensus_distance=honest.root_mean_square(distances),
+            effective_gradient=honest.root_mean_square(squares.sqrt()) if squares.numel() else 0.0,
             transmissions=state.transmissions,
             sent_bytes=state.transmissions * job.message_bytes,
             time_s=float(state.ready_s.max()),
@@ -187,22 +191,22 @@ def _check_finite(squares: Tensor, times: list[int], job: Job) -> None:
             )
 
 
-def _consensus_distance(shares: Shares, X: Tensor, mean: Tensor) -> float:
-    """The root mean square distance of rows from their mean, a few rows at a time."""
+def _distances(shares: Shares, X: Tensor, mean: Tensor) -> Tensor:
+    """(N,) everyone's distance from a mean, found a few rows at a time."""
     rows = X.split(max(1, _NUMBERS_AT_ONCE // X.shape[1]))
     distances = torch.cat([torch.linalg.vector_norm(some - mean, dim=1) for some in rows])
-    return float(shares.everyone(distances).double().square().mean().sqrt())
+    return shares.everyone(distances).double()
 
 
 Tested = dict[str, float | tuple[float, ...]]
 """What a record says of tests."""
 
 
-def _not_tested(engine: Engine, score: Score, X: Tensor, mean: Tensor, home: Home) -> Tested:
+def _not_tested(engine: Engine, score: Score, honest: Honest, X: Tensor, mean: Tensor, home: Home) -> Tested:
     return _NOT_TESTED
 
 
-def _mean_tested(engine: Engine, score: Score, X: Tensor, mean: Tensor, home: Home) -> Tested:
+def _mean_tested(engine: Engine, score: Score, honest: Honest, X: Tensor, mean: Tensor, home: Home) -> Tested:
     _, scores = engine.evaluate(mean, mean_of_home(engine.shares, home))
     return {**_NOT_TESTED, "average_model_score": float(scores[0, 0])}
 
@@ -215,11 +219,12 @@ def mean_of_home(shares: Shares, home: Home) -> Home:
     }
 
 
-def tested(engine: Engine, score: Score, X: Tensor, mean: Tensor, home: Home) -> Tested:
+def tested(engine: Engine, score: Score, honest: Honest, X: Tensor, mean: Tensor, home: Home) -> Tested:
     """All devices' models and their mean: in one go where copying costs nothing.
 
     Args:
         score: the task's first.
+        honest: whose results count.
         home: the buffers that devices keep.
     """
     mean_home = mean_of_home(engine.shares, home)
@@ -231,14 +236,16 @@ def tested(engine: Engine, score: Score, X: Tensor, mean: Tensor, home: Home) ->
         losses, scores = (torch.cat(both) for both in pairs)
     every_loss = engine.shares.everyone(losses[:-1]).double().cpu()
     everyone = engine.shares.everyone(scores[:-1]).double().cpu().numpy()
-    first, others = everyone[:, 0], everyone[:, 1:].mean(axis=0)
+    counted = honest.those(everyone)
+    first, lying, others = everyone[counted, 0], everyone[~counted, 0], everyone[counted, 1:].mean(axis=0)
     return {
         "score": float(first.mean()),
         "score_std": float(first.std()),
         "score_worst": score.worst(first.tolist()),
         "average_model_score": float(scores[-1, 0]),
-        "loss": float(every_loss.mean()),
-        "device_score": tuple(first.tolist()),
+        "loss": float(every_loss.numpy()[counted].mean()),
+        "device_score": tuple(everyone[:, 0].tolist()),
+        "liar_score": statistic(np.mean, lying),
         **{f"score_{number}": float(value) for number, value in enumerate(others, start=2)},
     }
 

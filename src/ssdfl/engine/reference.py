@@ -116,9 +116,10 @@ def heard_by_one(
         if weights:
             stacked = torch.stack([rows[j] for j in weights])[:, None]
             its_weights = own.new_tensor(list(weights.values()))[:, None]
-            yield Inbox(torch.zeros(1, dtype=torch.int64), its_weights, stacked)
+            senders = np.array([*weights])[:, None]
+            yield Inbox(torch.zeros(1, dtype=torch.int64), its_weights, stacked, senders)
 
-    return Heard(mixed, lambda: own if message.kept is None else own + message.kept, each)
+    return Heard(mixed, lambda: own if message.kept is None else own + message.kept, each, lambda: own)
 
 
 def one_moment(job: Job, step: Step, device: int, t: int) -> Moment:

@@ -25,6 +25,17 @@ _SHAPING = {
 }
 
 
+def kept_with(owner: object, name: str, make: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+    """What was made for an owner under a name, made now if it was not: jobs on one task record once.
+
+    It lives as long as its owner, which may be frozen.
+    """
+    if name not in owner.__dict__:
+        owner.__dict__[name] = make()
+    found: Callable[..., Any] = owner.__dict__[name]
+    return found
+
+
 def traced(function: Callable[..., Any], calls_before: int = CALLS_BEFORE) -> Callable[..., Any]:
     """The function, recorded for each combination of shapes that comes up often; the same bits, sooner.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -179,7 +179,8 @@ def _run_seeds(
         folder.note_versions(current_versions())
     run_method = _method_runner(experiment, folder, process, data)
     for instance, jobs in seeds:
-        process.in_writer(partial(_describe, folder, instance))
+        liars = next(iter(jobs.values())).liars
+        process.in_writer(partial(_describe, folder, instance, liars))
         for method, job in jobs.items():
             yield from run_method(job, method)
     if process.writes:
@@ -197,7 +198,8 @@ def _method_runner(
     return lambda job, method: _run_method(experiment.engine.name, folder, job, method, process)
 
 
-def _describe(folder: RunFolder, instance: Prepared) -> None:
+def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> None:
+    """Write what a seed's methods share; of the devices also who lies."""
     task = instance.task
     devices = [
         {
@@ -205,6 +207,7 @@ def _describe(folder: RunFolder, instance: Prepared) -> None:
             "optimizer": str(optimizer),
             "samples": len(shard),
             "labels": label_counts(task, shard),
+            **({"liar": True} if i in liars else {}),
         }
         for i, (optimizer, shard) in enumerate(zip(instance.optimizers, task.shards, strict=True))
     ]

@@ -13,17 +13,20 @@ from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.costs import Clock, CycleCost
 from ssdfl.graph.facts import describe
 from ssdfl.graph.files import from_json, read_network, to_json, write_network
+from ssdfl.graph.matchings import colour_links, random_matching
 from ssdfl.graph.mixing import (
     MIXINGS,
     MixingMatrix,
     Weights,
     averaging,
+    averaging_within,
     check_mixing,
     fastest,
     lazy,
     links_of,
     links_within,
     metropolis,
+    on_links,
     scaled,
     without_links,
 )
@@ -45,7 +48,9 @@ __all__ = [
     "Spectrum",
     "Weights",
     "averaging",
+    "averaging_within",
     "check_mixing",
+    "colour_links",
     "component_labels",
     "conductance",
     "cut_conductance",
@@ -60,7 +65,9 @@ __all__ = [
     "make_network",
     "metropolis",
     "num_components",
+    "on_links",
     "prefix_conductance",
+    "random_matching",
     "read_network",
     "scaled",
     "slowest_mode",

@@ -35,7 +35,7 @@ def metropolis(adjacency: SparseMatrix) -> MixingMatrix:
     """
     i, j, _ = links_of(adjacency)
     degree = np.bincount(np.concatenate([i, j]), minlength=adjacency.shape[0])
-    return _from_links(adjacency.shape[0], i, j, 1.0 / (1 + np.maximum(degree[i], degree[j])))
+    return on_links(adjacency.shape[0], i, j, 1.0 / (1 + np.maximum(degree[i], degree[j])))
 
 
 def lazy(adjacency: SparseMatrix) -> MixingMatrix:
@@ -62,7 +62,7 @@ def fastest(adjacency: SparseMatrix) -> MixingMatrix:
     for part in np.unique(parts[i]):
         inside = parts[i] == part
         weights[inside] = _fastest_link_weights(i[inside], j[inside])
-    return _from_links(adjacency.shape[0], i, j, weights)
+    return on_links(adjacency.shape[0], i, j, weights)
 
 
 def _fastest_link_weights(rows: IntArray, columns: IntArray) -> FloatArray:
@@ -92,6 +92,18 @@ def averaging(num_devices: int) -> MixingMatrix:
     return csr_array(np.full((num_devices, num_devices), 1 / num_devices))
 
 
+def averaging_within(labels: IntArray) -> MixingMatrix:
+    """Everyone gets the mean of the devices with the same label: ``11ᵀ / n_s`` in blocks.
+
+    Examples:
+        >>> averaging_within(np.array([0, 1, 0])).toarray().tolist()
+        [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]
+    """
+    members = csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)))
+    sizes = np.bincount(labels)
+    return csr_array((members / sizes) @ members.T)
+
+
 def links_within(adjacency: SparseMatrix, labels: IntArray | BoolArray) -> SparseMatrix:
     """The links whose two devices carry the same label: what is left inside clusters.
 
@@ -113,7 +125,7 @@ def scaled(W: MixingMatrix, links: SparseMatrix) -> MixingMatrix:
         [[0.75, 0.25], [0.25, 0.75]]
     """
     i, j, share = links_of(csr_array(W.multiply(links)))
-    return _from_links(W.shape[0], i, j, share)
+    return on_links(W.shape[0], i, j, share)
 
 
 def without_links(W: MixingMatrix, gone: Callable[[IntArray, IntArray], BoolArray]) -> MixingMatrix:
@@ -129,7 +141,7 @@ def without_links(W: MixingMatrix, gone: Callable[[IntArray, IntArray], BoolArra
     """
     i, j, weight = links_of(W)
     kept = ~gone(i, j)
-    return _from_links(W.shape[0], i[kept], j[kept], weight[kept])
+    return on_links(W.shape[0], i[kept], j[kept], weight[kept])
 
 
 def links_of(matrix: SparseMatrix) -> tuple[IntArray, IntArray, FloatArray]:
@@ -145,8 +157,13 @@ def links_of(matrix: SparseMatrix) -> tuple[IntArray, IntArray, FloatArray]:
     return entries.row[above].astype(np.int64), entries.col[above].astype(np.int64), entries.data[above]
 
 
-def _from_links(n: int, i: IntArray, j: IntArray, weight: FloatArray) -> MixingMatrix:
-    """The symmetric matrix with these weights on links and what is missing to 1 on the diagonal."""
+def on_links(n: int, i: IntArray, j: IntArray, weight: FloatArray) -> MixingMatrix:
+    """The symmetric matrix with these weights on links and what is missing to 1 on the diagonal.
+
+    Examples:
+        >>> on_links(3, np.array([0]), np.array([1]), np.array([0.25])).toarray().tolist()
+        [[0.75, 0.25, 0.0], [0.25, 0.75, 0.0], [0.0, 0.0, 1.0]]
+    """
     kept = 1.0 - np.bincount(i, weight, minlength=n) - np.bincount(j, weight, minlength=n)
     rows, columns = np.concatenate([i, j, np.arange(n)]), np.concatenate([j, i, np.arange(n)])
     W = csr_array((np.concatenate([weight, weight, kept]), (rows, columns)), shape=(n, n))

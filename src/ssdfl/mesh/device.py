@@ -219,6 +219,7 @@ class RunningDevice:
             "loss": record.loss,
             "effective_gradient": record.effective_gradient,
             "sent": record.transmissions,
+            "sent_bytes": self.node.outbox.sent_bytes,
             "received": self.node.received,
             "time_s": record.time_s,
             "real_s": state.real_s,

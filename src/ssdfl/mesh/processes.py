@@ -9,18 +9,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ssdfl.arrays import FloatArray, statistic
+from ssdfl.arrays import BoolArray, FloatArray, statistic
 from ssdfl.engine.checkpoint import load_parameters
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
+from ssdfl.graph import load_network
 from ssdfl.mesh.folder import device_folders, read_device
+from ssdfl.preparation import liars_of
 from ssdfl.records import Record, Score
 from ssdfl.records.config import load_experiment
 from ssdfl.records.folder import CHECKPOINT, Row, RunFolder
@@ -154,27 +156,44 @@ def collected_rows(folders: list[Path]) -> list[Row]:
     of_devices = [_metrics(folder) for folder in folders]
     last = max((cycle for rows in of_devices for cycle in rows), default=0)
     bytes_each, score = _message_bytes(folders), RunFolder(folders[0]).goal().score
+    lies = _who_lies(folders)
+    honest = [folder for folder, lying in zip(folders, lies, strict=True) if not lying]
     records = []
     for cycle in range(1, last + 1):
         rows = [rows.get(cycle) for rows in of_devices]
         if any(rows):
-            distance = _consensus_distance(folders) if cycle == last else math.nan
-            records.append(asdict(_record(cycle, rows, bytes_each, distance, score)))
+            distance = _consensus_distance(honest) if cycle == last else math.nan
+            records.append(asdict(_record(cycle, rows, lies, bytes_each, distance, score)))
     return records
+
+
+def _who_lies(folders: list[Path]) -> BoolArray:
+    """Which of these devices lie."""
+    configs = [read_device(folder) for folder in folders]
+    experiment = load_experiment(folders[0] / "experiment.toml")
+    network = load_network(str(folders[0] / "network.json"))
+    liars = liars_of(experiment.faults, network, configs[0].seed)
+    return np.isin([config.index for config in configs], liars)
 
 
 def _record(
     cycle: int,
     of_devices: list[DeviceRow | None],
+    lies: BoolArray,
     bytes_each: int,
     consensus_distance: float,
     score: Score,
 ) -> Record:
-    """The record of a cycle, of the devices that wrote one; None for those that did not."""
+    """The record of a cycle, of the devices that wrote one; None for those that did not.
+
+    How well it went is said of honest devices; what it cost, of all.
+    """
     rows = [row for row in of_devices if row is not None]
     scores = [math.nan if row is None else row.get("score", math.nan) for row in of_devices]
-    tested = np.array([one for one in scores if not math.isnan(one)])
+    known = ~np.isnan(scores)
+    tested, of_liars = (np.array(scores)[known & those] for those in (~lies, lies))
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    honest = [row for row, lying in zip(of_devices, lies, strict=True) if row is not None and not lying]
     sent = int(columns["sent"].sum())
     return Record(
         cycle=cycle,
@@ -182,21 +201,30 @@ def _record(
         score_std=statistic(np.std, tested),
         score_worst=statistic(score.worst, tested),
         average_model_score=math.nan,
-        loss=float(columns["loss"].mean()),
+        loss=statistic(np.mean, np.array([row["loss"] for row in honest])),
         consensus_distance=consensus_distance,
-        effective_gradient=float(np.sqrt(np.square(columns["effective_gradient"]).mean())),
+        effective_gradient=statistic(
+            _root_mean_square, np.array([row["effective_gradient"] for row in honest])
+        ),
         transmissions=sent,
         sent_bytes=sent * bytes_each,
         time_s=float(columns["time_s"].max()),
         real_s=float(columns["real_s"].max()),
-        device_score=tuple(scores) if len(tested) else (),
-        **_other_scores(columns),
+        device_score=tuple(scores) if known.any() else (),
+        liar_score=statistic(np.mean, of_liars),
+        **_other_scores(honest),
     )
 
 
-def _other_scores(columns: Mapping[str, FloatArray]) -> dict[str, Any]:
+def _other_scores(rows: list[DeviceRow]) -> dict[str, Any]:
     """The means of the task's other scores, if it has any."""
-    return {name: float(columns[name].mean()) for name in OTHER_SCORES if name in columns}
+    return {
+        name: float(np.mean([row[name] for row in rows])) for name in OTHER_SCORES if rows and name in rows[0]
+    }
+
+
+def _root_mean_square(values: FloatArray) -> np.floating[Any]:
+    return np.sqrt(np.square(values).mean())
 
 
 def _metrics(folder: Path) -> dict[int, DeviceRow]:

@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,7 +40,14 @@ def part_bytes(code: str, count: int) -> int:
 
 
 class Compressor(ABC):
-    """Makes messages smaller; receivers see less of them."""
+    """Makes messages smaller; receivers see less of them.
+
+    Attributes:
+        gamma: how much of the way `choco` goes towards its neighbours' public copies, if it is not said: the
+            longer numbers wait for their turn to be sent, the less.
+    """
+
+    gamma: float = 1.0
 
     def __call__(self, rows: Rows, at: Moment) -> Rows:
         """(n, k) what receivers see of the rows: what `decoded` makes of what `encoded` gives."""
@@ -74,7 +82,9 @@ def _float(itemsize: int) -> str:
 class NoCompression(Compressor):
     """`none`: messages travel as they are, δ = 1.
 
-    Q(x) = x
+        Q(x) = x
+
+    What the others are measured against.
     """
 
     def contraction(self, count: int) -> float:
@@ -103,11 +113,13 @@ class _Sparse(Compressor):
     """
 
     fraction: float = 0.05
+    haste: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         if not 0 < self.fraction <= 1:
             expected = "a share above 0 and at most 1"
             raise InputError("fraction", self.fraction, expected, "Send a twentieth with fraction=0.05.")
+        object.__setattr__(self, "gamma", min(1.0, self.haste * self.fraction))
 
     def sent(self, count: int) -> int:
         """How many of ``count`` numbers are sent."""
@@ -126,6 +138,8 @@ class TopK(_Sparse):
 
     Source: Stich, Cordonnier and Jaggi, Sparsified SGD with memory, NeurIPS 2018.
     """
+
+    haste = 4.0  # what is far off is sent first
 
     def __call__(self, rows: Rows, at: Moment) -> Rows:
         """The same as encoding and decoding, by the least magnitude that is sent: much faster."""
@@ -266,6 +280,8 @@ class Sign(_Blocks):
     Source: Bernstein, Wang, Azizzadenesheli and Anandkumar, signSGD, ICML 2018; scaled as by Karimireddy,
     Rebjock, Stich and Jaggi, Error feedback fixes SignSGD, ICML 2019.
     """
+
+    gamma = 0.5
 
     def __post_init__(self) -> None:
         check_range("block", self.block, 1)

@@ -2,6 +2,7 @@
 
 from ssdfl.preparation.draw import draw
 from ssdfl.preparation.job import clusters_of_method, make_job, testing_interval
+from ssdfl.preparation.liars import liars_of
 from ssdfl.preparation.planning import (
     DESCRIBED_SAMPLES,
     MEASURED_DEVICES,
@@ -24,6 +25,7 @@ __all__ = [
     "draw",
     "fitting_plan",
     "given_plan",
+    "liars_of",
     "make_job",
     "measure_device",
     "measured_settings",

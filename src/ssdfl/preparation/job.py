@@ -11,7 +11,17 @@ from ssdfl.clusters import (
 from ssdfl.engine import Job
 from ssdfl.graph import MIXINGS
 from ssdfl.learning import Task, find_rate
-from ssdfl.methods import Method, Schedule, ScheduleInputs, drop_devices, drop_links, find_method
+from ssdfl.methods import (
+    Method,
+    Schedule,
+    ScheduleInputs,
+    among_liars,
+    drop_devices,
+    drop_links,
+    find_attack,
+    find_method,
+)
+from ssdfl.preparation.liars import liars_of
 from ssdfl.preparation.prepared import Prepared
 from ssdfl.records.config import Experiment
 
@@ -19,12 +29,13 @@ from ssdfl.records.config import Experiment
 def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
     """The job of one method, given by its text, on a prepared seed."""
     found = find_method(method)
+    liars = liars_of(experiment.faults, prepared.network, prepared.seed)
     plan = prepared.plan_of(found)
     return Job(
         task=prepared.placed_task.in_precision(experiment.engine.precision),
         network=prepared.network,
         schedule=_schedule(experiment, prepared, found),
-        rule=found.rule,
+        rule=among_liars(found.rule, liars, find_attack(experiment.faults.attack)),
         optimizers=prepared.optimizers,
         cycles=experiment.cycles,
         steps_per_cycle=experiment.schedule.tau_a + experiment.schedule.tau_r,
@@ -38,6 +49,7 @@ def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
         reset=experiment.optimizers.reset,
         weights=prepared.task.shards.weights if experiment.data.weights == "size" else None,
         tested_models=experiment.evaluate.models,
+        liars=liars,
     )
 
 

@@ -13,6 +13,7 @@ import tomli_w
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     Strict,
@@ -23,8 +24,7 @@ from pydantic import (
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.records.engines import ENGINES, describe_engines
-from ssdfl.records.scores import READINGS
-from ssdfl.records.scores import MOST_SCORES
+from ssdfl.records.scores import MOST_SCORES, READINGS
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Strict(), Field(ge=1)]
@@ -63,6 +63,16 @@ def _ascending(values: tuple[float, float]) -> tuple[float, float]:
     return values
 
 
+def _number_or_names(value: Any) -> int | tuple[str, ...]:
+    """Checked by hand, since pydantic explains a mistake in terms of one of the two."""
+    names = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+    if names and len(set(value)) == len(value):
+        return tuple(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ValueError("a number of at least 0, or a list of different names")
+
+
 def _some_positive(values: tuple[float, ...]) -> tuple[float, ...]:
     if not any(values):
         raise ValueError("at least one number above 0")
@@ -70,6 +80,7 @@ def _some_positive(values: tuple[float, ...]) -> tuple[float, ...]:
 
 
 NotNegative = Annotated[float, Field(ge=0)]
+NumberOrNames = Annotated[int | tuple[str, ...], BeforeValidator(_number_or_names)]
 LeastAndMost = Annotated[tuple[NotNegative, NotNegative], AfterValidator(_ascending)]
 
 
@@ -127,6 +138,14 @@ class FaultsSection(Section):
 
     link_loss: Probability = Field(0.0, description="probability that a link fails in a step")
     device_loss: Probability = Field(0.0, description="probability that a device is away for a step")
+    liars: NumberOrNames = Field(
+        0, description="how many devices send false messages, drawn at random, or their names"
+    )
+    attack: str = Field(
+        "sign-flip",
+        description="what liars send: sign-flip, noise, same-value, little-is-enough, dissensus or "
+        "module:function, with options as in little-is-enough:z=1",
+    )
 
 
 class DataSection(Section):

@@ -93,8 +93,9 @@ class Record:
     A number that was not measured is NaN. Fields with one value for each device or cluster are no metrics.
 
     Attributes:
-        score, score_std, score_worst: the task's first score on the test set, over devices; NaN if devices
-            were not tested. For classes it is the accuracy.
+        score, score_std, score_worst: the task's first score on the test set, over honest devices; NaN if
+            devices were not tested. For classes it is the accuracy. With liars, all that follows is
+            of the honest devices, too.
         average_model_score: the score of the mean of all parameters.
         loss: mean test loss over devices; NaN if devices were not tested.
         score_2, score_3, score_4: the task's other scores, means over devices; NaN if it has none.
@@ -104,7 +105,8 @@ class Record:
         transmissions, sent_bytes: directed messages, and their bytes.
         time_s: simulated seconds, by the network's latencies, bandwidths and computing times.
         real_s: seconds that real devices took; NaN in a simulation.
-        device_score: the score of each device; empty if devices were not tested.
+        device_score: the score of each device, liars included; empty if devices were not tested.
+        liar_score: the mean score of the devices that lie; NaN if there are none.
         training_gap: ‖Δ̂‖ of Lemma 2 at the end of training; NaN if gaps are not recorded, as the next are
             empty.
         cluster_gaps_before, cluster_gaps: ‖Δ_s‖ of Lemma 1 before and after training, for each cluster.
@@ -145,6 +147,7 @@ class Record:
     score_2: float = of_score("mean test {}", number=2, default=math.nan)
     score_3: float = of_score("mean test {}", number=3, default=math.nan)
     score_4: float = of_score("mean test {}", number=4, default=math.nan)
+    liar_score: float = of_score("mean test {} of liars", default=math.nan)
     training_gap: float = metric("distance from the mean after training", better="lower", default=math.nan)
     cluster_gaps_before: tuple[float, ...] = ()
     cluster_gaps: tuple[float, ...] = ()

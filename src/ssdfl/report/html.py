@@ -134,7 +134,16 @@ def _subtitle(experiment: Experiment) -> str:
     seeds = ", ".join(map(str, experiment.seeds))
     schedule = f"τ_a = {experiment.schedule.tau_a}, τ_r = {experiment.schedule.tau_r}"
     where = f"{experiment.data.name} with {experiment.model.name} on {experiment.network.spec}"
-    return f"{where}; {experiment.cycles} cycles of {schedule}; seeds {seeds}"
+    return f"{where}; {experiment.cycles} cycles of {schedule}; seeds {seeds}{_lies(experiment)}"
+
+
+def _lies(experiment: Experiment) -> str:
+    """Who lies and how; results are then of the honest devices."""
+    liars, attack = experiment.faults.liars, experiment.faults.attack
+    if not liars:
+        return ""
+    who = f"{liars} liars" if isinstance(liars, int) else f"liars {', '.join(liars)}"
+    return f"; {who} by {attack}, accuracy is that of honest devices"
 
 
 def _data_notes(folder: RunFolder) -> str:

@@ -27,7 +27,7 @@ class MethodSummary:
     """A method's results over seeds.
 
     Attributes:
-        score, score_std: final test score, as `reading` says: mean and deviation over seeds.
+        score, score_std: final score of honest devices, as `reading` says: mean and deviation over seeds.
         score_worst: the same of the worst device, mean over seeds; NaN where devices were not tested.
         seeds_at_target: how many seeds reached the target; 0 if there is none.
         to_target: what it cost to reach the target, by the name of a cost that methods are ranked by: the
@@ -35,6 +35,7 @@ class MethodSummary:
         totals: what the whole run cost, by the name of a cost: the mean over seeds. A cost that was not
             measured, such as real seconds in a simulation, is left out.
         metric: the name of the score.
+        liar_score: the same of the devices that lie; None if there are none.
         unfinished: what there is, such as ``1 of 2 seeds`` or ``after cycle 3``; empty if all is there.
         reading: the column of records that is ranked, and that has to reach the target.
     """
@@ -50,6 +51,12 @@ class MethodSummary:
     unfinished: str = ""
     metric: str = ACCURACY.name
     reading: str = READINGS[0]
+    liar_score: float | None = None
+
+    @property
+    def lied_to(self) -> bool:
+        """Whether some devices lied."""
+        return self.liar_score is not None
 
     @property
     def finished(self) -> bool:
@@ -110,6 +117,7 @@ class MethodSummary:
             "score_std": self.score_std,
             "score_worst": None if math.isnan(self.score_worst) else self.score_worst,
             "reading": self.reading,
+            **({"liar_score": self.liar_score} if self.lied_to else {}),
             "seeds_at_target": self.seeds_at_target,
             **to_target,
             **totals,
@@ -203,6 +211,7 @@ def summarise_method(
         unfinished=unfinished,
         metric=goal.score.name,
         reading=goal.reading,
+        liar_score=_means({"liars": _values(tests, "liar_score")}).get("liars"),
     )
 
 

@@ -26,16 +26,32 @@ class Table(NamedTuple):
 def summary_table(summaries: Sequence[MethodSummary], goal: Goal) -> Table:
     """How good each method was, what it cost to reach the target, and what it cost in all."""
     ranked = [metric for metric in measured_costs(summaries) if metric.ranked]
-    score = goal.score
     to_target = [] if goal.target is None else ranked
     columns = [
         ["method", *map(_name, summaries)],
-        [goal.header, *(_final_score(summary, score) for summary in summaries)],
-        *_worst_column(summaries, score),
+        *_score_columns(summaries, goal),
         *(_column_to_target(summaries, metric, goal) for metric in to_target),
         *(_column(metric.column, _totals(summaries, metric), metric) for metric in ranked[1:]),
     ]
     return _from_columns(columns)
+
+
+def _score_columns(summaries: Sequence[MethodSummary], goal: Goal) -> list[list[str]]:
+    """The score of all devices and the worst, or of the honest, their worst, and those that lie."""
+    score = goal.score
+    final = [_final_score(summary, score) for summary in summaries]
+    if not any(summary.lied_to for summary in summaries):
+        return [[goal.header, *final], *_worst_column(summaries, score, "worst")]
+    liars = [NONE if one.liar_score is None else score.number(one.liar_score) for one in summaries]
+    return [
+        [_with_unit("honest", score), *final],
+        *_worst_column(summaries, score, "worst honest"),
+        [_with_unit("liars", score), *liars],
+    ]
+
+
+def _with_unit(text: str, score: Score) -> str:
+    return f"{text} {score.unit}".rstrip()
 
 
 def cost_table(summaries: Sequence[MethodSummary]) -> Table:
@@ -91,13 +107,13 @@ def _name(summary: MethodSummary) -> str:
     return f"{summary.method} ({summary.unfinished})" if summary.unfinished else summary.method
 
 
-def _worst_column(summaries: Sequence[MethodSummary], score: Score) -> list[list[str]]:
+def _worst_column(summaries: Sequence[MethodSummary], score: Score, title: str) -> list[list[str]]:
     """The column of the worst device's score; none where devices were not tested."""
     worst = [summary.score_worst for summary in summaries]
     if worst and all(map(math.isnan, worst)):
         return []
     texts = (NONE if math.isnan(value) else score.number(value) for value in worst)
-    return [[f"worst {score.unit}".rstrip(), *texts]]
+    return [[_with_unit(title, score), *texts]]
 
 
 def _final_score(summary: MethodSummary, score: Score) -> str:

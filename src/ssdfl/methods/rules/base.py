@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, Self
 
+from ssdfl.arrays import IntArray
 from ssdfl.errors import InputError
 from ssdfl.methods.compressors import Compressor
 from ssdfl.methods.moment import Moment, Rows
@@ -96,11 +97,13 @@ class Inbox:
         places: (g,) which of the rows in hand these devices are.
         weights: (m, g) w_ij of the neighbours whose messages came.
         rows: (m, g, k) their messages, in the order of the neighbours' numbers.
+        senders: (m, g) these numbers.
     """
 
     places: Rows
     weights: Rows
     rows: Rows
+    senders: IntArray
 
 
 class Heard:
@@ -116,8 +119,9 @@ class Heard:
         mixed: Callable[[], Rows] | None,
         own: Callable[[], Rows],
         each: Callable[[], Iterator[Inbox]] | None = None,
+        sent: Callable[[], Rows] | None = None,
     ) -> None:
-        self._mixed, self._own, self._each = mixed, own, each
+        self._mixed, self._own, self._each, self._sent = mixed, own, each, sent or own
 
     @cached_property
     def mixed(self) -> Rows:
@@ -130,6 +134,11 @@ class Heard:
     def own(self) -> Rows:
         """(n, k) these devices' own messages before they were compressed, not to be written into."""
         return self._own()
+
+    @cached_property
+    def sent(self) -> Rows:
+        """(n, k) these devices' own messages as others see them, not to be written into."""
+        return self._sent()
 
     def each(self) -> Iterator[Inbox]:
         """What devices received, one by one; for rules that are not linear."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from ssdfl.errors import check_range
 from ssdfl.methods.compressors import Compressor, TopK
-from ssdfl.methods.rules.base import Heard, Memory, Message, Moment, Move, Rows, Rule
+from ssdfl.methods.moment import Moment, Rows
+from ssdfl.methods.rules.base import Heard, Memory, Message, Move, Rule
 from ssdfl.methods.rules.wrapped import WrappedRule
 
 
@@ -23,12 +24,12 @@ class Choco(Rule):
     """
 
     compressor: Compressor = field(default=TopK())
-    gamma: float = 0.5
+    gamma: float = 0.0
     early = False
     steady = True
 
     def __post_init__(self) -> None:
-        check_range("gamma", self.gamma, 0, 1, "1 mixes in full; strong compression needs less.")
+        check_range("gamma", self.gamma, 0, 1, "1 mixes in full; 0 takes what suits the compressor.")
 
     def init(self, theta: Rows) -> Memory:
         """Everyone's public copy is the initial model."""
@@ -49,7 +50,8 @@ class Choco(Rule):
         """Part of the way to the mean of the public copies."""
         mixed = memory[f"sum{at.matrix}"].add_(heard.mixed)
         apart = mixed - memory[f"public{at.matrix}"]
-        return move.added_to(apart.mul_(self.gamma).add_(theta)), memory
+        gamma = self.gamma or self.compressor.gamma
+        return move.added_to(apart.mul_(gamma).add_(theta)), memory
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ssdfl.errors import InputError, check_range
-from ssdfl.methods.rules.base import Heard, Memory, Message, Moment, Move, Rows, Rule
+from ssdfl.methods.moment import Moment, Rows
+from ssdfl.methods.rules.base import Heard, Memory, Message, Move, Rule
 from ssdfl.methods.rules.wrapped import WrappedRule
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ssdfl.errors import check_range
-from ssdfl.methods.rules.base import Heard, Inbox, Memory, Message, Moment, Move, Rows, Rule
+from ssdfl.methods.moment import Moment, Rows
+from ssdfl.methods.rules.base import Heard, Inbox, Memory, Message, Move, Rule
 
 
 class RobustRule(Rule):

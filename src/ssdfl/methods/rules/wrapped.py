@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from ssdfl.methods.rules.base import Memory, Message, Moment, Move, Rows, Rule
+from ssdfl.methods.moment import Moment, Rows
+from ssdfl.methods.rules.base import Memory, Message, Move, Rule
 
 _INNER = "inner."
 

@@ -91,6 +91,7 @@ function showDevice() {
   line("cluster", net.labels[k]);
   line(data.score.label, `${shownScore(score)} (${view.method}, cycle ${scoresShown().cycles[place()] ?? "–"})`);
   if (facts) { line("optimizer", facts.optimizer.replace(":", " ")); line("samples", facts.samples); }
+  if (facts && facts.liar) line("lies", "yes");
   line("computing", `${short(net.compute_ms[k])} ms a mini-batch`);
   line("neighbours", neighboursOf(net, k));
   if (facts?.labels.length) addLabelBars(card, facts);

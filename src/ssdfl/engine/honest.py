@@ -1,0 +1,50 @@
+"""Whose results count: those of the devices that do not lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ssdfl.arrays import BoolArray
+from ssdfl.engine.shares import Shares
+
+
+class Honest:
+    """Statistics over honest devices. Where there are no others, as for a lone liar, over all."""
+
+    def __init__(self, shares: Shares, liars: Sequence[int]) -> None:
+        self.shares, self.liars = shares, liars
+
+    @cached_property
+    def _here(self) -> BoolArray:
+        """(n,) which of this process's devices count."""
+        honest = ~np.isin(self.shares.devices, self.liars)
+        return honest if self._number(honest) else ~honest
+
+    def _number(self, here: BoolArray) -> int:
+        return int(self.shares.total(torch.tensor([int(here.sum())]))[0])
+
+    @cached_property
+    def _everyone(self) -> BoolArray:
+        """(N,) who counts."""
+        return self.shares.everyone(torch.from_numpy(self._here).byte()).bool().numpy()
+
+    def those(self, values: Sequence[float] | np.ndarray) -> BoolArray:
+        """Which of everyone's values count; of none, none."""
+        return self._everyone[: len(values)] if self.liars else np.ones(len(values), dtype=bool)
+
+    def mean(self, X: Tensor) -> Tensor:
+        """(1, d) the mean of everyone's parameters that count, given the own (n, d)."""
+        if not self.liars:
+            return self.shares.mean(X)
+        own = X[torch.from_numpy(self._here).to(X.device)]
+        return (self.shares.total(own.sum(dim=0, keepdim=True)) / self._number(self._here)).to(X)
+
+    def root_mean_square(self, values: Tensor) -> float:
+        """Over everyone's (N, …) values that count."""
+        counted = values[torch.from_numpy(self.those(values)).to(values.device)]
+        return float(counted.double().square().mean().sqrt())

@@ -1,0 +1,97 @@
+"""A rule among liars: what honest devices hear of them is what an attack makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ssdfl.arrays import IntArray
+from ssdfl.methods.attacks import Attack, Hearing
+from ssdfl.methods.rules.base import Heard, Inbox, Memory, Moment, Move, Rows, Rule
+from ssdfl.methods.rules.wrapped import WrappedRule
+from ssdfl.rng import generator
+
+STREAM = "lies"
+
+
+@dataclass(frozen=True)
+class AmongLiars(WrappedRule):
+    """The rule within, with false messages from some devices.
+
+    Everyone, liars included, trains, sends and keeps what the rule within wants. Only what honest devices
+    hear of liars is replaced, where they receive it, so that all engines do the same. Liars know each other,
+    and hear the truth.
+
+    Attributes:
+        liars: the devices that lie.
+        attack: what they send.
+    """
+
+    liars: tuple[int, ...]
+    attack: Attack
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "linear", False)  # messages are needed one by one
+
+    def receive(
+        self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
+    ) -> tuple[Rows, Memory]:
+        """What the rule within makes of the truth and the lies."""
+        lies = Heard(
+            lambda: self._mixed(at, heard),
+            lambda: heard.own,
+            lambda: self._each(at, heard),
+            lambda: heard.sent,
+        )
+        after, kept = self.rule.receive(at, theta, move, self.inner(memory), lies)
+        return after, self.with_inner(memory, kept)
+
+    def _mixed(self, at: Moment, heard: Heard) -> Rows:
+        """W applied, and what senders kept back: own + Σ_j w_ij (m̃_j − m_i)."""
+        mixed = heard.own.clone()
+        for inbox in self._each(at, heard):
+            apart = inbox.rows - heard.sent[inbox.places]
+            mixed[inbox.places] += (inbox.weights[:, :, None] * apart).sum(0)
+        return mixed
+
+    def _each(self, at: Moment, heard: Heard) -> Iterator[Inbox]:
+        for inbox in heard.each():
+            rows = inbox.rows.clone()
+            lying = np.isin(inbox.senders, self.liars)
+            for column, place in enumerate(inbox.places.tolist()):
+                if lying[:, column].any() and int(at.devices[place]) not in self.liars:
+                    self._lie(at, heard.sent[place], inbox, column, lying[:, column], rows)
+            yield replace(inbox, rows=rows)
+
+    def _lie(self, at: Moment, own: Rows, inbox: Inbox, column: int, lying: IntArray, rows: Rows) -> None:
+        """Put lies to one device into its column of (m, g, k) rows."""
+        liars, honest = (_places(places, inbox.weights) for places in (lying, ~lying))
+        senders = inbox.senders[lying, column]
+        true, weights = inbox.rows[:, column], inbox.weights[:, column, None]
+        hearing = Hearing(
+            own=own,
+            honest=true[honest],
+            honest_weights=weights[honest],
+            liars=true[liars],
+            liars_weights=weights[liars],
+            noise=lambda: true.new_tensor(_normal(at, senders, true.shape[1])),
+        )
+        rows[liars, column] = self.attack(hearing)
+
+
+def _places(chosen: IntArray, like: Rows) -> Rows:
+    return like.new_tensor(np.flatnonzero(chosen)).long()
+
+
+def _normal(at: Moment, senders: IntArray, width: int) -> Rows:
+    """(b, k) standard normal numbers of each sender, the same for all that hear it."""
+    drawn = [generator(at.seed, STREAM, at.t, sender).standard_normal(width) for sender in senders.tolist()]
+    return np.stack(drawn)
+
+
+def among_liars(rule: Rule, liars: tuple[int, ...], attack: Attack) -> Rule:
+    """The rule among these liars; the rule itself if there are none."""
+    return AmongLiars(rule, liars, attack) if liars else rule
