@@ -31,6 +31,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from ssdfl.clusters import plan_clusters
 from ssdfl.engine import Job, initial_state, run
+from ssdfl.engine.honest import Honest
 from ssdfl.engine.local import LocalEngine
 from ssdfl.engine.loop import tested
 from ssdfl.engine.threads import one_thread_each
@@ -191,7 +192,7 @@ def mixed_precision(num_devices: int, repeats: int) -> Iterator[Figure]:
     against_bare = (
         f"cnn, N = {num_devices}: full run in bf16 / bare forward and backward in bf16, side by side"
     )
-    if not has_bf16_units(job.task.inputs.device):
+    if not has_bf16_units(job.task.device):
         for what, most in ((against_float32, 0.6), (against_bare, 1.15)):
             yield Figure(6, what, math.nan, "×", most=most, skipped="no units for bf16 here")
         return
@@ -337,7 +338,14 @@ def testing_share(model: str, shape: tuple[int, ...], tests: int, num_devices: i
 
     def test() -> None:
         with one_thread_each():
-            tested(engine, job.task.goal_score, state.X, state.X.mean(dim=0, keepdim=True), {})
+            tested(
+                engine,
+                job.task.goal_score,
+                Honest(engine.shares, ()),
+                state.X,
+                state.X.mean(dim=0, keepdim=True),
+                {},
+            )
 
     took = in_turns({"test": test, "cycle": lambda: next(cycles)}, 20 if model != "cnn" else 3)
     engine.close()

@@ -10,7 +10,7 @@ from torch.nn.functional import softplus
 
 from ssdfl.engine import Job
 from ssdfl.graph import load_network, metropolis
-from ssdfl.learning import Task, parse_optimizer
+from ssdfl.learning import Shards, Task, parse_optimizer
 from ssdfl.methods import Periodic, ScheduleInputs, Step, find_method
 
 DIMENSION, SAMPLES = 4, 12
@@ -89,7 +89,7 @@ class Problem:
         flat = samples.reshape(-1, DIMENSION + 1)
         model, loss = (Residuals(), half_squares) if self.kind == "quadratic" else (Margins(), logistic)
         labels = torch.zeros(len(flat), dtype=torch.int64)
-        shards = torch.arange(len(flat)).reshape(self.num_devices, SAMPLES)
+        shards = Shards.of(np.arange(len(flat)).reshape(self.num_devices, SAMPLES))
         return Task(model, loss, flat, labels, shards, flat[:2], labels[:2])
 
 

@@ -182,5 +182,5 @@ def test_another_precision_is_another_task_and_the_same_is_the_same():
     task = tiny_task(6)
     assert task.in_precision("float32") is task
     mixed = task.in_precision("bf16")
-    assert dataclasses.replace(mixed, precision="float32").labels is task.labels
+    assert dataclasses.replace(mixed, precision="float32").targets is task.targets
     assert mixed.twin().precision == mixed.to("cpu").precision == "bf16"

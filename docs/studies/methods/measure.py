@@ -178,7 +178,7 @@ def outcome(records: Sequence[Row], target: float) -> Row:
         **{name: f"{value:.6g}" for name, value in reached.items()},
         "bytes_a_cycle": f"{last['sent_bytes'] / len(records):.6g}",
         "seconds_a_cycle": f"{last['time_s'] / len(records):.6g}",
-        "curve": " ".join(f"{1000 * record['accuracy']:.0f}" for record in records),
+        "curve": " ".join(f"{1000 * record['score']:.0f}" for record in records),
     }
 
 

@@ -46,5 +46,5 @@ class Honest:
 
     def root_mean_square(self, values: Tensor) -> float:
         """Over everyone's (N, …) values that count."""
-        counted = values[torch.from_numpy(self.those(values)).to(values.device)]
+        counted = values[torch.from_numpy(self.those(values.numpy(force=True))).to(values.device)]
         return float(counted.double().square().mean().sqrt())

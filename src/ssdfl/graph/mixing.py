@@ -100,8 +100,8 @@ def averaging_within(labels: IntArray) -> MixingMatrix:
         [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]
     """
     members = csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)))
-    sizes = np.bincount(labels)
-    return csr_array((members / sizes) @ members.T)
+    shares = csr_array(members.multiply(1 / np.bincount(labels)))
+    return csr_array(shares @ members.T)
 
 
 def links_within(adjacency: SparseMatrix, labels: IntArray | BoolArray) -> SparseMatrix:

@@ -223,8 +223,8 @@ def _other_scores(rows: list[DeviceRow]) -> dict[str, Any]:
     }
 
 
-def _root_mean_square(values: FloatArray) -> np.floating[Any]:
-    return np.sqrt(np.square(values).mean())
+def _root_mean_square(values: FloatArray) -> float:
+    return float(np.sqrt(np.square(values).mean()))
 
 
 def _metrics(folder: Path) -> dict[int, DeviceRow]:

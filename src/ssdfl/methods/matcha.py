@@ -139,6 +139,8 @@ def _upper_bound(cuts: FloatArray, total: float) -> tuple[float, FloatArray]:
         b_ub=np.append(total, np.zeros(num_cuts)),
         bounds=[(0, 1)] * M + [(0, None)],
     )
+    assert found.fun is not None
+    assert found.x is not None  # a bounded problem that holds at 0 has a solution
     return -float(found.fun), np.asarray(found.x[:M])
 
 
