@@ -99,9 +99,11 @@ def averaging_within(labels: IntArray) -> MixingMatrix:
         >>> averaging_within(np.array([0, 1, 0])).toarray().tolist()
         [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]
     """
-    members = csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)))
-    sizes = np.bincount(labels)
-    return csr_array((members / sizes) @ members.T)
+    devices = np.arange(len(labels))
+    share = 1 / np.bincount(labels)[labels]
+    members: SparseMatrix = csr_array((np.ones(len(labels)), (devices, labels)))
+    shares: SparseMatrix = csr_array((share, (devices, labels)), shape=members.shape)
+    return csr_array(shares @ members.T)
 
 
 def links_within(adjacency: SparseMatrix, labels: IntArray | BoolArray) -> SparseMatrix:

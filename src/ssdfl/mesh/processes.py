@@ -199,7 +199,7 @@ def _record(
 
 
 def _root_mean_square(values: FloatArray) -> np.floating[Any]:
-    return np.sqrt(np.square(values).mean())
+    return np.float64(np.sqrt(np.square(values).mean()))
 
 
 def _over(values: FloatArray, reduce: Callable[[FloatArray], np.floating[Any]]) -> float:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ssdfl.arrays import IntArray
+from ssdfl.arrays import BoolArray, IntArray
 from ssdfl.methods.attacks import Attack, Hearing
-from ssdfl.methods.rules.base import Heard, Inbox, Memory, Moment, Move, Rows, Rule
+from ssdfl.methods.moment import Moment, Rows
+from ssdfl.methods.rules.base import Heard, Inbox, Memory, Move, Rule
 from ssdfl.methods.rules.wrapped import WrappedRule
 from ssdfl.rng import generator
 
@@ -66,7 +67,7 @@ class AmongLiars(WrappedRule):
                     self._lie(at, heard.sent[place], inbox, column, lying[:, column], rows)
             yield replace(inbox, rows=rows)
 
-    def _lie(self, at: Moment, own: Rows, inbox: Inbox, column: int, lying: IntArray, rows: Rows) -> None:
+    def _lie(self, at: Moment, own: Rows, inbox: Inbox, column: int, lying: BoolArray, rows: Rows) -> None:
         """Put lies to one device into its column of (m, g, k) rows."""
         liars, honest = (_places(places, inbox.weights) for places in (lying, ~lying))
         senders = inbox.senders[lying, column]
@@ -82,7 +83,7 @@ class AmongLiars(WrappedRule):
         rows[liars, column] = self.attack(hearing)
 
 
-def _places(chosen: IntArray, like: Rows) -> Rows:
+def _places(chosen: BoolArray, like: Rows) -> Rows:
     return like.new_tensor(np.flatnonzero(chosen)).long()
 
 

@@ -139,7 +139,8 @@ def _upper_bound(cuts: FloatArray, total: float) -> tuple[float, FloatArray]:
         b_ub=np.append(total, np.zeros(num_cuts)),
         bounds=[(0, 1)] * M + [(0, None)],
     )
-    return -float(found.fun), np.asarray(found.x[:M])
+    assert found.x is not None  # feasible and bounded, so there is a solution
+    return float(found.x[M]), np.asarray(found.x[:M])
 
 
 def mixing_weight(part: _Part, probability: FloatArray) -> float:
