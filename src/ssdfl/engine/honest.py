@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from functools import cached_property
 
 import numpy as np
@@ -33,7 +33,7 @@ class Honest:
         """(N,) who counts."""
         return self.shares.everyone(torch.from_numpy(self._here).byte()).bool().numpy()
 
-    def those(self, values: Sequence[float] | np.ndarray) -> BoolArray:
+    def those(self, values: Sized) -> BoolArray:
         """Which of everyone's values count; of none, none."""
         return self._everyone[: len(values)] if self.liars else np.ones(len(values), dtype=bool)
 
