@@ -96,7 +96,8 @@ def test_robust_rules_stay_where_the_honest_are(seed, liars, honest, g):
     truths = torch.from_numpy(rng.normal(size=(honest, g, 5)))
     lies = torch.from_numpy(rng.choice([-1e9, 1e9, 0.3], size=(liars, g, 5)))
     rows = torch.cat([truths, lies])[torch.from_numpy(rng.permutation(honest + liars))]
-    inbox = Inbox(torch.arange(g), torch.full((honest + liars, g), 0.1).double(), rows)
+    weights = torch.full((honest + liars, g), 0.1).double()
+    inbox = Inbox(torch.arange(g), weights, rows, np.zeros(weights.shape, dtype=np.int64))
     known = torch.cat([own[None], truths])
     low, high = known.amin(0) - 1e-9, known.amax(0) + 1e-9
     rules = [find_rule(f"trimmed:liars={liars}")]
