@@ -139,7 +139,14 @@ def test_a_model_of_64_bits_is_refused():
         in_double(tiny_task(6)).in_precision("bf16")
 
 
-SETTINGS = ("methods=['pdfl']", "seeds=[0]", "cycles=1", "evaluate.samples=50", "network.spec=path:n=3")
+SETTINGS = (
+    "methods=['pdfl']",
+    "seeds=[0]",
+    "cycles=1",
+    "evaluate.samples=50",
+    "network.spec=path:n=3",
+    "data.partition=iid",
+)
 
 
 def test_a_run_belongs_to_its_precision(tmp_path):

@@ -142,7 +142,7 @@ def make_layout(model: nn.Module, buffers: Buffers = "mix") -> Layout:
     _check_types("parameter", parameters, parameters)
     kept = _kept_buffers(model)
     mixed = {name: buffer for name, buffer in kept.items() if buffer.is_floating_point()}
-    if buffers == "local":
+    if buffers != "mix":
         mixed = {}
     _check_types("buffer", mixed, parameters)
     slots = _slots(parameters | mixed)
