@@ -28,6 +28,7 @@ from ssdfl.records import Record, RunFolder, load_experiment
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.folder import newest_folder, next_free_folder
 from ssdfl.records.tables import RECORD_SCHEMA
+from ssdfl.report import summarise, summary_table, write_report
 
 SMALL = (
     "data.name=helpers:tiny_data",
@@ -447,3 +448,43 @@ def test_records_as_a_data_frame(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(InputError, match=r"pip install 'ssdfl\[pandas\]'"):
         folder.to_pandas()
+
+
+def test_liars_are_marked_and_results_are_those_of_the_others(tmp_path):
+    values = ["data.name=helpers:tiny_data", "data.labels_per_device=2", "network.spec=barbell:size=3"]
+    experiment = load_experiment(
+        None,
+        [*values, "clusters.number=2", "cycles=2", 'faults.liars=["1","4"]', "faults.attack=same-value"],
+        {"methods": ["ssdfl", "ssdfl+clipped:liars=2"], "seeds": [0]},
+    )
+    folder = run_experiment(experiment, tmp_path / "run")
+    assert [k for k, device in enumerate(folder.devices(0)) if device.get("liar")] == [1, 4]
+    for row in folder.all_rows():
+        accuracy = np.array(row["device_accuracy"])
+        assert row["accuracy"] == pytest.approx(accuracy[[0, 2, 3, 5]].mean())
+        assert row["liar_accuracy"] == pytest.approx(accuracy[[1, 4]].mean())
+    headers, rows = summary_table(summarise(folder), 0.5)
+    assert headers[1:4] == ["honest %", "worst honest %", "liars %"]
+    last = folder.all_rows()[1]
+    assert rows[0][1:4] == [
+        f"{100 * last[name]:.1f}" for name in ("accuracy", "accuracy_worst", "liar_accuracy")
+    ]
+    page = write_report(folder).read_text(encoding="utf-8")
+    assert "liars 1, 4 by same-value, accuracy is that of honest devices" in page
+
+
+@pytest.mark.parametrize(
+    ("faults", "message"),
+    [
+        ({"liars": 6}, "faults.liars = 6: expected fewer than the 6 devices"),
+        ({"liars": ["bob"]}, "faults.liars = bob: expected names of devices"),
+        ({"attack": "gaslight"}, "faults.attack = gaslight: expected one of sign-flip"),
+    ],
+)
+def test_impossible_liars_are_refused_before_anything_is_written(faults, message, tmp_path):
+    values = {"data.name": "helpers:tiny_data", "data.labels_per_device": 2}
+    overrides = {"network.spec": "barbell:size=3", "clusters.number": 2, "faults": faults}
+    experiment = load_experiment(None, (), {**values, **overrides})
+    with pytest.raises(InputError, match=message):
+        run_experiment(experiment, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
