@@ -374,6 +374,35 @@ def test_clusters_are_formed_by_default_and_once(tmp_path):
     assert RunFolder(tmp_path / "r").plan(0).clusters == ((0, 1, 2), (3, 4, 5))
 
 
+def test_a_method_with_other_messages_has_a_plan_of_its_own(tmp_path):
+    """Formed for the bytes that its rule really sends, used by its schedule, and kept when a run goes on."""
+    methods = "methods=['ssdfl', 'sdfl+choco', 'ssdfl+gt', 'ssdfl+choco:compressor=sign']"
+    experiment = load_experiment(None, [*FORMED, methods, "seeds=[0]", "cycles=1"])
+    folder = run_experiment(experiment, tmp_path / "r")
+    numbers = 16 * 4 + 4
+    sizes = {plan.settings["message_bytes"] for plan in folder.plans(0)}
+    assert folder.plan(0).settings["message_bytes"] == 4 * numbers
+    assert sizes == {4 * numbers, 8 * numbers, 4 + -(-numbers // 8)}
+    before = contents(tmp_path / "r")
+    run_experiment(experiment, tmp_path / "r", resume=True)
+    assert contents(tmp_path / "r") == before
+    formed = [
+        dataclasses.replace(plan, clusters=((0, 1, 2), (3, 4, 5)) if place else (tuple(range(6)),))
+        for place, plan in enumerate(folder.plans(0))
+    ]
+    prepared = prepare(experiment, 0, load_dataset("helpers:tiny_data"), formed)
+    links = {name: make_job(experiment, prepared, name).step(0).W.nnz for name in experiment.methods}
+    assert links["ssdfl"] == 6 + 14
+    assert links["ssdfl+gt"] == links["ssdfl+choco:compressor=sign"] == 6 + 12
+
+
+def test_a_rule_that_cannot_run_is_refused_before_anything_is_written(tmp_path):
+    for changes in (["methods=['ssdfl', 'stc+choco']"], ["methods=['sdfl+choco']", "faults.link_loss=0.1"]):
+        with pytest.raises(InputError, match="schedule of Choco = one whose links change at random"):
+            run_experiment(small(*changes), tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+
 def test_constants_of_formation_may_be_given(tmp_path):
     settings = ["clusters.gradient_bound=2.5", "clusters.partition=paper", "clusters.score=stationarity"]
     experiment = load_experiment(None, [*FORMED, *settings, "methods=['ssdfl']", "seeds=[0]", "cycles=1"])

@@ -128,6 +128,7 @@ class Group:
         rows: the same as an index.
         parts: by kind of optimizer.
         multiples: (n, 1) their own learning rates as multiples of the job's, if anyone has one.
+        width: d, numbers of a device's parameters.
     """
 
     devices: IntArray
@@ -135,6 +136,7 @@ class Group:
     rows: Index
     parts: tuple[Part, ...]
     multiples: Tensor | None
+    width: int
 
 
 class GroupOptimizers:
@@ -156,7 +158,7 @@ class GroupOptimizers:
         optimizers = [self._job.optimizers[device] for device in devices]
         multiples = rate_multiples(optimizers, self._job.learning_rate, self._like)
         rows = index_of(places, self._like.device)
-        return Group(devices, places, rows, tuple(self._parts(places)), multiples)
+        return Group(devices, places, rows, tuple(self._parts(places)), multiples, len(self._like))
 
     def _parts(self, places: IntArray) -> list[Part]:
         found = []
