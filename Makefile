@@ -46,6 +46,7 @@ complexity: .venv/.dev  ## print the mean cyclomatic complexity, and what is abo
 bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 	$(PIP) --editable '.[peers]'
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/rules.py
 	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/formation.py

@@ -28,6 +28,7 @@ from ssdfl.records import Record, RunFolder, load_experiment
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.folder import newest_folder, next_free_folder
 from ssdfl.records.tables import RECORD_SCHEMA
+from ssdfl.report import summarise, summary_table, write_report
 
 SMALL = (
     "data.name=helpers:tiny_data",
@@ -377,6 +378,35 @@ def test_clusters_are_formed_by_default_and_once(tmp_path):
     assert RunFolder(tmp_path / "r").plan(0).clusters == ((0, 1, 2), (3, 4, 5))
 
 
+def test_a_method_with_other_messages_has_a_plan_of_its_own(tmp_path):
+    """Formed for the bytes that its rule really sends, used by its schedule, and kept when a run goes on."""
+    methods = "methods=['ssdfl', 'sdfl+choco', 'ssdfl+gt', 'ssdfl+choco:compressor=sign']"
+    experiment = load_experiment(None, [*FORMED, methods, "seeds=[0]", "cycles=1"])
+    folder = run_experiment(experiment, tmp_path / "r")
+    numbers = 16 * 4 + 4
+    sizes = {plan.settings["message_bytes"] for plan in folder.plans(0)}
+    assert folder.plan(0).settings["message_bytes"] == 4 * numbers
+    assert sizes == {4 * numbers, 8 * numbers, 4 + -(-numbers // 8)}
+    before = contents(tmp_path / "r")
+    run_experiment(experiment, tmp_path / "r", resume=True)
+    assert contents(tmp_path / "r") == before
+    formed = [
+        dataclasses.replace(plan, clusters=((0, 1, 2), (3, 4, 5)) if place else (tuple(range(6)),))
+        for place, plan in enumerate(folder.plans(0))
+    ]
+    prepared = prepare(experiment, 0, load_dataset("helpers:tiny_data"), formed)
+    links = {name: make_job(experiment, prepared, name).step(0).W.nnz for name in experiment.methods}
+    assert links["ssdfl"] == 6 + 14
+    assert links["ssdfl+gt"] == links["ssdfl+choco:compressor=sign"] == 6 + 12
+
+
+def test_a_rule_that_cannot_run_is_refused_before_anything_is_written(tmp_path):
+    for changes in (["methods=['ssdfl', 'stc+choco']"], ["methods=['sdfl+choco']", "faults.link_loss=0.1"]):
+        with pytest.raises(InputError, match="schedule of Choco = one whose links change at random"):
+            run_experiment(small(*changes), tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+
 def test_constants_of_formation_may_be_given(tmp_path):
     settings = ["clusters.gradient_bound=2.5", "clusters.partition=paper", "clusters.score=stationarity"]
     experiment = load_experiment(None, [*FORMED, *settings, "methods=['ssdfl']", "seeds=[0]", "cycles=1"])
@@ -452,3 +482,43 @@ def test_records_as_a_data_frame(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(InputError, match=r"pip install 'ssdfl\[pandas\]'"):
         folder.to_pandas()
+
+
+def test_liars_are_marked_and_results_are_those_of_the_others(tmp_path):
+    values = ["data.name=helpers:tiny_data", "data.labels_per_device=2", "network.spec=barbell:size=3"]
+    experiment = load_experiment(
+        None,
+        [*values, "clusters.number=2", "cycles=2", 'faults.liars=["1","4"]', "faults.attack=same-value"],
+        {"methods": ["ssdfl", "ssdfl+clipped:liars=2"], "seeds": [0]},
+    )
+    folder = run_experiment(experiment, tmp_path / "run")
+    assert [k for k, device in enumerate(folder.devices(0)) if device.get("liar")] == [1, 4]
+    for row in folder.all_rows():
+        accuracy = np.array(row["device_accuracy"])
+        assert row["accuracy"] == pytest.approx(accuracy[[0, 2, 3, 5]].mean())
+        assert row["liar_accuracy"] == pytest.approx(accuracy[[1, 4]].mean())
+    headers, rows = summary_table(summarise(folder), 0.5)
+    assert headers[1:4] == ["honest %", "worst honest %", "liars %"]
+    last = folder.all_rows()[1]
+    assert rows[0][1:4] == [
+        f"{100 * last[name]:.1f}" for name in ("accuracy", "accuracy_worst", "liar_accuracy")
+    ]
+    page = write_report(folder).read_text(encoding="utf-8")
+    assert "liars 1, 4 by same-value, accuracy is that of honest devices" in page
+
+
+@pytest.mark.parametrize(
+    ("faults", "message"),
+    [
+        ({"liars": 6}, "faults.liars = 6: expected fewer than the 6 devices"),
+        ({"liars": ["bob"]}, "faults.liars = bob: expected names of devices"),
+        ({"attack": "gaslight"}, "faults.attack = gaslight: expected one of sign-flip"),
+    ],
+)
+def test_impossible_liars_are_refused_before_anything_is_written(faults, message, tmp_path):
+    values = {"data.name": "helpers:tiny_data", "data.labels_per_device": 2}
+    overrides = {"network.spec": "barbell:size=3", "clusters.number": 2, "faults": faults}
+    experiment = load_experiment(None, (), {**values, **overrides})
+    with pytest.raises(InputError, match=message):
+        run_experiment(experiment, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from mesh_help import final_parameters, finish, local_parameters, made, running, small
+from ssdfl.mesh.folder import device_folders
+from ssdfl.mesh.processes import collected_rows
 from ssdfl.methods import METHODS
 
 pytestmark = pytest.mark.mesh
@@ -42,3 +44,15 @@ def test_without_faults_a_mesh_equals_the_local_engine(method, optimizers, tmp_p
     assert np.mean([row["loss"] for row in rows]) == pytest.approx(record.loss, rel=1e-4)
     assert sum(row["received"] for row in rows) == record.transmissions
     assert sum(row["sent_bytes"] for row in rows) == pytest.approx(record.sent_bytes, rel=0.02)
+
+
+def test_liars_are_the_same_on_a_mesh(tmp_path):
+    experiment = small("faults.liars=2", "faults.attack=noise")
+    mesh = made(experiment, tmp_path / "mesh", "ssdfl", ping_deadline_s=30)
+    with running(mesh) as processes:
+        finish(processes)
+    expected, record = local_parameters(experiment, "ssdfl")
+    assert final_parameters(mesh) == pytest.approx(expected, abs=2e-5)
+    last = collected_rows(device_folders(mesh))[-1]
+    assert last["accuracy"] == pytest.approx(record.accuracy, abs=1e-6)
+    assert last["liar_accuracy"] == pytest.approx(record.liar_accuracy, abs=1e-6)

@@ -344,9 +344,11 @@ def test_a_full_disk_does_not_stop_training(tmp_path, monkeypatch, caplog):
     one.node.close()
 
 
-def test_central_is_refused_before_anything_starts(tmp_path):
-    with pytest.raises(InputError, match="method = central: expected one that mixes linked devices only"):
-        run_experiment(small("engine.name=mesh", "methods=['central']"), tmp_path / "run")
+@pytest.mark.parametrize("method", ["central", "tthf", "hier"])
+def test_what_needs_a_server_is_refused_before_anything_starts(method, tmp_path):
+    with pytest.raises(InputError, match=f"method = {method}: expected one that mixes linked devices only"):
+        run_experiment(small("engine.name=mesh", f"methods=['{method}']"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_wire_format_is_the_documented_one(tmp_path):

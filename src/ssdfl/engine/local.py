@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from ssdfl.methods import Heard, Memory, Moment, Move, Step
 
 _NUMBERS_IN_CACHE = 1 << 20
 _FEWEST, _MOST = 2, 512
+_NUMBERS_OF_A_PIECE = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,13 +158,13 @@ class LocalEngine:
         """Train, send, mix, receive, one after the other; early rules send first."""
         rule, W = self.job.rule, turn.step.W
         groups = [*self._training_groups(turn), *self._idle_groups(turn)]
-        moves: dict[int, Move] = {}
+        moves: dict[int, Standstill | Displacement] = {}
 
         def train_and_send(thread: int, numbered: tuple[int, Group]) -> None:
             number, group = numbered
             move = self._stay_or_train(thread, group, turn)
-            if not rule.early:
-                self._send(turn, group, move)
+            for within, piece in _pieces(group) if not rule.early else ():
+                self._send(turn, piece, move.part(within))
             if not rule.additive:
                 moves[number] = move
 
@@ -179,14 +180,16 @@ class LocalEngine:
 
         def receive(thread: int, numbered: tuple[int, Group]) -> None:
             number, group = numbered
-            if not rule.additive:
-                self._receive(turn, group, moves.pop(number), heard(group), X)
-            self._measure(turn, group, X)
+            move = moves.pop(number, None)
+            for within, piece in _pieces(group) if rule.linear else [(slice(None), group)]:
+                if move is not None:
+                    self._receive(turn, piece, move.part(within), heard(piece), X)
+                self._measure(turn, piece, X)
 
         self.threads.each(receive, list(enumerate(groups)))
         return X
 
-    def _stay_or_train(self, thread: int, group: Group, turn: _Turn) -> Move:
+    def _stay_or_train(self, thread: int, group: Group, turn: _Turn) -> Standstill | Displacement:
         before = turn.before.X[group.rows]
         if turn.step.train[group.places[0]]:
             return self._train(thread, group, before, turn)
@@ -273,7 +276,7 @@ class LocalEngine:
         def direction_at(θ: Tensor, e: int) -> Tensor:
             g = gradients(θ, group.devices, samples[:, e], (turn.t, e))
             direction = self._optimizers.direction(group, θ, g, kept)
-            return direction if steered is None else direction + steered
+            return direction if steered is None else _added(direction, steered, kept)
 
         θ, direction = start, direction_at(start, 0)
         for e in range(1, self.job.local_steps):
@@ -382,3 +385,24 @@ class LocalEngine:
 
 def _no_samples(group: Group) -> Tensor:
     raise AssertionError("nobody trains in this step")
+
+
+def _pieces(group: Group) -> Iterator[tuple[slice, Group]]:
+    """A group in pieces that stay in a core's nearest cache, each with its rows of the group."""
+    if isinstance(group.rows, Tensor):
+        yield slice(None), group
+        return
+    first, number = group.rows.start, len(group.places)
+    size = max(1, _NUMBERS_OF_A_PIECE // group.width)
+    for start in range(0, number, size):
+        within = slice(start, min(start + size, number))
+        rows = slice(first + within.start, first + within.stop)
+        yield within, replace(group, devices=group.devices[within], places=group.places[within], rows=rows)
+
+
+def _added(direction: Tensor, steered: Tensor, kept: list[dict[str, Tensor]]) -> Tensor:
+    """Their sum: in place, unless the direction is what an optimizer keeps."""
+    place = direction.untyped_storage().data_ptr()
+    if any(rows.untyped_storage().data_ptr() == place for part in kept for rows in part.values()):
+        return direction + steered
+    return direction.add_(steered)

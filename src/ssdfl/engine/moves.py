@@ -18,6 +18,10 @@ class Standstill:
 
     theta: Tensor
 
+    def part(self, rows: slice) -> Standstill:
+        """That of some of the devices."""
+        return Standstill(self.theta[rows])
+
     def value(self) -> Tensor:
         """(n, d) zeros."""
         return torch.zeros_like(self.theta)
@@ -75,6 +79,11 @@ class Displacement:
     rate: float
     steps: int = 1
     earlier: Tensor | None = None
+
+    def part(self, rows: slice) -> Displacement:
+        """That of some of the devices."""
+        earlier = None if self.earlier is None else self.earlier[rows]
+        return Displacement(self.last[rows], self.rate, self.steps, earlier)
 
     def value(self) -> Tensor:
         """(n, d) the displacement."""

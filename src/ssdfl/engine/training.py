@@ -185,6 +185,7 @@ class Group:
         rows: the same as an index.
         parts: by kind of optimizer.
         multiples: (n, 1) what their steps are multiplied by, if not by 1 for all.
+        width: d, numbers of a device's parameters.
     """
 
     devices: IntArray
@@ -192,6 +193,7 @@ class Group:
     rows: Index
     parts: tuple[Part, ...]
     multiples: Tensor | None
+    width: int
 
 
 class GroupOptimizers:
@@ -212,7 +214,7 @@ class GroupOptimizers:
         devices = self._devices[places]
         multiples = rate_multiples(self._job, devices, self._like)
         rows = index_of(places, self._like.device)
-        return Group(devices, places, rows, tuple(self._parts(places)), multiples)
+        return Group(devices, places, rows, tuple(self._parts(places)), multiples, len(self._like))
 
     def _parts(self, places: IntArray) -> list[Part]:
         found = []

@@ -97,9 +97,9 @@ class ExactDiffusion(Rule):
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
     ) -> tuple[Rows, Memory]:
         """Halfway to the mixed parameters."""
-        apart = (heard.own - heard.mixed).mul_(0.5)
-        memory["correction"].add_(apart, alpha=_gain(at))
-        return heard.own - apart, memory
+        halfway = heard.mixed.lerp_(heard.own, 0.5)
+        memory["correction"].add_(heard.own - halfway, alpha=_gain(at))
+        return halfway, memory
 
 
 @dataclass(frozen=True)
