@@ -158,7 +158,7 @@ class LocalEngine:
         """Train, send, mix, receive, one after the other; early rules send first."""
         rule, W = self.job.rule, turn.step.W
         groups = [*self._training_groups(turn), *self._idle_groups(turn)]
-        moves: dict[int, Standstill | Displacement] = {}
+        moves: dict[int, Standstill | Displacement | PlainMove] = {}
 
         def train_and_send(thread: int, numbered: tuple[int, Group]) -> None:
             number, group = numbered
@@ -189,7 +189,7 @@ class LocalEngine:
         self.threads.each(receive, list(enumerate(groups)))
         return X
 
-    def _stay_or_train(self, thread: int, group: Group, turn: _Turn) -> Standstill | Displacement:
+    def _stay_or_train(self, thread: int, group: Group, turn: _Turn) -> Standstill | Displacement | PlainMove:
         before = turn.before.X[group.rows]
         if turn.step.train[group.places[0]]:
             return self._train(thread, group, before, turn)
@@ -264,7 +264,7 @@ class LocalEngine:
         distance: Tensor = torch.linalg.vector_norm(self.job.task.trained(after - before), dim=1)
         return distance
 
-    def _train(self, thread: int, group: Group, start: Tensor, turn: _Turn) -> Move:
+    def _train(self, thread: int, group: Group, start: Tensor, turn: _Turn) -> Displacement | PlainMove:
         """A group's E local steps from where it starts."""
         if self.job.task.layout.keeps_state:
             return self._train_alone(thread, group, start, turn)

@@ -47,6 +47,10 @@ class PlainMove:
     rate: float
     steps: int
 
+    def part(self, rows: slice) -> PlainMove:
+        """That of some of the devices: of the one, or of none."""
+        return PlainMove(self.displacement[rows], self.rate, self.steps)
+
     def value(self) -> Tensor:
         """(1, d) the displacement."""
         return self.displacement
