@@ -4,6 +4,7 @@ from ssdfl.clusters.candidates import Candidate, choose
 from ssdfl.clusters.decision import CHOICES, Decision
 from ssdfl.clusters.device_file import read_devices
 from ssdfl.clusters.diagnostics import Diagnostic
+from ssdfl.clusters.fitting import Misfit, fitting_plan, listed_names, misfit
 from ssdfl.clusters.formation import FormationSettings
 from ssdfl.clusters.heterogeneity import (
     AmplificationSettings,
@@ -38,6 +39,7 @@ __all__ = [
     "Device",
     "Diagnostic",
     "FormationSettings",
+    "Misfit",
     "Plan",
     "Score",
     "ScoreInputs",
@@ -46,9 +48,12 @@ __all__ = [
     "choose",
     "clusters_of",
     "energy_distance",
+    "fitting_plan",
     "form_clusters",
     "label_divergence",
     "labels_of",
+    "listed_names",
+    "misfit",
     "optimizer_distance",
     "parse_plan",
     "plan_clusters",

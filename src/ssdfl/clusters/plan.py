@@ -17,7 +17,7 @@ from ssdfl.clusters.partition import Clusters, labels_of, spectral_bisection
 from ssdfl.errors import InputError
 from ssdfl.graph import NetworkLike, Weights, load_network, metropolis
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Plan:
         skipped: what the fast mode left out.
         settings: the numbers that formation was given.
         diagnostics: which assumptions hold, and predicted costs.
+        names: what the devices are called, in their order; empty if that is not known.
     """
 
     clusters: Clusters
@@ -45,6 +46,7 @@ class Plan:
     skipped: Skipped = field(default_factory=Skipped)
     settings: Mapping[str, float | str] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def num_devices(self) -> int:
@@ -60,6 +62,10 @@ class Plan:
     def labels(self) -> IntArray:
         """(N,) the number of each device's cluster, as clusterings of scikit-learn give them."""
         return labels_of(self.clusters, self.num_devices)
+
+    def name_of(self, device: int) -> str | int:
+        """What a device is called; its number in a plan without names."""
+        return self.names[device] if self.names else device
 
     @property
     def chosen(self) -> Candidate | None:
@@ -127,12 +133,16 @@ class Plan:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as JSON data, with a version that readers check; what is infinite is null."""
+        """The plan as JSON data, with a version that readers check; what is infinite is null.
+
+        ``clusters`` has names. Candidates have places in ``devices``, since names would be many.
+        """
         return {
             "version": VERSION,
             "num_devices": self.num_devices,
             "num_clusters": self.num_clusters,
-            "clusters": [list(cluster) for cluster in self.clusters],
+            "clusters": [[self.name_of(device) for device in cluster] for cluster in self.clusters],
+            "devices": list(self.names) or None,
             "partition": self.partition,
             "score": _finite(self.chosen.score) if self.chosen else None,
             "score_name": self.score_name,
@@ -189,6 +199,7 @@ def form_clusters(
             "mixing": getattr(settings.weights, "__name__", "own"),
         },
         diagnostics=formation.diagnostics,
+        names=network.names,
     )
 
 
@@ -199,7 +210,9 @@ def plan_clusters(network: NetworkLike, num_clusters: int, weights: Weights = me
         >>> plan_clusters("barbell:size=2", 2).clusters
         ((0, 1), (2, 3))
     """
-    return Plan(spectral_bisection(load_network(network), num_clusters, weights), partition="bisection")
+    network = load_network(network)
+    clusters = spectral_bisection(network, num_clusters, weights)
+    return Plan(clusters, partition="bisection", names=network.names)
 
 
 def _finite(value: float | str) -> float | str | None:

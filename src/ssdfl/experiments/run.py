@@ -184,7 +184,7 @@ def _describe(folder: RunFolder, instance: Prepared) -> None:
     folder.write_fact(instance.seed, "network.json", to_json(instance.network))
     folder.write_fact(instance.seed, "devices.json", json.dumps(devices, indent=1) + "\n")
     # Written last: readers take plan.json as the sign that the other files exist.
-    folder.write_fact(instance.seed, "plan.json", json.dumps(instance.plan.to_json(), indent=1) + "\n")
+    folder.write_plan(instance.seed, instance.plan)
 
 
 def _run_method(engine: str, folder: RunFolder, job: Job, method: str, process: Process) -> Iterator[Advance]:

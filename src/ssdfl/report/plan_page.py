@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-from ssdfl.clusters import Plan
+from ssdfl.clusters import Plan, fitting_plan
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.graph import Network
@@ -26,9 +26,7 @@ def write_plan_page(network: Network, plan: Plan, path: Path | str) -> None:
     Raises:
         InputError: the plan is not one of this network, or has no candidates to show.
     """
-    if plan.num_devices != network.num_devices:
-        expected = f"{network.num_devices}, as the network has"
-        raise InputError("devices of the plan", plan.num_devices, expected, "Take the plan's own network.")
+    plan = fitting_plan(plan, network)
     if not plan.candidates:
         raise InputError("candidates of the plan", 0, "a formed plan", "Make it with ssdfl plan.")
     title = f"{network.title}: {plan.num_devices} devices in {plan.num_clusters} clusters"
