@@ -26,6 +26,10 @@ class InputError(ValueError):
         return type(self), (self.what, self.got, self.expected, self.remedy)
 
 
+class InputWarning(UserWarning):
+    """Something in a user's file that is not read, or that a value is derived from."""
+
+
 class OtherRankError(InputError):
     """A mistake that another process of the same run has found and shows."""
 

@@ -125,3 +125,18 @@ def test_uniform_costs_in_a_spec():
     network = load_network("ring:n=4,latency_s=0.5,bandwidth_Bps=100,compute_s=2")
     assert set(network.message_time_s(50)) == {1.0}
     assert set(network.compute_s) == {2.0}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "ring:n=300000000", "path:n=300000000", "star:n=300000000", "complete:n=3000000",
+        "er:n=3000000,p=0.5", "ba:n=300000000", "rgeo:n=3000000,radius=1", "ws:n=300000000",
+        "grid:rows=30000,cols=30000",
+        "sbm:blocks=3,size=3000000", "barbell:size=3000000", "cliques:cliques=3,size=3000000",
+        "sites:sites=3,size=3000000",
+    ],
+)  # fmt: skip
+def test_networks_that_cannot_fit_in_memory_are_not_tried(spec):
+    with pytest.raises(InputError, match="of memory"):
+        load_network(spec)

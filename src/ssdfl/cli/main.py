@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ import typer
 import ssdfl
 from ssdfl.cli import bounds, data, graph, mesh, plan, report, reproduce, run, sweep
 from ssdfl.cli.ranks import report_mistake
-from ssdfl.errors import InputError, OtherRankError
+from ssdfl.errors import InputError, InputWarning, OtherRankError
 
 app = typer.Typer(
     name="ssdfl",
@@ -51,12 +52,22 @@ def _options(
     pass
 
 
+def _format_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """One line for what in a user's file is not read; other warnings as Python has them."""
+    if issubclass(category, InputWarning):
+        return f"ssdfl: note: {message}\n"
+    return f"{filename}:{lineno}: {category.__name__}: {message}\n"
+
+
 def main() -> None:
     """Run the command; a user's mistake ends with one line and exit code 2.
 
     Being told to end is the same as Ctrl-C: what is done is kept, and processes of ours are ended, too.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    warnings.formatwarning = _format_warning
     sys.path.append(str(Path.cwd()))  # last: a user's file must not stand in for a library
     try:
         app()

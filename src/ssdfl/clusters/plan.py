@@ -8,16 +8,23 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ssdfl.arrays import IntArray
+from ssdfl.clusters.advice import advice
 from ssdfl.clusters.candidates import Candidate
 from ssdfl.clusters.decision import GIVEN, Decision
 from ssdfl.clusters.diagnostics import Diagnostic
-from ssdfl.clusters.formation import FormationSettings, Skipped, form
+from ssdfl.clusters.formation import INDIFFERENCE, PREDICTIONS, FormationSettings, Skipped, form
 from ssdfl.clusters.heterogeneity import Device, unknown_devices
 from ssdfl.clusters.partition import Clusters, labels_of, spectral_bisection
 from ssdfl.errors import InputError
 from ssdfl.graph import NetworkLike, Weights, load_network, metropolis
 
 VERSION = 3
+_VIRTUES = {
+    "nearest": "comes nearest",
+    "fewest": "has the fewest clusters of the same predicted {}",
+    "price": "is predicted to take the least {}",
+}
+"""Why a candidate that misses its threshold was chosen."""
 
 
 @dataclass(frozen=True)
@@ -110,11 +117,9 @@ class Plan:
             f"Φ = {chosen.min_conductance.lower:.4f} against Φ_min = {chosen.threshold:.4f} "
             f"at S = {chosen.num_clusters}"
         )
-        remedy = (
-            f"Raise the tolerance (now {self.settings['tolerance']:g}) "
-            f"or lower the learning rate (now {self.settings['learning_rate']:g})."
-        )
-        return f"{self._overruled(chosen, numbers)} {remedy}"
+        indifference = INDIFFERENCE if self.score_name in PREDICTIONS else 1.0
+        remedy = advice(self.candidates, self.settings, indifference) if self.choice != "price" else ""
+        return f"{self._overruled(chosen, numbers)} {remedy}".strip()
 
     def _overruled(self, chosen: Candidate, numbers: str) -> str:
         """Why the chosen candidate does not keep to the threshold."""
@@ -125,8 +130,7 @@ class Plan:
                 f"note: the conductance threshold is overruled ({numbers}), since this plan is predicted "
                 f"to take {saved} than the best that keeps to it. Be strict to keep to it."
             )
-        least = f"is predicted to take the least {self.score_name}"
-        virtue = "comes nearest" if self.choice == "nearest" else least
+        virtue = _VIRTUES[self.choice].format(self.score_name)
         return (
             "warning: no candidate has the conductance that its threshold asks for; "
             f"this one {virtue}: {numbers}."
