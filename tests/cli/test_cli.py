@@ -160,6 +160,7 @@ def test_plan_is_shown_written_and_used(tmp_path):
     assert shown.returncode == 0, shown.stderr
     assert "cluster 0: 0, 1" in shown.stdout
     formed = json.loads(command(*words, "--json", cwd=tmp_path).stdout)
+    assert formed.pop("explanation")["one_cluster_s"] > 0
     assert formed == json.loads((tmp_path / "plan.json").read_text())
     done = command(
         "run", *TINY, "--plan", "plan.json", "--methods", "ssdfl", "--seeds", 1, "--out", "r", cwd=tmp_path

@@ -60,7 +60,10 @@ def command(*words, cwd, **environment):
 
 
 def planned(*words, cwd):
-    return json.loads(command("plan", *words, "--json", cwd=cwd).stdout)
+    """What plan.json holds; --json has the explanation beside it."""
+    data = json.loads(command("plan", *words, "--json", cwd=cwd).stdout)
+    assert data.pop("explanation")["cycle_s"] > 0
+    return data
 
 
 def test_python_the_command_and_runs_share_defaults():

@@ -17,6 +17,7 @@ from ssdfl.graph.connect import missing_links
 from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.memory import check_fits
 from ssdfl.graph.network import DEFAULT_BANDWIDTH_BPS, DEFAULT_LATENCY_S, Graph, Network
+from ssdfl.graph.places import gaia
 from ssdfl.rng import generator
 
 
@@ -221,4 +222,5 @@ TOPOLOGIES: dict[str, Callable[..., Network]] = {
     "barbell": barbell,
     "cliques": ring_of_cliques,
     "sites": two_tier_sites,
+    "gaia": gaia,
 }

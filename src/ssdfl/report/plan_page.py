@@ -5,12 +5,13 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-from ssdfl.clusters import Plan, fitting_plan
+from ssdfl.clusters import Plan, explain, fitting_plan
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.graph import Network
 from ssdfl.report.network_data import (
     diagnostics_table,
+    explanation_list,
     formation_line,
     network_data,
     plan_data,
@@ -35,6 +36,7 @@ def write_plan_page(network: Network, plan: Plan, path: Path | str) -> None:
         title=escape(title),
         headline=escape(plan_reason(plan)),
         plan=asset("plan_part.html"),
+        explanation=explanation_list(explain(network, plan)),
         diagnostics=diagnostics_table(plan),
         formation=escape(formation_line(plan)),
         settings=settings_table(plan),
