@@ -140,3 +140,14 @@ def test_uniform_costs_in_a_spec():
 def test_networks_that_cannot_fit_in_memory_are_not_tried(spec):
     with pytest.raises(InputError, match="of memory"):
         load_network(spec)
+
+
+def test_gaia_has_cities_with_coordinates_and_latencies_by_distance():
+    network = load_network("gaia")
+    assert (network.num_devices, network.num_links, network.geographic) == (11, 55, True)
+    latency_ms = network.link_matrix(network.latency_s).toarray() * 1e3
+    place = {name: k for k, name in enumerate(network.names)}
+    # Tokyo and Seoul are 1,160 km apart, São Paulo and Tokyo 18,500 km: 4 ms + 0.0085 ms/km.
+    assert latency_ms[place["Tokyo"], place["Seoul"]] == pytest.approx(4 + 0.0085 * 1160, rel=0.02)
+    assert latency_ms[place["São Paulo"], place["Tokyo"]] == pytest.approx(4 + 0.0085 * 18_500, rel=0.02)
+    assert set(network.bandwidth_Bps) == {125e6}

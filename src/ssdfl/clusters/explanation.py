@@ -100,6 +100,8 @@ class Explanation:
         if self.upgrade is None:
             return "No link makes a cycle wait: computing takes all its time, so no upgrade helps."
         links = self.upgrade.links
+        if self.upgrade.saved_s < 1e-3 * self.cycle_s:
+            return f"No {len(links)} links to upgrade make a cycle shorter: too many paths take as long."
         names = listed_names([str(link) for link in links])
         what = f"Upgrade {names} first: twice as fast," if len(links) == 1 else f"Upgrade {len(links)} links"
         rest = (

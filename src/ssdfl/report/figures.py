@@ -20,6 +20,7 @@ from ssdfl.graph import Network
 from ssdfl.records.record import METRICS, Metric
 from ssdfl.records.tables import Row
 from ssdfl.report.grouping import group_by
+from ssdfl.report.places import discs_of_clusters
 from ssdfl.report.series import curve, names_of_ranked_costs
 
 Places = dict[int, FloatArray]
