@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ssdfl.clusters.explanation import explain
-from ssdfl.clusters.fitting import fitting_plan, listed_names
+from ssdfl.clusters.fitting import fitting_plan, listed_names, missing_in
 from ssdfl.clusters.formation import PREDICTIONS
 from ssdfl.clusters.plan import Plan
 from ssdfl.graph import Network
@@ -48,12 +48,16 @@ class Gain:
             >>> print(Gain("predicted seconds of a cycle", 2.0, 0.5))
             predicted seconds of a cycle: 0.5 instead of 2, 4 times less
         """
-        change = "the same"
-        if self.after < self.before:
-            change = f"{self.before / self.after:.3g} times less" if self.after > 0 else "less"
-        elif self.after > self.before:
-            change = f"{self.after / self.before:.3g} times more" if self.before > 0 else "more"
-        return f"{self.what}: {self.after:.4g} instead of {self.before:.4g}, {change}"
+        return f"{self.what}: {self.after:.4g} instead of {self.before:.4g}, {self.change}"
+
+    @property
+    def change(self) -> str:
+        """How much less or more it is."""
+        if self.after == self.before:
+            return "the same"
+        low, high = sorted((self.before, self.after))
+        times = f"{high / low:.3g} times " if low > 0 else ""
+        return f"{times}{'less' if self.after < self.before else 'more'}"
 
 
 @dataclass(frozen=True)
@@ -122,8 +126,8 @@ def compare_plans(old: Plan, new: Plan, network: Network | None = None) -> PlanD
         num_clusters=(old.num_clusters, new.num_clusters),
         continues=continues,
         moves=moves,
-        new=tuple(name for name in after if name not in before),
-        gone=tuple(name for name in before if name not in after),
+        new=missing_in(before, after),
+        gone=missing_in(after, before),
         gains=gains,
         notes=notes,
     )
@@ -149,16 +153,24 @@ def _continuations(
 
 
 def _gains(old: Plan, new: Plan, network: Network | None) -> tuple[tuple[Gain, ...], tuple[str, ...]]:
-    gains, notes = [], []
-    if network is not None:
-        cycles = [explain(network, fitting_plan(plan, network)).cycle_s for plan in (old, new)]
-        gains.append(Gain(f"predicted seconds of a cycle on {network.title}", *cycles))
+    timed = () if network is None else (_gain_on(network, old, new),)
     if not _is_same_training(old, new):
-        notes.append("The plans were made for different training, so their predictions do not compare.")
-    elif old.chosen and new.chosen and old.score_name == new.score_name and old.score_name in PREDICTIONS:
-        what = f"predicted {old.score_name} to an accuracy, each on the network it was made for"
-        gains.append(Gain(what, old.chosen.score, new.chosen.score))
-    return tuple(gains), tuple(notes)
+        return timed, ("The plans were made for different training, so their predictions do not compare.",)
+    return (*timed, *_gain_in_score(old, new)), ()
+
+
+def _gain_on(network: Network, old: Plan, new: Plan) -> Gain:
+    before_s, after_s = (explain(network, fitting_plan(plan, network)).cycle_s for plan in (old, new))
+    return Gain(f"predicted seconds of a cycle on {network.title}", before_s, after_s)
+
+
+def _gain_in_score(old: Plan, new: Plan) -> Iterator[Gain]:
+    """By what both plans predict, if they predict the same cost."""
+    before, after = old.decision, new.decision
+    is_known = before.score is not None and after.score is not None
+    if is_known and before.score_name == after.score_name and before.score_name in PREDICTIONS:
+        what = f"predicted {before.score_name} to an accuracy, each on the network it was made for"
+        yield Gain(what, float(before.score or 0), float(after.score or 0))
 
 
 def _is_same_training(old: Plan, new: Plan) -> bool:

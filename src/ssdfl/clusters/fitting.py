@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -66,14 +66,25 @@ def misfit(plan: Plan, network: Network) -> Misfit:
 
     A plan without names, of an old file or made by hand, goes by the devices' numbers.
     """
-    ours = plan.names or tuple(map(str, range(plan.num_devices)))
-    theirs = network.names if plan.names else tuple(map(str, range(network.num_devices)))
-    known, there = set(ours), set(theirs)
-    new = tuple(name for name in theirs if name not in known)
-    gone = tuple(name for name in ours if name not in there)
-    if new or gone:
-        return Misfit(new, gone)
-    return Misfit(moved=_moved(_on(plan, network), network))
+    ours = plan.names or _numbers(plan.num_devices)
+    theirs = network.names if plan.names else _numbers(network.num_devices)
+    found = Misfit(new=missing_in(ours, theirs), gone=missing_in(theirs, ours))
+    return found or Misfit(moved=_moved(_on(plan, network), network))
+
+
+def _numbers(count: int) -> tuple[str, ...]:
+    return tuple(map(str, range(count)))
+
+
+def missing_in(known: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
+    """Those of some names that are not known, in order.
+
+    Examples:
+        >>> missing_in(["a"], ["b", "a", "c"])
+        ('b', 'c')
+    """
+    there = set(known)
+    return tuple(name for name in names if name not in there)
 
 
 def _moved(plan: Plan, network: Network) -> tuple[str, ...]:
