@@ -387,11 +387,11 @@ def test_coordinates_make_a_map(browser, tmp_path):
     assert dublin < tokyo < sydney
     drawing = browser.find_element("id", "plan-network")
     drawing.send_keys("+", Keys.ARROW_RIGHT)
-    left, _, width, _ = map(float, drawing.get_attribute("viewBox").split())
+    left, _, width, _ = map(float, drawing.get_dom_attribute("viewBox").split())
     assert width < 640
     assert left > 0
     drawing.send_keys("0")
-    assert drawing.get_attribute("viewBox") == "0 0 640 560"
+    assert drawing.get_dom_attribute("viewBox") == "0 0 640 560"
     assert "Upgrade" in text_of(browser, "#why")
     assert complaints(browser) == []
 

@@ -112,7 +112,7 @@ def best_upgrade(network: Network, message_bytes: int, cycle: Cycle) -> Upgrade 
     of a large network fewer are tried.
 
     Returns:
-        None if no links make a cycle wait. What saves nothing was not enough: too many paths are as long.
+        None if even all links together save nothing. What saves nothing was not enough: too many paths are as long.
     """
     now_s = cycle.time_s(network, message_bytes)
     trials = max(_LEAST_TRIALS, min(_ROUNDS, _TRIED_LINKS // max(network.num_links, 1)))
@@ -120,9 +120,9 @@ def best_upgrade(network: Network, message_bytes: int, cycle: Cycle) -> Upgrade 
     def tried(links: tuple[int, ...]) -> Upgrade:
         return Upgrade(links, now_s, cycle.time_s(faster_links(network, links), message_bytes))
 
-    critical = critical_links(network, message_bytes, cycle)
-    if not critical:
+    if not tried(tuple(range(network.num_links))).saved_s > _NOTICEABLE * now_s:
         return None
+    critical = critical_links(network, message_bytes, cycle)
     best = max((tried((link,)) for link in critical[:trials]), key=lambda one: one.saved_s)
     while best.saved_s <= _NOTICEABLE * now_s and len(best.links) < trials:
         path = critical_links(faster_links(network, best.links), message_bytes, cycle)
