@@ -35,7 +35,8 @@ from ssdfl.engine.local import LocalEngine
 from ssdfl.engine.loop import tested
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.graph import load_network
-from ssdfl.learning import Dataset, build_model, draw_optimizers, iid, make_task
+from ssdfl.learning import Dataset, Precision, build_model, draw_optimizers, has_bf16_units, iid, make_task
+from ssdfl.learning.precision import computing_in
 from ssdfl.methods import METHODS, ScheduleInputs
 from ssdfl.preparation import testing_interval
 from ssdfl.records import Experiment
@@ -52,7 +53,9 @@ class Figure:
 
     Attributes:
         aim: the number of the aim in docs/performance.md.
+        value: NaN where it cannot be measured here.
         least, most: the range that meets the aim; both infinite where the figure is for information.
+        skipped: why it was not measured.
     """
 
     aim: int
@@ -61,10 +64,18 @@ class Figure:
     unit: str
     least: float = -math.inf
     most: float = math.inf
+    skipped: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The value with its unit."""
+        return "–" if self.skipped else f"{self.value:.3g} {self.unit}"
 
     @property
     def verdict(self) -> str:
         """Whether the aim is met."""
+        if self.skipped:
+            return f"skipped: {self.skipped}"
         if math.isinf(self.least) and math.isinf(self.most):
             return ""
         wanted = f"≤ {self.most:g}" if math.isinf(self.least) else f"≥ {self.least:g}"
@@ -125,21 +136,31 @@ def in_turns(cases: dict[str, Callable[[], object]], repeats: int) -> dict[str, 
     return least
 
 
-def bare_batches(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> None:
+def bare_batches(
+    model: nn.Module, batches: list[tuple[Tensor, Tensor]], precision: Precision = "float32"
+) -> None:
     """Forward and backward, and nothing else."""
     for inputs, labels in batches:
         model.zero_grad(set_to_none=True)
-        cross_entropy(model(inputs), labels).backward()
+        with computing_in(precision, inputs.device):
+            scores = model(inputs)
+        cross_entropy(scores.float(), labels).backward()
+
+
+def channels_last_batches(job: Job) -> list[tuple[Tensor, Tensor]]:
+    """The mini-batches of a cycle, as convolutions want them."""
+    batches = []
+    for t in range(TAU_A):
+        for samples in job.samples(range(job.network.num_devices), t)[:, 0]:
+            inputs, labels = job.task.batch(samples)
+            batches.append((inputs.contiguous(memory_format=torch.channels_last), labels))
+    return batches
 
 
 def near_the_limit(num_devices: int, repeats: int) -> Iterator[Figure]:
     """Aims 1 and 3: a cycle of the paper's CNN against bare batches, and what mixing takes of a step."""
     job = make_job("cnn", FASHION, num_devices, batch_size=32)
-    batches = []
-    for t in range(TAU_A):
-        for samples in job.samples(range(num_devices), t)[:, 0]:
-            inputs, labels = job.task.batch(samples)
-            batches.append((inputs.contiguous(memory_format=torch.channels_last), labels))
+    batches = channels_last_batches(job)
     models = [copy.deepcopy(job.task.model).to(memory_format=torch.channels_last) for _ in range(2)]  # type: ignore[call-overload]
     cycles = run(job, in_place=True)
 
@@ -160,6 +181,36 @@ def near_the_limit(num_devices: int, repeats: int) -> Iterator[Figure]:
     for way, seconds in took.items():
         yield Figure(1, f"{what}, {way}", full / seconds, "×", most=1.10)
     yield from mixing_share(job, full / TAU_A)
+
+
+def mixed_precision(num_devices: int, repeats: int) -> Iterator[Figure]:
+    """Aim 6: a cycle of the paper's CNN in bf16 against float32, and against bare batches in bf16."""
+    job = make_job("cnn", FASHION, num_devices, batch_size=32)
+    against_float32 = f"cnn, N = {num_devices}: full run in bf16 / in float32"
+    against_bare = (
+        f"cnn, N = {num_devices}: full run in bf16 / bare forward and backward in bf16, side by side"
+    )
+    if not has_bf16_units(job.task.inputs.device):
+        for what, most in ((against_float32, 0.6), (against_bare, 1.15)):
+            yield Figure(6, what, math.nan, "×", most=most, skipped="no units for bf16 here")
+        return
+    batches = channels_last_batches(job)
+    models = [copy.deepcopy(job.task.model).to(memory_format=torch.channels_last) for _ in range(2)]  # type: ignore[call-overload]
+    plain = run(job, in_place=True)
+    mixed = run(replace(job, task=job.task.in_precision("bf16")), in_place=True)
+
+    def bare() -> None:
+        with one_thread_each(), ThreadPoolExecutor(2) as pool:
+            list(pool.map(bare_batches, models, (batches[::2], batches[1::2]), ("bf16", "bf16")))
+
+    cases: dict[str, Callable[[], object]] = {
+        "float32": lambda: next(plain),
+        "bf16": lambda: next(mixed),
+        "bare": bare,
+    }
+    took = in_turns(cases, repeats)
+    yield Figure(6, against_float32, took["bf16"] / took["float32"], "×", most=0.6)
+    yield Figure(6, against_bare, took["bf16"] / took["bare"], "×", most=1.15)
 
 
 def mixing_share(job: Job, step_s: float) -> Iterator[Figure]:
@@ -308,6 +359,7 @@ def measure(quick: bool) -> Iterator[Figure]:
     """All figures, one after the other."""
     yield from start_up()
     yield from near_the_limit(10, 3 if quick else 6)
+    yield from mixed_precision(10, 3 if quick else 6)
     yield from against_a_plain_loop("mlp", DIGITS, 3)
     yield from against_a_plain_loop("logreg", DIGITS, 3)
     yield from testing_share("mlp", DIGITS, 360, 20)
@@ -346,8 +398,7 @@ def main() -> None:
     print("| aim | figure | measured | wanted |")
     print("|---|---|---|---|")
     for figure in measure(arguments.quick):
-        value = f"{figure.value:.3g} {figure.unit}"
-        print(f"| {figure.aim} | {figure.what} | {value} | {figure.verdict} |", flush=True)
+        print(f"| {figure.aim} | {figure.what} | {figure.shown} | {figure.verdict} |", flush=True)
 
 
 if __name__ == "__main__":

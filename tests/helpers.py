@@ -12,7 +12,7 @@ from ssdfl.clusters import spectral_bisection
 from ssdfl.engine import Job
 from ssdfl.graph import load_network
 from ssdfl.learning import build_model, draw_optimizers, iid, make_dataset, make_task
-from ssdfl.methods import Message, ScheduleInputs, find_method
+from ssdfl.methods import Message, Moment, Rule, ScheduleInputs, find_method
 
 TOPOLOGY_SPECS = (
     "er:n=9,p=0.2,seed=1",
@@ -69,57 +69,54 @@ def gossip(setting):
     return setting.cycle(intra=setting.all_links, inter=setting.all_links)
 
 
-class Median:
+class Middle(Rule):
     """A rule that is not linear: the coordinate-wise median of one's own and the neighbours' parameters."""
 
-    early, linear, additive = True, False, False
+    linear = False
 
-    def init(self, theta):
-        return {}
-
-    def send(self, theta, move, memory):
+    def send(self, at, theta, move, memory):
         return Message(theta), memory
 
-    def receive(self, theta, move, memory, heard):
-        rows = [torch.cat([theta[[k]], inbox.rows]) for k, inbox in enumerate(heard.each)]
-        medians = torch.stack([of_one.quantile(0.5, dim=0) for of_one in rows])
+    def receive(self, at, theta, move, memory, heard):
+        medians = theta.clone()
+        for inbox in heard.each():
+            rows = torch.cat([theta[inbox.places][None], inbox.rows])
+            medians[inbox.places] = rows.quantile(0.5, dim=0)
         return move.applied_to(medians), memory
 
 
-class HeavyBall:
+class HeavyBall(Rule):
     """A rule with memory: mix, move, and keep part of the way that the step before went."""
-
-    early, linear, additive = True, True, False
 
     def init(self, theta):
         return {"before": theta.clone()}
 
-    def send(self, theta, move, memory):
+    def send(self, at, theta, move, memory):
         return Message(theta), memory
 
-    def receive(self, theta, move, memory, heard):
+    def receive(self, at, theta, move, memory, heard):
         after = move.applied_to(heard.mixed) + 0.3 * (theta - memory["before"])
         return after, {"before": theta.clone()}
 
 
-class Doubled:
+class Doubled(Rule):
     """A rule whose messages leave after training, are twice as wide as the model, and are remembered."""
 
-    early, linear, additive = False, True, False
+    early = False
 
     def init(self, theta):
         return {"sum": torch.zeros_like(theta)}
 
-    def send(self, theta, move, memory):
+    def send(self, at, theta, move, memory):
         total = memory["sum"] + move.value()
         return Message(torch.cat([move.applied_to(theta), total], dim=1)), {"sum": total}
 
-    def receive(self, theta, move, memory, heard):
+    def receive(self, at, theta, move, memory, heard):
         mixed, total = heard.mixed.chunk(2, dim=1)
         return mixed + 0.1 * (total - memory["sum"]) + 0.1 * move.value(), {"sum": total}
 
 
-OWN_RULES = ("Median", "HeavyBall", "Doubled")
+OWN_RULES = ("Middle", "HeavyBall", "Doubled")
 
 
 def sign_descent(gradient, theta, memory, *, limit=1.0):
@@ -173,6 +170,11 @@ def tiny_job(
         "seed": 7,
     }
     return Job(**(values | changes))
+
+
+def moment(t=0, device=0, **changes):
+    """When one device applies a rule."""
+    return Moment(**{"t": t, "devices": np.array([device]), "seed": 0, "rate": 0.1} | changes)
 
 
 def far_from_three_clusters(inputs, clusters):

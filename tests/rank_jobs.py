@@ -20,7 +20,7 @@ from ssdfl.errors import InputError
 from ssdfl.experiments import iterate_experiment, run_experiment
 from ssdfl.experiments import run as run_module
 from ssdfl.learning import OPTIMIZERS, draw_optimizers
-from ssdfl.methods import METHODS, Periodic, drop_devices, drop_links
+from ssdfl.methods import METHODS, RULES, Periodic, drop_devices, drop_links
 from ssdfl.records import load_experiment
 
 KINDS = ("mixed", "momentum", "proximal")
@@ -36,6 +36,10 @@ def jobs():
             found[f"{method} {spec} {kind}"] = tiny_job(method, spec, kind, cycles=2)
     for method, kind in (("ssdfl+atc", "adam"), ("sdfl+atc", "effective"), ("central+atc", "nesterov")):
         found[f"{method} sites {kind}"] = tiny_job(method, SPECS[-1], kind, cycles=2, learning_rate=0.01)
+    for rule in RULES:
+        job = tiny_job(f"ssdfl+{rule}", SPECS[-1], cycles=2, task=in_double(tiny_task(9)))
+        found[f"ssdfl+{rule} sites"] = job
+    found["compressed sites"] = tiny_job("sdfl+gt:compressor=int8", SPECS[-1], task=in_double(tiny_task(9)))
     for rule in OWN_RULES:
         method = f"sdfl+helpers:{rule}"
         found[f"{method} sites"] = tiny_job(method, SPECS[-1], cycles=2, local_steps=2)
@@ -48,6 +52,8 @@ def jobs():
     found["devices fail"] = dataclasses.replace(faulty, schedule=drop_devices(faulty.schedule, 0.4, seed=2))
     found["gaps"] = tiny_job(gap_clusters=((0, 1), (2, 3), (4, 5)))
     found["seldom tested"] = tiny_job(evaluate_every=2)
+    found["bf16"] = tiny_job(task=tiny_task(6, f"{__name__}:small_cnn").in_precision("bf16"), method="sdfl")
+    found["mean model tested"] = tiny_job(tested_models="mean")
     return found
 
 

@@ -1,8 +1,10 @@
-"""Names for the array types that signatures use."""
+"""Names for the array types that signatures use, and statistics of values that may be none."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,3 +18,13 @@ if TYPE_CHECKING:
     SparseMatrix: TypeAlias = csr_array[np.float64]
 else:  # older versions of SciPy have no subscripts at run time
     SparseMatrix = csr_array
+
+
+def statistic(reduce: Callable[[FloatArray], Any], values: FloatArray) -> float:
+    """A statistic of some values; NaN if there are none.
+
+    Examples:
+        >>> statistic(np.min, np.array([0.5, 0.25])), statistic(np.min, np.array([]))
+        (0.25, nan)
+    """
+    return float(reduce(values)) if len(values) else math.nan

@@ -10,6 +10,7 @@ import pytest
 from commands import quick_command
 from mesh_help import SMALL, command
 from ssdfl.errors import InputError
+from ssdfl.experiments import run_experiment
 from ssdfl.locks import locked
 from ssdfl.mesh import folder as mesh_folder
 from ssdfl.mesh.certificates import Authority
@@ -51,6 +52,15 @@ def test_init_up_collect_and_a_report(tmp_path):
     assert len(rows[-1]["device_accuracy"]) == 3
     assert (mesh / "run" / "report.html").exists()
     assert load_experiment(run.experiment_file).engine.name == "mesh"
+
+
+def test_no_device_can_test_the_mean_model(tmp_path):
+    experiment = load_experiment(None, [*SMALL, "evaluate.models=mean"])
+    with pytest.raises(InputError, match="evaluate.models = mean: expected all on a mesh"):
+        init_mesh(experiment, tmp_path, method="ssdfl", seed=0)
+    on_mesh = load_experiment(None, [*SMALL, "evaluate.models=mean", "engine.name=mesh"])
+    with pytest.raises(InputError, match="evaluate.models = mean: expected all on a mesh"):
+        run_experiment(on_mesh, tmp_path / "run")
 
 
 @pytest.mark.mesh

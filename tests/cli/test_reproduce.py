@@ -29,6 +29,8 @@ def test_a_table_and_a_figure_in_the_smoke_profile(tmp_path):
     for name in (
         "fmnist-taur1.md",
         "fmnist-taur1.tex",
+        "fmnist-taur1.png",
+        "fmnist-taur1-plans.csv",
         "fmnist-taua.png",
         "fmnist-taua.pdf",
         "fmnist-taua.csv",

@@ -4,6 +4,7 @@ import pytest
 
 from ssdfl.errors import InputError
 from ssdfl.records.artefacts import artefact_names, load_artefact, paper_folder
+from ssdfl.records.cache import run_key, single_runs
 
 NAMES = artefact_names(paper_folder())
 
@@ -67,9 +68,38 @@ def test_later_settings_win_and_methods_differ_in_nothing_else():
         assert other.model_copy(update=update) == one
 
 
-def test_runs_are_shared_between_artefacts():
-    from ssdfl.records.cache import run_key
+def test_tables_have_both_readings_of_sdfl_and_the_weak_one_has_the_runs_of_pdfl():
+    artefact = load_artefact("fmnist-taur")
+    of_series = {
+        name: [
+            run_key(run)
+            for case in artefact.cases
+            if case.series == name
+            for run in single_runs(case.experiment)
+        ]
+        for name in ("sDFL", "weak sDFL", "pDFL")
+    }
+    assert of_series["weak sDFL"] == of_series["pDFL"]
+    assert not set(of_series["sDFL"]) & set(of_series["pDFL"])
+    assert next(one.paper for one in artefact.series if one.name == "weak sDFL") == "sDFL"
+    in_figure = [one.name for one in load_artefact("fmnist-size").series]
+    assert in_figure == ["SSD-FL", "sDFL", "pDFL", "STC", "cSTC"]
 
+
+def test_only_the_models_that_are_read_are_tested():
+    tested = {
+        name: load_artefact(name).cases[0].experiment.evaluate.models
+        for name in ("fmnist-taur", "beyond-costs")
+    }
+    assert tested == {"fmnist-taur": "mean", "beyond-costs": "all"}
+
+
+@pytest.mark.parametrize(("dataset", "least"), [("fmnist", 5), ("cifar10", 3)])
+def test_tables_have_enough_seeds(dataset, least):
+    assert len(load_artefact(f"{dataset}-taur", "medium").cases[0].experiment.seeds) >= least
+
+
+def test_runs_are_shared_between_artefacts():
     keys = [{run_key(one) for one in load_artefact(n).runs()} for n in ("fmnist-taua", "fmnist-taur1")]
     assert len(keys[0] & keys[1]) == 5 * 2 * 3  # τ_a = τ_r = 1, hybrid
 

@@ -174,6 +174,17 @@ def test_estimates_count_the_work():
     assert estimator.seconds(tiny('methods=["pdfl"]')) == pytest.approx(estimator.seconds(tiny()) / 2)
 
 
+def test_testing_the_mean_model_only_is_estimated_as_one_test():
+    estimator = Estimator()
+    every = ("evaluate.every=1", "cycles=100")
+    of_all, of_mean = tiny(*every), tiny(*every, "evaluate.models=mean")
+    train_s, test_s, _ = estimator._times(of_all)
+    devices, runs = estimator._devices(of_all), len(of_all.methods) * len(of_all.seeds)
+    saved_s = 100 * (devices - 1) * test_s * runs
+    assert estimator.seconds(of_all) - estimator.seconds(of_mean) == pytest.approx(saved_s)
+    assert estimator._times(of_mean)[:2] == (train_s, test_s)
+
+
 def test_estimates_know_how_often_is_tested():
     estimator = Estimator()
     seldom = ("evaluate.every=0", "training.batch_size=1", "data.name=helpers:many_samples")

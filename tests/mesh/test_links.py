@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors import SafetensorError
 
-from helpers import tiny_job
+from helpers import moment, tiny_job
 from mesh_help import (
     check_as_good,
     come_together,
@@ -53,6 +53,7 @@ from ssdfl.mesh.node import Node
 from ssdfl.mesh.outbox import MOST_KEPT
 from ssdfl.mesh.transport import Credentials, GrpcTransport, UnreachableError
 from ssdfl.mesh.wire import BadMessageError, pack, pack_samples, unpack, unpack_samples
+from ssdfl.methods import Message
 from ssdfl.preparation import prepare
 
 pytestmark = pytest.mark.mesh
@@ -158,6 +159,10 @@ def test_messages_beyond_the_limit_are_not_taken(server):
 GOOD = torch.arange(6.0)
 
 
+def packed(row, step):
+    return pack(Message(row[None]), moment(step))
+
+
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
@@ -172,11 +177,11 @@ GOOD = torch.arange(6.0)
     ],
 )
 def test_bad_parameters_are_refused_with_a_reason(spoil, reason):
-    message = pack(GOOD, 4)
-    assert torch.equal(unpack(message, GOOD, 4), GOOD)
+    message, own = packed(GOOD, 4), Message(GOOD[None])
+    assert torch.equal(unpack(message, own, moment(4)), GOOD)
     spoil(message)
     with pytest.raises(BadMessageError, match=reason):
-        unpack(message, GOOD, 4)
+        unpack(message, own, moment(4))
 
 
 def test_bad_samples_are_refused():
@@ -212,8 +217,8 @@ class Liar:
     "answer",
     [
         lambda request: Response(parameters=Parameters(step=request.pull.step, dtype="float32")),
-        lambda request: Response(parameters=pack(torch.full((68,), torch.nan), request.pull.step)),
-        lambda request: Response(parameters=pack(torch.ones(68), request.pull.step + 1)),
+        lambda request: Response(parameters=packed(torch.full((68,), torch.nan), request.pull.step)),
+        lambda request: Response(parameters=packed(torch.ones(68), request.pull.step + 1)),
         lambda request: Response(),
     ],
     ids=["truncated", "nan", "replayed", "empty"],

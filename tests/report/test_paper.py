@@ -6,8 +6,10 @@ import math
 import numpy as np
 import pytest
 
+from ssdfl.clusters.decision import Decision
 from ssdfl.records.artefacts import load_artefact
 from ssdfl.report.paper import entries, half_width
+from ssdfl.report.paper_figures import plot_artefact
 from ssdfl.report.paper_pages import write_artefact
 from ssdfl.report.target import cost_to_target
 
@@ -93,11 +95,11 @@ def test_what_is_written_holds_our_numbers_and_the_papers(what, tmp_path):
     artefact = load_artefact(name)
     written = write_artefact(artefact, made_up(artefact), tmp_path, "ssdfl reproduce it")
     assert all(path.stat().st_size > 200 for path in written)
-    suffixes = {path.suffix for path in written}
-    assert suffixes == {".csv", ".md", ".tex"} | (set() if artefact.kind == "table" else {".png", ".pdf"})
+    assert {path.suffix for path in written} == {".csv", ".md", ".tex", ".png", ".pdf"}
     with (tmp_path / f"{name}.csv").open(newline="", encoding="utf-8") as file:
         told = list(csv.DictReader(file))
-    with_paper = [row for row in told if row["paper"] not in ("", "–")]
+    paper_rows = [row for row in told if row["series"] != "weak sDFL"]
+    with_paper = [row for row in paper_rows if row["paper"] not in ("", "–")]
     assert len(with_paper) == sum(1 for row in artefact.expected if row["value"])
     text, source = (tmp_path / f"{name}.md").read_text(), (tmp_path / f"{name}.tex").read_text()
     assert "ssdfl reproduce it" in text
@@ -109,6 +111,68 @@ def test_what_is_written_holds_our_numbers_and_the_papers(what, tmp_path):
     each = {"table": 4, "costs": 3 * 4}.get(artefact.kind, len(artefact.points))
     columns = len(artefact.panels) * each
     assert {line.count("&") for line in table_rows} == {columns}
+
+
+def with_decisions(runs):
+    """Runs of SSD-FL whose plans were feasible, nearest and infinite, nearest."""
+    decisions = [
+        Decision("feasible", 4, "stationarity", 2.5, 0.3, 0.2, 5, 10),
+        Decision("nearest", 2, "stationarity", math.inf, 0.1, 0.2, 0, 10),
+        Decision("nearest", 3, "stationarity", 1.5, 0.1, 0.2, 0, 10),
+    ]
+    return {
+        key: [
+            [{**row, "decision": decision if key[-1] == "SSD-FL" else None} for row in run]
+            for run, decision in zip(of_seeds, decisions, strict=True)
+        ]
+        for key, of_seeds in runs.items()
+    }
+
+
+def test_which_rule_chose_the_clusters_is_written_run_by_run(tmp_path):
+    artefact = load_artefact("fmnist-taur")
+    written = write_artefact(artefact, with_decisions(made_up(artefact)), tmp_path, "ssdfl reproduce it")
+    assert tmp_path / "fmnist-taur-plans.csv" in written
+    with (tmp_path / "fmnist-taur-plans.csv").open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 4 * 3  # panels and seeds; no other method has plans
+    assert [(one["seed"], one["rule"], one["clusters"], one["score"]) for one in lines[:3]] == [
+        ("0", "feasible", "4", "2.5"),
+        ("1", "nearest", "2", "inf"),
+        ("2", "nearest", "3", "1.5"),
+    ]
+    text = (tmp_path / "fmnist-taur.md").read_text(encoding="utf-8")
+    assert "Profile small, seeds 0, 1, 2." in text
+    assert (
+        "Clusters of 12 plans: 8 by the rule “nearest to its threshold” and 4 by the rule "
+        "“least score of the feasible candidates”; S from 2 to 4, 4 of them with an infinite score."
+    ) in text
+
+
+def test_a_table_is_drawn_with_the_papers_numbers_beside_ours():
+    artefact = load_artefact("fmnist-taur")
+    runs = made_up(artefact)
+    numbers = entries(artefact, runs)
+    axes = plot_artefact(artefact, runs, numbers).axes[0]
+    own = [entry for entry in numbers if entry.panel == axes.get_title()]
+    crosses = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == "x"]
+    top = 1.05 * 20
+    assert crosses == [top if entry.paper == "–" else float(entry.paper) for entry in own]
+    shown = [container for container in axes.containers if container.has_yerr]
+    assert [one[0].get_ydata()[0] for one in shown] == [entry.value for entry in own if entry.value]
+    rings = [line for line in axes.lines if line.get_markerfacecolor() == "none" and len(line.get_xdata())]
+    assert len(rings) == sum(entry.value is None for entry in own) > 0
+
+
+def test_both_readings_of_sdfl_are_held_against_what_the_paper_says_of_it():
+    artefact = load_artefact("fmnist-taur")
+    papers = {
+        entry.series: entry.paper
+        for entry in entries(artefact, made_up(artefact))
+        if (entry.panel, entry.threshold) == ("τ_r = 3, mild", "0.65")
+    }
+    assert papers["sDFL"] == papers["weak sDFL"] == "7.40"
+    assert papers["pDFL"] == "7.43"
 
 
 def test_final_accuracies_are_means_over_seeds(tmp_path):

@@ -332,6 +332,50 @@ def test_the_reference_is_ranked_only_where_nobody_else_is():
     assert "The reference central is not ranked. b is unfinished: 4 of 32" in headline(both, 0.5)
 
 
+def averaged_only(rows):
+    """Records of a run that tested only the mean model, which is 0.1 better than its devices."""
+    nothing = {"accuracy": math.nan, "accuracy_worst": math.nan}
+    return [{**row, "average_model_accuracy": row["accuracy"] + 0.1, **nothing} for row in rows]
+
+
+def test_a_run_that_tested_the_mean_model_only_is_ranked_by_it():
+    results = results_of(("ssdfl", 0, [0.4, 0.5, 0.6, 0.7]), ("sdfl", 0, [0.1, math.nan, 0.3, 0.5]))
+    averaged = replace(results, rows=averaged_only(results.rows))
+    ours, _ = summaries = rankable([averaged], 0.6)
+    assert (ours.accuracy, ours.cycles_to_target) == (pytest.approx(0.8), 2)
+    assert summary_table(summaries, 0.6).headers[:3] == ["method", "averaged model %", "cycles to 60%"]
+    assert ours.flat()["accuracy_worst"] is None
+    assert ours.flat()["reading"] == "average_model_accuracy"
+    said = headline([averaged], 0.6)
+    assert said.startswith("Best final accuracy of the averaged model: ssdfl, 80.0 %, 20.0 points ahead")
+    why = "Accuracies are those of averaged models: single devices were not tested"
+    assert f"{why} (evaluate.models = mean)." in said
+
+
+def test_runs_are_compared_by_an_accuracy_that_all_have():
+    both_kinds = results_of(("ssdfl", 0, [0.4, 0.5, 0.6, 0.7]), name="a")
+    rows = [{**row, "average_model_accuracy": 0.9} for row in both_kinds.rows]
+    both_kinds = replace(both_kinds, rows=rows)
+    averaged = replace(both_kinds, rows=averaged_only(both_kinds.rows), name="b")
+    assert [one.accuracy for one in rankable([both_kinds], 0.6)] == [0.7]
+    compared = rankable([both_kinds, averaged], 0.6)
+    assert [one.accuracy for one in compared] == pytest.approx([0.9, 0.8])
+    assert "were not tested in b (evaluate" in headline([both_kinds, averaged], 0.6)
+
+
+def test_a_page_of_a_run_that_tested_the_mean_model_only(tmp_path):
+    settings = ["evaluate.models=mean", "seeds=[0]", "cycles=2", "data.name=digits", "model.name=logreg"]
+    settings += ["methods=['pdfl']", "evaluate.samples=50"]
+    folder = run_experiment(load_experiment(None, settings), tmp_path / "run")
+    text = write_report(folder).read_text(encoding="utf-8")
+    assert "single devices were not tested (evaluate.models = mean)" in text
+    assert "averaged model %" in text
+    data = data_of(text)
+    assert data["reading"] == data["drawn_first"][0] == "average_model_accuracy"
+    assert data["seeds"][0]["accuracy"] == {}
+    assert len(data["series"][0]["curves"]["average_model_accuracy"]["mean"]) > 0
+
+
 def test_a_curve_of_a_run_that_goes_on_takes_the_seeds_there_are():
     rows = [*rows_of("a", 0, [0.2, 0.4, 0.6]), *rows_of("a", 1, [0.4])]
     found = curve(rows, "accuracy")

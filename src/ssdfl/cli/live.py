@@ -111,7 +111,7 @@ class LiveRun:
 
     def _progress(self, advance: Advance) -> str:
         record = advance.record
-        accuracy = f", {100 * record.accuracy:.1f} %" if record and record.tested else ""
+        accuracy = f", {100 * record.reported_accuracy:.1f} %" if record and record.tested else ""
         place = f"seed {advance.seed}, {advance.method}, cycle {advance.cycle} of {self.experiment.cycles}"
         return place + accuracy
 

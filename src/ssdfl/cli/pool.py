@@ -79,6 +79,7 @@ def run_all(
     from ssdfl.experiments.pool import run_pool
 
     console = Console(stderr=True)
+    _say_precision(console, runs)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -104,6 +105,15 @@ def run_all(
         say(console, "Interrupted; what is done is kept. The same command goes on.")
         raise typer.Exit(130) from None
     return failed
+
+
+def _say_precision(console: Console, runs: Sequence[Experiment]) -> None:
+    """Say once if some runs' precision brings no gain on this machine."""
+    from ssdfl.learning import precision_remark
+
+    engines = {(one.engine.precision, one.engine.device) for one in runs}
+    for remark in sorted({precision_remark(*engine) for engine in engines} - {""}):
+        say(console, remark)
 
 
 def refuse(failed: list[str], runs: int) -> None:

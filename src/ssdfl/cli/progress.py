@@ -41,7 +41,7 @@ class ProgressView:
     """Shows how far one experiment is."""
 
     def __init__(self, console: Console, bars: Progress, experiment: Experiment, remark: str = "") -> None:
-        self.console, self.bars, self.experiment, self.remark = console, bars, experiment, remark
+        self.console, self.bars, self.experiment, self.remarks = console, bars, experiment, [remark]
         self.total = experiment.all_cycles
         self.task = bars.add_task("preparing", total=self.total, note="")
         self.begun = False
@@ -59,7 +59,7 @@ class ProgressView:
         if label != self.label:
             self.label, self.accuracies = label, []
         if advance.record is not None and advance.record.tested:
-            self.accuracies.append(advance.record.accuracy)
+            self.accuracies.append(advance.record.reported_accuracy)
         self.bars.update(self.task, advance=1, description=label, note=self._note())
         if advance.record is not None and not self.console.is_terminal:
             self._say_if_finished(advance.record)
@@ -81,8 +81,8 @@ class ProgressView:
         e = self.experiment
         runs = f"methods {', '.join(e.methods)}; seeds {', '.join(map(str, e.seeds))}; cycles {e.cycles}"
         say(self.console, f"{e.name}: {e.data.name} on {e.network.spec}; {runs}")
-        if self.remark:
-            say(self.console, self.remark)
+        for remark in filter(None, self.remarks):
+            say(self.console, remark)
 
 
 @contextmanager

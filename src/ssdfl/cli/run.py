@@ -288,7 +288,10 @@ def _execute(
     """Run the experiment and show its progress."""
     with showing_progress(Console(stderr=True, quiet=quiet), request.experiment, remark) as progress:
         from ssdfl.experiments import iterate_experiment
+        from ssdfl.learning import precision_remark
 
+        engine = request.experiment.engine
+        progress.remarks.append(precision_remark(engine.precision, engine.device))
         advances = iterate_experiment(
             request.experiment,
             request.folder.path,

@@ -7,7 +7,6 @@ rows, before the rank's own devices train if the rule allows it, and adds them w
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from ssdfl.arrays import IntArray
 from ssdfl.engine.engine import Advanced
-from ssdfl.engine.exchange import inboxes_of, mixed_from
+from ssdfl.engine.inboxes import Inboxes
 from ssdfl.engine.job import Job
 from ssdfl.engine.local import LocalEngine
 from ssdfl.engine.mixing import Mixing
@@ -30,7 +29,7 @@ from ssdfl.engine.state import State, initial_state, lasting, lasting_memory, me
 from ssdfl.engine.threads import Threads
 from ssdfl.graph import MixingMatrix
 from ssdfl.memo import by_identity
-from ssdfl.methods import Inbox, Step
+from ssdfl.methods import Step
 
 
 class RankExchange:
@@ -52,6 +51,10 @@ class RankExchange:
         def prepared(W: MixingMatrix) -> Mixing:
             return Mixing(W, like.dtype, like.device)
 
+        def one_by_one(W: MixingMatrix) -> Inboxes:
+            return Inboxes(self._senders_first(W), like.dtype, like.device)
+
+        self._inboxes = by_identity(one_by_one, size=keep)
         self._parts = by_identity(divided, size=keep)
         # Of each step's W, the part between the devices here and one part for each other rank.
         self._mixing = by_identity(prepared, size=keep * number_of_ranks())
@@ -75,20 +78,18 @@ class RankExchange:
             crossed[peer.rows] = True
         return np.flatnonzero(crossed)
 
-    def inboxes(self, W: MixingMatrix, messages: Tensor) -> Sequence[Inbox]:
-        """What each device of this rank receives, from here and from other ranks."""
-        part = self._parts(W)
-        received = self.rows.receive(part)
-        senders = np.concatenate([self.devices, *(peer.senders for peer in part.peers)])
+    def inboxes(self, W: MixingMatrix, messages: Tensor) -> tuple[Inboxes, Tensor]:
+        """Whom each device of this rank hears, and the messages from here and from other ranks."""
+        received = self.rows.receive(self._parts(W))
+        return self._inboxes(W), torch.cat([messages, *received])
+
+    def _senders_first(self, W: MixingMatrix) -> MixingMatrix:
+        """(n, s) the weights of this rank's devices and of those they hear, their own rank's first."""
+        senders = np.concatenate([self.devices, *(peer.senders for peer in self._parts(W).peers)])
         place = np.full(W.shape[1], -1, dtype=np.int64)
         place[senders] = np.arange(len(senders))
         own = csr_array(W[self.devices])
-        weights = csr_array((own.data, place[own.indices], own.indptr), shape=(own.shape[0], len(senders)))
-        return inboxes_of(weights, np.arange(len(self.devices)), torch.cat([messages, *received]))
-
-    def mixed_rows(self, inboxes: Sequence[Inbox], messages: Tensor, places: IntArray) -> Tensor:
-        """(len(places), k) W applied, from inboxes."""
-        return mixed_from(inboxes, messages, places)
+        return csr_array((own.data, place[own.indices], own.indptr), shape=(own.shape[0], len(senders)))
 
     def close(self) -> None:
         """Leave no shared memory."""
@@ -122,7 +123,7 @@ class DistributedEngine:
         """The step of this rank's devices."""
         own = self.shares.devices
         inside = replace(state, trained=state.trained[own])
-        return self._local.advance(inside, Step(step.train[own], step.W), t)
+        return self._local.advance(inside, Step(step.train[own], step.W), t, bool(step.train.any()))
 
     def close(self) -> None:
         """End the threads and leave no shared memory."""

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from ssdfl.arrays import IntArray
+from ssdfl.engine.inboxes import Inboxes
 from ssdfl.engine.job import Job
 from ssdfl.engine.mixing import Mixing
 from ssdfl.engine.threads import Threads
 from ssdfl.graph import MixingMatrix
 from ssdfl.memo import by_identity
-from ssdfl.methods import Inbox
 
 
 class Exchange(Protocol):
@@ -30,11 +28,8 @@ class Exchange(Protocol):
     def add_rest(self, W: MixingMatrix, mixed: Tensor, threads: Threads) -> IntArray:
         """Add what comes from elsewhere to (n, k) mixed messages; returns the places that changed."""
 
-    def inboxes(self, W: MixingMatrix, messages: Tensor) -> Sequence[Inbox]:
-        """(n,) what each device here receives."""
-
-    def mixed_rows(self, inboxes: Sequence[Inbox], messages: Tensor, places: IntArray) -> Tensor:
-        """(len(places), k) W applied, from inboxes."""
+    def inboxes(self, W: MixingMatrix, messages: Tensor) -> tuple[Inboxes, Tensor]:
+        """Whom each device here hears, and (s, k) the messages of all senders."""
 
 
 class LocalExchange:
@@ -46,7 +41,11 @@ class LocalExchange:
         def prepared(W: MixingMatrix) -> Mixing:
             return Mixing(W, θ.dtype, θ.device)
 
+        def one_by_one(W: MixingMatrix) -> Inboxes:
+            return Inboxes(W, θ.dtype, θ.device)
+
         self._mixing = by_identity(prepared, size=job.distinct_steps)
+        self._inboxes = by_identity(one_by_one, size=job.distinct_steps)
 
     def post(self, W: MixingMatrix, messages: Tensor) -> None:
         """Nothing to carry."""
@@ -59,39 +58,6 @@ class LocalExchange:
         """Nothing comes from elsewhere."""
         return np.zeros(0, dtype=np.int64)
 
-    def inboxes(self, W: MixingMatrix, messages: Tensor) -> Sequence[Inbox]:
-        """(n,) what each device receives."""
-        return inboxes_of(W, np.arange(W.shape[0]), messages)
-
-    def mixed_rows(self, inboxes: Sequence[Inbox], messages: Tensor, places: IntArray) -> Tensor:
-        """(len(places), k) W applied, from inboxes."""
-        return mixed_from(inboxes, messages, places)
-
-
-def inboxes_of(W: MixingMatrix, own: IntArray, rows: Tensor) -> list[Inbox]:
-    """What devices receive, of the rows of messages of all senders.
-
-    Args:
-        W: (n, s) weights of n devices and s senders.
-        own: (n,) which of the senders each device itself is.
-        rows: (s, k) the senders' messages.
-    """
-    found = []
-    for place, itself in enumerate(own.tolist()):
-        entries = slice(W.indptr[place], W.indptr[place + 1])
-        senders, weights = W.indices[entries], W.data[entries]
-        others = (senders != itself) & (weights != 0)
-        index = torch.from_numpy(senders[others].astype(np.int64)).to(rows.device)
-        own_weight = float(weights[senders == itself].sum())
-        found.append(Inbox(own_weight, weights[others].tolist(), rows[index]))
-    return found
-
-
-def mixed_from(inboxes: Sequence[Inbox], messages: Tensor, places: IntArray) -> Tensor:
-    """(len(places), k) W applied to messages, from inboxes."""
-    rows = []
-    for place in places.tolist():
-        inbox = inboxes[place]
-        weights = torch.tensor(inbox.weights, dtype=messages.dtype, device=messages.device)
-        rows.append(inbox.own_weight * messages[place] + weights @ inbox.rows)
-    return torch.stack(rows)
+    def inboxes(self, W: MixingMatrix, messages: Tensor) -> tuple[Inboxes, Tensor]:
+        """All of W, and all messages."""
+        return self._inboxes(W), messages

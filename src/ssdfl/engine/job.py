@@ -15,9 +15,9 @@ from ssdfl.arrays import IntArray
 from ssdfl.clusters import Clusters
 from ssdfl.engine.moves import Standstill
 from ssdfl.errors import InputError, check_range
-from ssdfl.graph import Clock, Network
+from ssdfl.graph import Clock, MixingMatrix, Network
 from ssdfl.learning import Optimizer, Task, draw_batches
-from ssdfl.methods import RULES, Message, Rule, Schedule, Step, period_of
+from ssdfl.methods import RULES, Message, Moment, Rule, Schedule, Step, period_of
 
 _LONGEST_PERIOD = 256
 _STEPS_KEPT = 4
@@ -25,6 +25,18 @@ _STEPS_KEPT = 4
 
 def _always_one(cycle: int) -> float:
     return 1.0
+
+
+def _alike(one: MixingMatrix, other: MixingMatrix) -> bool:
+    return one is other or (one.nnz == other.nnz and (one != other).nnz == 0)
+
+
+def first_message(rule: Rule, task: Task) -> Message:
+    """What a rule makes of θ⁰: one device's message, like all others in size."""
+    theta = task.initial_parameters[None]
+    at = Moment(0, np.zeros(1, dtype=np.int64), seed=0, rate=1.0, trains=False)
+    message, _ = rule.send(at, theta, Standstill(theta), rule.init(theta))
+    return message
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +49,7 @@ class Job:
         local_steps: E, mini-batch steps of one iteration; 1 is exactly the paper's equation.
         batch_size: M, samples of a mini-batch; 0 uses the whole shard.
         evaluate_every: test every so many cycles, and after the last.
+        tested_models: test ``all`` devices' models and their mean, or the ``mean`` only.
         gap_clusters: record consensus gaps, effective gradients and losses of these clusters, if any.
         rate_factor: what the learning rate is multiplied by in each cycle, counted from 0.
         reset: when momenta start anew: at every training ``step``, at every ``regime``, or ``never``.
@@ -57,6 +70,7 @@ class Job:
     rule: Rule = field(default_factory=RULES["cta"])
     rate_factor: Callable[[int], float] = _always_one
     reset: Literal["step", "regime", "never"] = "regime"
+    tested_models: Literal["all", "mean"] = "all"
 
     def __post_init__(self) -> None:
         N = self.network.num_devices
@@ -73,6 +87,8 @@ class Job:
             ("evaluate_every", self.evaluate_every, 1),
         ):
             check_range(what, value, least)
+        if self.rule.steady:
+            object.__setattr__(self, "rule", self.rule.on(self._number_of_matrices))
 
     @property
     def last_step(self) -> int:
@@ -81,10 +97,8 @@ class Job:
 
     @cached_property
     def first_message(self) -> Message:
-        """What the rule makes of θ⁰: one device's message, like all others in size."""
-        theta = self.task.initial_parameters[None]
-        message, _ = self.rule.send(theta, Standstill(theta, self.learning_rate), self.rule.init(theta))
-        return message
+        """One device's message, like all others in size."""
+        return first_message(self.rule, self.task)
 
     @property
     def message_bytes(self) -> int:
@@ -99,6 +113,53 @@ class Job:
     def rate(self, t: int) -> float:
         """η of step t."""
         return self.learning_rate * self.rate_factor(t // self.steps_per_cycle)
+
+    def moment(self, t: int, devices: IntArray, trains: bool, training: bool) -> Moment:
+        """What rules know of step t and of some devices that all train in it, or all do not.
+
+        Args:
+            training: anybody at all trains in it.
+        """
+        return Moment(
+            t=t,
+            devices=devices,
+            seed=self.seed,
+            rate=self.rate(t),
+            local_steps=self.local_steps,
+            trains=trains,
+            training=training,
+            training_steps=self._training_steps,
+            ends_cycle=(t + 1) % self.steps_per_cycle == 0,
+            matrix=self._matrix_numbers[t % len(self._matrix_numbers)] if self.rule.steady else 0,
+        )
+
+    @cached_property
+    def _training_steps(self) -> int:
+        """In how many steps of the first cycle somebody trains, at least 1."""
+        return max(1, sum(bool(self.step(t).train.any()) for t in range(self.steps_per_cycle)))
+
+    @cached_property
+    def _matrix_numbers(self) -> list[int]:
+        """Of the steps of a short period, which matrix each has, counted in order; else only 0."""
+        period = period_of(self.schedule)
+        if period is None or period > _LONGEST_PERIOD:
+            return [0]
+        found: list[MixingMatrix] = []
+        numbers = []
+        for t in range(period):
+            W = self.step(t).W
+            same = [place for place, known in enumerate(found) if _alike(known, W)]
+            numbers.append(same[0] if same else len(found))
+            found += [] if same else [W]
+        return numbers
+
+    @property
+    def _number_of_matrices(self) -> int | None:
+        """How many matrices a schedule has in turn; None if it never repeats."""
+        period = period_of(self.schedule)
+        if period is None or period > _LONGEST_PERIOD:
+            return None
+        return max(self._matrix_numbers) + 1
 
     def step(self, t: int) -> Step:
         """Step t of the schedule; the steps of a short period are made once."""

@@ -20,7 +20,7 @@ from ssdfl.engine.shares import LocalShares, Shares
 from ssdfl.engine.state import RULE, State, initial_state, memory_name
 from ssdfl.engine.threads import threads_for
 from ssdfl.engine.training import Group, GroupOptimizers
-from ssdfl.methods import Heard, Memory, Message, Move, Step
+from ssdfl.methods import Heard, Memory, Moment, Move, Step
 
 _NUMBERS_IN_CACHE = 1 << 20
 _FEWEST, _MOST = 2, 512
@@ -38,6 +38,7 @@ class _Turn:
         step: of the devices here.
         samples: (n, E, M) what they train on; None if nobody trains.
         moved: (n,) to be filled in.
+        training: somebody trains in this step, here or elsewhere.
     """
 
     t: int
@@ -47,6 +48,7 @@ class _Turn:
     step: Step
     samples: Tensor | None
     moved: Tensor
+    training: bool
 
 
 class LocalEngine:
@@ -75,6 +77,8 @@ class LocalEngine:
         self._everyone = self._groups(np.arange(len(self.devices)))
         self._matrices: list[Tensor] = []
         self._messages: Tensor | None = None
+        self._kept: Tensor | None = None
+        self._mixed: Tensor | None = None
         self._memory: dict[str, Tensor] | None = None
 
     def begin(self, state: State | None) -> State:
@@ -85,19 +89,27 @@ class LocalEngine:
         """End the threads."""
         self.threads.close()
 
-    def advance(self, state: State, step: Step, t: int) -> Advanced:
-        """Train and mix; ``step`` and ``state`` are of the devices here, but for ``step.W``."""
-        turn = self._turn(state, step, t)
+    def advance(self, state: State, step: Step, t: int, training: bool | None = None) -> Advanced:
+        """Train and mix; ``step`` and ``state`` are of the devices here, but for ``step.W``.
+
+        Args:
+            training: somebody trains in this step; here, if it is not said.
+        """
+        turn = self._turn(state, step, t, bool(step.train.any()) if training is None else training)
         rule = self.job.rule
         X = self._fused(turn) if rule.early and rule.additive else self._staged(turn)
         return Advanced(X, turn.memory, turn.moved)
 
-    def _turn(self, state: State, step: Step, t: int) -> _Turn:
+    def _turn(self, state: State, step: Step, t: int, training: bool) -> _Turn:
         trains = bool(step.train.any())
         memory = self._own_memory(state) if trains or self._rule_names(state) else state.memory
         samples = self.job.samples(self.devices, t) if trains else None
         moved = torch.zeros(len(state.X), dtype=state.X.dtype, device=state.X.device)
-        return _Turn(t, self.job.rate(t), state, memory, step, samples, moved)
+        return _Turn(t, self.job.rate(t), state, memory, step, samples, moved, training)
+
+    def _moment(self, turn: _Turn, group: Group) -> Moment:
+        trains = bool(turn.step.train[group.places[0]])
+        return self.job.moment(turn.t, group.devices, trains, turn.training)
 
     def _fused(self, turn: _Turn) -> Tensor:
         """Mix what is here, train, and add; what comes from elsewhere is added last.
@@ -106,7 +118,8 @@ class LocalEngine:
         """
         start = turn.before.X
         X, mixing = self._matrix_beside(start), self.exchange.mixing(turn.step.W)
-        message, _ = self.job.rule.send(start, None, {})
+        at = self.job.moment(turn.t, self.devices, turn.training, turn.training)
+        message, _ = self.job.rule.send(at, start, None, {})
         self.exchange.post(turn.step.W, message.rows)
         everyone = bool(turn.step.train.all())
         by_group = everyone and self.job.task.stackable and mixing.kind == "sparse"
@@ -117,7 +130,8 @@ class LocalEngine:
             before = start[group.rows]
             mixed = mixing.rows(message.rows, group.places) if by_group else X[group.rows]
             move = self._train(thread, group, before, turn)
-            after, _ = self.job.rule.receive(before, move, {}, Heard(lambda: mixed))
+            heard = Heard(lambda: mixed, lambda: before)
+            after, _ = self.job.rule.receive(self._moment(turn, group), before, move, {}, heard)
             turn.moved[group.rows] = torch.linalg.vector_norm(after - before, dim=1)
             if by_group or after is not mixed or isinstance(group.rows, Tensor):
                 X[group.rows] = after
@@ -133,63 +147,92 @@ class LocalEngine:
         groups = [*self._training_groups(turn), *self._idle_groups(turn)]
         moves: dict[int, Move] = {}
 
-        def stay_or_train(thread: int, numbered: tuple[int, Group]) -> None:
+        def train_and_send(thread: int, numbered: tuple[int, Group]) -> None:
             number, group = numbered
-            before = turn.before.X[group.rows]
-            trains = bool(turn.step.train[group.places[0]])
-            move: Move = Standstill(before, turn.rate)
-            if trains:
-                move = self._train(thread, group, before, turn)
+            move = self._stay_or_train(thread, group, turn)
             if not rule.early:
                 self._send(turn, group, move)
             if not rule.additive:
                 moves[number] = move
 
         if rule.early:
-            for group in groups:
-                self._send(turn, group, None)
+            self._send_all(turn, groups)
             self.exchange.post(W, self._sent)
-        self.threads.each(stay_or_train, list(enumerate(groups)))
+        self._make_room(turn)
+        self.threads.each(train_and_send, list(enumerate(groups)))
         if not rule.early:
             self.exchange.post(W, self._sent)
         X = self._matrix_beside(turn.before.X)
         heard = self._heard(turn, X)
-        for number, group in enumerate(groups):
-            before = turn.before.X[group.rows]
+
+        def receive(thread: int, numbered: tuple[int, Group]) -> None:
+            number, group = numbered
             if not rule.additive:
-                kept = self._rule_memory(turn.memory, group)
-                after, renewed = rule.receive(before, moves.pop(number), kept, heard(group))
-                X[group.rows] = after
-                self._keep(turn.memory, group, renewed)
+                self._receive(turn, group, moves.pop(number), heard(group), X)
             self._measure(turn, group, X)
+
+        self.threads.each(receive, list(enumerate(groups)))
         return X
+
+    def _stay_or_train(self, thread: int, group: Group, turn: _Turn) -> Move:
+        before = turn.before.X[group.rows]
+        if turn.step.train[group.places[0]]:
+            return self._train(thread, group, before, turn)
+        return Standstill(before)
+
+    def _receive(self, turn: _Turn, group: Group, move: Move, heard: Heard, X: Tensor) -> None:
+        """Put into X what a group makes of what it hears."""
+        before, kept = turn.before.X[group.rows], self._rule_memory(turn.memory, group)
+        after, renewed = self.job.rule.receive(self._moment(turn, group), before, move, dict(kept), heard)
+        room = X[group.rows]
+        if isinstance(group.rows, Tensor) or after.data_ptr() != room.data_ptr():
+            X[group.rows] = after
+        self._keep(turn.memory, group, kept, renewed)
 
     def _heard(self, turn: _Turn, X: Tensor) -> Callable[[Group], Heard]:
         """What each group hears. Mixed messages of the parameters' width go straight into X."""
-        W, rule, messages = turn.step.W, self.job.rule, self._sent
-        mixed = X if messages.shape == X.shape else torch.empty_like(messages)
-        if rule.linear:
-            self.exchange.mixing(W).into(mixed, messages, self.threads)
-            self.exchange.add_rest(W, mixed, self.threads)
-            return lambda group: Heard(lambda: mixed[group.rows])
-        inboxes = self.exchange.inboxes(W, messages)
-        return lambda group: Heard(
-            lambda: self.exchange.mixed_rows(inboxes, messages, group.places),
-            lambda: [inboxes[place] for place in group.places.tolist()],
-        )
+        W, messages = turn.step.W, self._sent
+
+        def own(group: Group) -> Tensor:
+            rows = messages[group.rows]
+            return rows if self._kept is None else rows + self._kept[group.rows]
+
+        if not self.job.rule.linear:
+            inboxes, rows = self.exchange.inboxes(W, messages)
+            return lambda group: Heard(None, lambda: own(group), lambda: inboxes.batches(group.places, rows))
+        mixed = X if messages.shape == X.shape else self._mixed_beside(messages)
+        self.exchange.mixing(W).into(mixed, messages, self.threads)
+        self.exchange.add_rest(W, mixed, self.threads)
+        if self._kept is not None:
+            mixed += self._kept
+        return lambda group: Heard(lambda: mixed[group.rows], lambda: own(group))
+
+    def _mixed_beside(self, messages: Tensor) -> Tensor:
+        """Room for mixed messages that are wider than parameters."""
+        if self._mixed is None:
+            self._mixed = torch.empty_like(messages)
+        return self._mixed
+
+    def _send_all(self, turn: _Turn, groups: list[Group]) -> None:
+        self._make_room(turn)
+        self.threads.each(lambda thread, group: self._send(turn, group, None), groups)
 
     def _send(self, turn: _Turn, group: Group, move: Move | None) -> None:
         """Put a group's messages into the matrix of messages."""
         before, kept = turn.before.X[group.rows], self._rule_memory(turn.memory, group)
-        message, renewed = self.job.rule.send(before, move, kept)
-        self._outgoing(message)[group.rows] = message.rows
-        self._keep(turn.memory, group, renewed)
+        message, renewed = self.job.rule.send(self._moment(turn, group), before, move, dict(kept))
+        message.written_into(self._sent, group.rows)
+        if self._kept is not None:
+            self._kept[group.rows] = message.kept
+        self._keep(turn.memory, group, kept, renewed)
 
-    def _outgoing(self, message: Message) -> Tensor:
+    def _make_room(self, turn: _Turn) -> None:
+        """The matrices of messages, made once."""
         if self._messages is None:
-            width = message.rows.shape[1]
-            self._messages = message.rows.new_empty((len(self.devices), width))
-        return self._messages
+            first = self.job.first_message
+            shape = (len(self.devices), first.width)
+            self._messages = turn.before.X.new_empty(shape)
+            self._kept = None if first.kept is None else turn.before.X.new_empty(shape)
 
     @property
     def _sent(self) -> Tensor:
@@ -202,17 +245,28 @@ class LocalEngine:
         kept = self._optimizers.gathered(group, turn.memory)
         self._optimizers.start_step(group, start, kept, ~turn.before.trained)
         samples, gradients = turn.samples[group.rows], self._gradients[thread]
+        steered = self._steered(group, turn)
 
         def direction_at(θ: Tensor, e: int) -> Tensor:
             g = gradients(θ, group.devices, samples[:, e], (turn.t, e))
-            return self._optimizers.direction(group, θ, g, kept)
+            direction = self._optimizers.direction(group, θ, g, kept)
+            return direction if steered is None else direction + steered
 
         θ, direction = start, direction_at(start, 0)
         for e in range(1, self.job.local_steps):
             θ = torch.add(θ, direction, alpha=-turn.rate)
             direction = direction_at(θ, e)
         self._optimizers.scattered(group, kept, turn.memory)
-        return Displacement(direction, turn.rate, None if θ is start else θ.sub_(start))
+        earlier = None if θ is start else θ.sub_(start)
+        return Displacement(direction, turn.rate, self.job.local_steps, earlier)
+
+    def _steered(self, group: Group, turn: _Turn) -> Tensor | None:
+        """(n, d) what the rule adds to every local step's direction, if it does."""
+        rule = self.job.rule
+        if not rule.steers:
+            return None
+        steered: Tensor = rule.steer(self._moment(turn, group), self._rule_memory(turn.memory, group))
+        return steered
 
     def _training_groups(self, turn: _Turn) -> list[Group]:
         train = turn.step.train
@@ -242,9 +296,11 @@ class LocalEngine:
         names = [name for name in memory if name.startswith(prefix)]
         return {name.removeprefix(prefix): memory[name][group.rows] for name in names}
 
-    def _keep(self, memory: dict[str, Tensor], group: Group, renewed: Memory) -> None:
+    def _keep(self, memory: dict[str, Tensor], group: Group, kept: Memory, renewed: Memory) -> None:
+        """Write back what the rule renewed, unless it wrote into views of it."""
         for name, rows in renewed.items():
-            memory[memory_name(RULE, name)][group.rows] = rows
+            if rows is not kept[name] or isinstance(group.rows, Tensor):
+                memory[memory_name(RULE, name)][group.rows] = rows
 
     def _own_memory(self, state: State) -> dict[str, Tensor]:
         """What devices keep, in tensors that the engine may write into."""

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ssdfl.arrays import FloatArray
+from ssdfl.arrays import FloatArray, statistic
 from ssdfl.engine.engine import Engine
 from ssdfl.engine.gaps import GapRecorder
 from ssdfl.engine.job import Job
@@ -140,14 +140,13 @@ class Loop:
         cycle = state.step // job.steps_per_cycle
         mean = shares.mean(state.X)
         due = cycle % job.evaluate_every == 0 or cycle == job.cycles
-        loss, accuracy, average = math.nan, np.array([]), math.nan
-        if due:
-            loss, accuracy, average = tested(self.engine, state.X, mean)
+        test = _TESTS[job.tested_models] if due else _not_tested
+        loss, accuracy, average = test(self.engine, state.X, mean)
         return Record(
             cycle=cycle,
-            accuracy=float(accuracy.mean()) if due else math.nan,
-            accuracy_std=float(accuracy.std()) if due else math.nan,
-            accuracy_worst=float(accuracy.min()) if due else math.nan,
+            accuracy=statistic(np.mean, accuracy),
+            accuracy_std=statistic(np.std, accuracy),
+            accuracy_worst=statistic(np.min, accuracy),
             average_model_accuracy=average,
             loss=loss,
             consensus_distance=_consensus_distance(shares, state.X, mean),
@@ -191,8 +190,21 @@ def _consensus_distance(shares: Shares, X: Tensor, mean: Tensor) -> float:
     return float(shares.everyone(distances).double().square().mean().sqrt())
 
 
-def tested(engine: Engine, X: Tensor, mean: Tensor) -> tuple[float, FloatArray, float]:
-    """Mean loss, everyone's accuracy, and that of the mean model: in one go where copying costs nothing."""
+Tested = tuple[float, FloatArray, float]
+"""Mean loss over devices, everyone's accuracy, and that of the mean model."""
+
+
+def _not_tested(engine: Engine, X: Tensor, mean: Tensor) -> Tested:
+    return math.nan, np.array([]), math.nan
+
+
+def _mean_tested(engine: Engine, X: Tensor, mean: Tensor) -> Tested:
+    _, accuracy = engine.evaluate(mean)
+    return math.nan, np.array([]), float(accuracy)
+
+
+def tested(engine: Engine, X: Tensor, mean: Tensor) -> Tested:
+    """All devices' models and their mean: in one go where copying costs nothing."""
     if X.numel() <= _NUMBERS_AT_ONCE:
         losses, accuracies = engine.evaluate(torch.cat([X, mean]))
     else:
@@ -201,3 +213,6 @@ def tested(engine: Engine, X: Tensor, mean: Tensor) -> tuple[float, FloatArray, 
     every_loss = engine.shares.everyone(losses[:-1]).double().cpu()
     every_accuracy = engine.shares.everyone(accuracies[:-1]).double().cpu()
     return float(every_loss.mean()), every_accuracy.numpy(), float(accuracies[-1])
+
+
+_TESTS = {"all": tested, "mean": _mean_tested}

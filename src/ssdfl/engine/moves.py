@@ -14,13 +14,15 @@ class Standstill:
 
     Attributes:
         theta: (n, d) where they are.
-        rate: η of the step.
     """
 
     theta: Tensor
-    rate: float
 
     def value(self) -> Tensor:
+        """(n, d) zeros."""
+        return torch.zeros_like(self.theta)
+
+    def direction(self) -> Tensor:
         """(n, d) zeros."""
         return torch.zeros_like(self.theta)
 
@@ -38,25 +40,34 @@ class Displacement:
     """The move of devices that trained: η times the last direction, and the local steps before it.
 
     Attributes:
-        direction: (n, d) what the last local step goes down along.
+        last: (n, d) what the last local step goes down along.
         rate: η of the step.
+        steps: E, how many local steps there were.
         earlier: (n, d) how far the local steps before moved, if there were any.
     """
 
-    direction: Tensor
+    last: Tensor
     rate: float
+    steps: int = 1
     earlier: Tensor | None = None
 
     def value(self) -> Tensor:
         """(n, d) the displacement."""
-        return self.added_to(torch.zeros_like(self.direction))
+        moved = self.last * -self.rate
+        return moved if self.earlier is None else moved.add_(self.earlier)
+
+    def direction(self) -> Tensor:
+        """(n, d) what local steps went down along on average."""
+        if self.earlier is None:
+            return self.last
+        return torch.sub(self.last, self.earlier, alpha=1 / self.rate).div_(self.steps)
 
     def added_to(self, rows: Tensor) -> Tensor:
         """The rows plus the displacement, in place."""
-        rows.add_(self.direction, alpha=-self.rate)
+        rows.add_(self.last, alpha=-self.rate)
         return rows if self.earlier is None else rows.add_(self.earlier)
 
     def applied_to(self, theta: Tensor) -> Tensor:
         """The parameters plus the displacement."""
-        moved = torch.add(theta, self.direction, alpha=-self.rate)
+        moved = torch.add(theta, self.last, alpha=-self.rate)
         return moved if self.earlier is None else moved.add_(self.earlier)

@@ -9,6 +9,7 @@ optimizers take the places of these two.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,7 @@ from ssdfl.engine.moves import Standstill
 from ssdfl.engine.shares import LocalShares, Shares
 from ssdfl.engine.state import RULE, State, initial_state, kinds_of, memory_name
 from ssdfl.engine.training import starting_memory, train_device
-from ssdfl.methods import Heard, Inbox, Memory, Move, Step
+from ssdfl.methods import Heard, Inbox, Memory, Message, Moment, Move, Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +31,15 @@ class PlainMove:
 
     displacement: Tensor
     rate: float
+    steps: int
 
     def value(self) -> Tensor:
         """(1, d) the displacement."""
         return self.displacement
+
+    def direction(self) -> Tensor:
+        """(1, d) what local steps went down along on average."""
+        return self.displacement / (-self.rate * self.steps)
 
     def added_to(self, rows: Tensor) -> Tensor:
         """The rows plus the displacement."""
@@ -60,41 +66,35 @@ class ReferenceEngine:
         """Everyone trains, everyone sends, everyone receives."""
         rule, N = self.job.rule, len(state.X)
         memory = {name: rows.clone() for name, rows in state.memory.items()}
+        moments = [one_moment(self.job, step, i, t) for i in range(N)]
         moves = [
-            self._move(state, memory, i, t) if step.train[i] else self._stay(state, i, t) for i in range(N)
+            self._move(state, memory, i, moments[i]) if step.train[i] else Standstill(state.X[[i]])
+            for i in range(N)
         ]
         messages = []
         for i in range(N):
-            message, kept = rule.send(state.X[[i]], moves[i], device_memory(memory, RULE, i))
+            message, kept = rule.send(moments[i], state.X[[i]], moves[i], device_memory(memory, RULE, i))
             _keep(memory, RULE, i, kept)
-            messages.append(message.rows)
+            messages.append(message)
         X, moved = state.X.clone(), state.X.new_zeros(N)
         W = step.W.toarray()
         for i in range(N):
-            inbox = self.inbox(W, messages, i)
-            heard = heard_by_one(messages[i], inbox)
-            X[[i]], kept = rule.receive(state.X[[i]], moves[i], device_memory(memory, RULE, i), heard)
+            weights = {j: float(W[i, j]) for j in np.flatnonzero(W[i]).tolist() if j != i}
+            rows = {j: messages[j].rows[0] for j in weights}
+            heard = heard_by_one(messages[i], float(W[i, i]), weights, rows)
+            kept = device_memory(memory, RULE, i)
+            X[[i]], kept = rule.receive(moments[i], state.X[[i]], moves[i], kept, heard)
             _keep(memory, RULE, i, kept)
             moved[i] = (X[i] - state.X[i]).norm() if step.train[i] else 0
         return Advanced(X, memory, moved)
 
-    def inbox(
-        self, W: np.ndarray[tuple[int, int], np.dtype[np.float64]], messages: list[Tensor], i: int
-    ) -> Inbox:
-        """What device i receives: its neighbours' messages, in the order of their numbers."""
-        neighbours = [j for j in np.flatnonzero(W[i]).tolist() if j != i]
-        rows = torch.cat([messages[j] for j in neighbours]) if neighbours else messages[i][:0]
-        return Inbox(float(W[i, i]), [float(W[i, j]) for j in neighbours], rows)
-
-    def _stay(self, state: State, i: int, t: int) -> Move:
-        return Standstill(state.X[[i]], self.job.rate(t))
-
-    def _move(self, state: State, memory: dict[str, Tensor], i: int, t: int) -> Move:
+    def _move(self, state: State, memory: dict[str, Tensor], i: int, at: Moment) -> Move:
         """Device i's local training; its optimizer's memory is renewed."""
         kind = self.job.optimizers[i].kind
         row = int(np.searchsorted(self._kinds[kind], i))
         kept = device_memory(memory, kind.name, row)
-        move, kept = plain_move(self.job, state.X[[i]], kept, bool(state.trained[i]), i, t)
+        own = device_memory(memory, RULE, i)
+        move, kept = plain_move(self.job, state.X[[i]], kept, bool(state.trained[i]), at, own)
         _keep(memory, kind.name, row, kept)
         return move
 
@@ -113,32 +113,56 @@ class ReferenceEngine:
         """Nothing to end."""
 
 
-def heard_by_one(own: Tensor, inbox: Inbox) -> Heard:
-    """What one device hears: w_ii times its own message plus w_ij times each that came."""
+def heard_by_one(
+    message: Message, own_weight: float, weights: Mapping[int, float], rows: Mapping[int, Tensor]
+) -> Heard:
+    """What one device hears: w_ii times its own message plus w_ij times each that came.
+
+    Args:
+        message: its own.
+        own_weight: w_ii, with the weight of what is missing.
+        weights: w_ij of the neighbours whose messages came.
+        rows: (k,) their messages.
+    """
+    own = message.rows
 
     def mixed() -> Tensor:
         total = torch.zeros_like(own)
-        total += inbox.own_weight * own
-        for weight, row in zip(inbox.weights, inbox.rows, strict=True):
-            total += weight * row
-        return total
+        total += own_weight * own
+        for j, weight in weights.items():
+            total += weight * rows[j]
+        return total if message.kept is None else total + message.kept
 
-    return Heard(mixed, lambda: [inbox])
+    def each() -> Iterator[Inbox]:
+        if weights:
+            stacked = torch.stack([rows[j] for j in weights])[:, None]
+            its_weights = own.new_tensor(list(weights.values()))[:, None]
+            yield Inbox(torch.zeros(1, dtype=torch.int64), its_weights, stacked)
+
+    return Heard(mixed, lambda: own if message.kept is None else own + message.kept, each)
+
+
+def one_moment(job: Job, step: Step, device: int, t: int) -> Moment:
+    """What a rule knows of step t and one device."""
+    return job.moment(t, np.array([device]), bool(step.train[device]), bool(step.train.any()))
 
 
 def plain_move(
-    job: Job, theta: Tensor, kept: Memory, in_regime: bool, device: int, t: int
+    job: Job, theta: Tensor, kept: Memory, in_regime: bool, at: Moment, of_rule: Memory
 ) -> tuple[Move, Memory]:
-    """One device's local training at step t, and what its optimizer keeps.
+    """One device's local training, and what its optimizer keeps.
 
     Args:
         theta: (1, d) where it starts.
         kept: (1, k) each, what its optimizer kept before.
         in_regime: it trained in the step before; otherwise a new regime starts.
+        of_rule: what its rule keeps.
     """
+    device = int(at.devices[0])
     kept = starting_memory(job, job.optimizers[device].kind, theta, kept, in_regime)
-    end, kept = train_device(job, theta, kept, device, t)
-    return PlainMove(end - theta, job.rate(t)), kept
+    steered = job.rule.steer(at, of_rule) if job.rule.steers else None
+    end, kept = train_device(job, theta, kept, device, at.t, steered)
+    return PlainMove(end - theta, at.rate, at.local_steps), kept
 
 
 def device_memory(memory: dict[str, Tensor], owner: str, row: int) -> Memory:

@@ -28,13 +28,19 @@ def index_of(places: IntArray, device: torch.device) -> Index:
 
 
 def train_device(
-    job: Job, theta: Tensor, memory: dict[str, Tensor], device: int, t: int
+    job: Job,
+    theta: Tensor,
+    memory: dict[str, Tensor],
+    device: int,
+    t: int,
+    steered: Tensor | None = None,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """E local steps of one device, plainly.
 
     Args:
         theta: (1, d) where it starts.
         memory: what its optimizer keeps, by the kind's own names: (1, k) each.
+        steered: (1, d) what its rule adds to every local step's direction, if it does.
 
     Returns:
         (1, d) where it ends, and what the optimizer keeps.
@@ -46,7 +52,8 @@ def train_device(
     for e, samples in enumerate(job.samples(range(device, device + 1), t)[0]):
         g = gradient(job, job.task, theta[0], samples, at=(t, device, e))[None]
         direction, memory = optimizer.kind.update(g, theta, memory, **hyper)
-        theta = theta - rate * (direction if scale is None else scale * direction)
+        direction = direction if scale is None else scale * direction
+        theta = theta - rate * (direction if steered is None else direction + steered)
     return theta, memory
 
 

@@ -45,7 +45,7 @@ def compare_bounds(folder: RunFolder, data: Path | None = None) -> Iterator[Boun
     dataset = load_dataset(experiment.data.name, data)
     methods = [method for method in experiment.methods if find_method(method).bounded]
     for seed in experiment.seeds:
-        instance = prepare(experiment, seed, dataset, formed=folder.plan(seed))
+        instance = prepare(experiment, seed, dataset, formed=folder.plans(seed))
         for method in methods:
             job = make_job(experiment, instance, method)
             rows = folder.read_rows(seed, method)

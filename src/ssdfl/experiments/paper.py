@@ -17,8 +17,9 @@ from ssdfl.records.folder import Row
 def artefact_rows(artefact: Artefact, root: Path, data: Path | None = None) -> dict[CaseKey, list[list[Row]]]:
     """Every case's records, a list for each seed, from the runs in a cache.
 
-    Each has ``clusters``, the number of them, or None of a method that needs no plan. The bound
-    needs no runs: its rows are formation's candidates, ``clusters`` and ``score`` of each.
+    Each has ``clusters``, the number of them, and ``decision``, how they were chosen; both None of a method
+    that needs no plan. The bound needs no runs: its rows are formation's candidates, ``clusters`` and
+    ``score`` of each.
 
     Raises:
         InputError: a run is not there; it names it.
@@ -39,13 +40,18 @@ def _rows(artefact: Artefact, case: Case, one: Experiment, root: Path) -> list[R
         raise InputError("run", what, "a finished one", f"Run: ssdfl reproduce {artefact.name}.")
     method, seed = one.methods[0], one.seeds[0]
     plan = run_folder(one, root).plan(seed) if find_method(method).needs_plan else None
+    decision = plan.decision if plan else None
     number = plan.num_clusters if plan else None
-    return [{**row, "clusters": number} for row in rows]
+    return [{**row, "clusters": number, "decision": decision} for row in rows]
 
 
 def _candidates(experiment: Experiment, data: Path | None) -> list[list[Row]]:
     dataset = load_dataset(experiment.data.name, data)
     plans = [prepare(experiment, seed, dataset).plan for seed in experiment.seeds]
     return [
-        [{"clusters": len(one.clusters), "score": one.score} for one in plan.candidates] for plan in plans
+        [
+            {"clusters": len(one.clusters), "score": one.score, "decision": plan.decision}
+            for one in plan.candidates
+        ]
+        for plan in plans
     ]

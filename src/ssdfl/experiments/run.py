@@ -116,15 +116,17 @@ def _prepare_seed(
     prepared: list[Prepared] = []
 
     def form() -> str:
-        one = prepare(experiment, seed, dataset, formed=folder.plan(seed))
+        one = prepare(experiment, seed, dataset, formed=folder.plans(seed))
         prepared.append(one)
-        return json.dumps([one.network.title, to_json(one.network), json.dumps(one.plan.to_json())])
+        plans = [json.dumps(plan.to_json()) for plan in one.plans]
+        return json.dumps([one.network.title, to_json(one.network), plans])
 
     facts = process.text_of_writer(form)
     if prepared:
         return prepared[0]
-    title, network, plan = json.loads(facts)
-    return prepare_planned(experiment, seed, dataset, from_json(network, title), parse_plan(plan))
+    title, network, plans = json.loads(facts)
+    on_network = from_json(network, title)
+    return prepare_planned(experiment, seed, dataset, on_network, [parse_plan(plan) for plan in plans])
 
 
 def _check_job(experiment: Experiment, instance: Prepared, method: str, job: Job) -> None:
@@ -183,8 +185,10 @@ def _describe(folder: RunFolder, instance: Prepared) -> None:
     ]
     folder.write_fact(instance.seed, "network.json", to_json(instance.network))
     folder.write_fact(instance.seed, "devices.json", json.dumps(devices, indent=1) + "\n")
-    # Written last: readers take plan.json as the sign that the other files exist.
-    folder.write_plan(instance.seed, instance.plan)
+    for place, plan in reversed(list(enumerate(instance.plans))):
+        # plan.json is written last: readers take it as the sign that the other files exist.
+        name = f"plan-{plan.settings['message_bytes']}.json" if place else "plan.json"
+        folder.write_plan(instance.seed, plan, name)
 
 
 def _run_method(engine: str, folder: RunFolder, job: Job, method: str, process: Process) -> Iterator[Advance]:

@@ -112,7 +112,8 @@ def best_upgrade(network: Network, message_bytes: int, cycle: Cycle) -> Upgrade 
     of a large network fewer are tried.
 
     Returns:
-        None if even all links together save nothing. What saves nothing was not enough: too many paths are as long.
+        None if even all links together save nothing. An upgrade that saves nothing was not enough, since
+        too many paths are as long.
     """
     now_s = cycle.time_s(network, message_bytes)
     trials = max(_LEAST_TRIALS, min(_ROUNDS, _TRIED_LINKS // max(network.num_links, 1)))

@@ -20,6 +20,7 @@ from ssdfl.learning.optimizers import (
     paper_optimizer,
     parse_optimizer,
 )
+from ssdfl.learning.precision import Precision, has_bf16_units, precision_remark
 from ssdfl.learning.rates import RATES, find_rate
 from ssdfl.learning.shards import by_labels, dirichlet, iid
 from ssdfl.learning.sources import fetch, locate
@@ -36,6 +37,7 @@ __all__ = [
     "MeasuredConstants",
     "Optimizer",
     "OptimizerKind",
+    "Precision",
     "Task",
     "available_device",
     "build_model",
@@ -48,6 +50,7 @@ __all__ = [
     "find_optimizer",
     "find_rate",
     "fork_generators",
+    "has_bf16_units",
     "iid",
     "load_dataset",
     "locate",
@@ -56,5 +59,6 @@ __all__ = [
     "measure_constants",
     "paper_optimizer",
     "parse_optimizer",
+    "precision_remark",
     "spread_devices",
 ]

@@ -17,6 +17,7 @@ from torch.func import functional_call, grad, vmap
 from ssdfl.arrays import IntArray
 from ssdfl.errors import InputError
 from ssdfl.learning.datasets import Dataset
+from ssdfl.learning.precision import Precision, computing_in
 from ssdfl.rng import generator
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -56,6 +57,7 @@ class Task:
         labels: (n,).
         shards: (N, m) which samples each device holds.
         test_inputs, test_labels: what every device is tested on.
+        precision: what training computes with; parameters, gradients and tests have the model's own.
     """
 
     model: nn.Module
@@ -65,6 +67,7 @@ class Task:
     shards: Tensor
     test_inputs: Tensor
     test_labels: Tensor
+    precision: Precision = "float32"
 
     @property
     def num_devices(self) -> int:
@@ -141,13 +144,33 @@ class Task:
         moved = {name: getattr(self, name).to(device) for name in tensors}
         return replace(self, model=deepcopy(self.model).to(device), **moved)
 
+    def in_precision(self, precision: Precision) -> Task:
+        """The task with training that computes in a precision.
+
+        Raises:
+            InputError: bf16 for a model of 64 bits, which torch would silently leave as it is.
+        """
+        dtype = self.initial_parameters.dtype
+        if precision != "float32" and dtype != torch.float32:
+            expected = f"float32 for a model of {dtype}"
+            raise InputError(
+                "engine.precision", precision, expected, "Or make the model's parameters float32."
+            )
+        return self if precision == self.precision else replace(self, precision=precision)
+
     def scores(self, theta: Tensor, inputs: Tensor) -> Tensor:
         """Class scores of samples under the parameter vector ``theta``, as when the model is used."""
         return self._forward(theta, inputs, training=False)
 
     def batch_loss(self, theta: Tensor, inputs: Tensor, labels: Tensor) -> Tensor:
-        """The training loss of a mini-batch, whose gradient is `eq:stochastic_local_grad`."""
-        return self.loss(self._forward(theta, inputs, training=True), labels)
+        """The training loss of a mini-batch, whose gradient is `eq:stochastic_local_grad`.
+
+        In mixed precision the model's layers compute in fewer bits; their gradients follow. The loss, whose
+        sums need more, does not.
+        """
+        with computing_in(self.precision, theta.device):
+            scores = self._forward(theta, inputs, training=True)
+        return self.loss(scores.to(theta.dtype), labels)
 
     def _forward(self, theta: Tensor, inputs: Tensor, training: bool) -> Tensor:
         if self.model.training != training:

@@ -136,7 +136,7 @@ class RunningDevice:
                 self.node.answers["gossip"] = partial(lacking, facts)
 
     def _job(self, plan: Plan) -> Job:
-        prepared = Prepared(self.config.seed, self.network, plan, self.task, self.optimizers)
+        prepared = Prepared(self.config.seed, self.network, (plan,), self.task, self.optimizers)
         job = make_job(self.experiment, prepared, self.config.method)
         check_reach(self.config.method, job)
         return job

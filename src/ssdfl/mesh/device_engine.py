@@ -19,12 +19,12 @@ from torch import Tensor
 
 from ssdfl.engine import Advanced, Job, Loop, State, initial_state
 from ssdfl.engine.moves import Standstill
-from ssdfl.engine.reference import ReferenceEngine, device_memory, heard_by_one, plain_move
+from ssdfl.engine.reference import ReferenceEngine, device_memory, heard_by_one, one_moment, plain_move
 from ssdfl.engine.shares import LocalShares, Shares
 from ssdfl.engine.state import RULE, memory_name, own_rows
 from ssdfl.errors import InputError
 from ssdfl.mesh.node import Node
-from ssdfl.methods import Inbox, Memory, Move, Step
+from ssdfl.methods import Heard, Memory, Message, Moment, Move, Step
 from ssdfl.records import Record
 
 log = logging.getLogger(__name__)
@@ -69,13 +69,13 @@ class DeviceEngine:
         memory = {name: rows.clone() for name, rows in state.memory.items()}
         kept = device_memory(memory, RULE, 0)
         self.node.reach(t)
+        at = one_moment(self.job, step, i, t)
         if rule.early:
-            own, kept, pulls = self._send(theta, None, kept, weights, t)
-        move = self._move(state, memory, step, t)
+            own, kept, pulls = self._send(at, theta, None, kept, weights)
+        move = self._move(state, memory, kept, at)
         if not rule.early:
-            own, kept, pulls = self._send(theta, move, kept, weights, t)
-        inbox = self._inbox(own_weight, weights, pulls, own)
-        X, kept = rule.receive(theta, move, kept, heard_by_one(own, inbox))
+            own, kept, pulls = self._send(at, theta, move, kept, weights)
+        X, kept = rule.receive(at, theta, move, kept, self._heard(own_weight, weights, pulls, own))
         memory |= {memory_name(RULE, name): rows for name, rows in kept.items()}
         self._check_finite(X, t)
         moved = torch.linalg.vector_norm(X - theta, dim=1) if step.train[i] else X.new_zeros(1)
@@ -101,31 +101,31 @@ class DeviceEngine:
         return weights
 
     def _send(
-        self, theta: Tensor, move: Move | None, kept: Memory, weights: Mapping[int, float], t: int
-    ) -> tuple[Tensor, Memory, dict[int, Future[Tensor | None]]]:
+        self, at: Moment, theta: Tensor, move: Move | None, kept: Memory, weights: Mapping[int, float]
+    ) -> tuple[Message, Memory, dict[int, Future[Tensor | None]]]:
         """Offer the message of this step, and begin to pull the neighbours'."""
-        message, kept = self.job.rule.send(theta, move, kept)
-        self.node.publish(t, message.rows if weights else None)
-        return message.rows, kept, self.node.ask(weights, t, message.rows[0])
+        message, kept = self.job.rule.send(at, theta, move, kept)
+        self.node.publish(at, message if weights else None)
+        return message, kept, self.node.ask(at, weights, message)
 
-    def _move(self, state: State, memory: dict[str, Tensor], step: Step, t: int) -> Move:
+    def _move(self, state: State, memory: dict[str, Tensor], of_rule: Memory, at: Moment) -> Move:
         """The local training of this step, if there is any; the optimizer's memory is renewed."""
         i = self.node.index
-        if not step.train[i]:
-            return Standstill(state.X, self.job.rate(t))
+        if not at.trains:
+            return Standstill(state.X)
         kind = self.job.optimizers[i].kind.name
         kept = device_memory(memory, kind, 0)
-        move, kept = plain_move(self.job, state.X, kept, bool(state.trained[i]), i, t)
+        move, kept = plain_move(self.job, state.X, kept, bool(state.trained[i]), at, of_rule)
         memory |= {memory_name(kind, name): rows for name, rows in kept.items()}
         return move
 
-    def _inbox(
+    def _heard(
         self,
         own_weight: float,
         weights: Mapping[int, float],
         pulls: Mapping[int, Future[Tensor | None]],
-        own: Tensor,
-    ) -> Inbox:
+        own: Message,
+    ) -> Heard:
         """What came; the weight of what did not goes back to this device."""
         came: dict[int, Tensor] = {}
         for j, pull in pulls.items():
@@ -135,8 +135,7 @@ class DeviceEngine:
             else:
                 came[j] = row
         self.node.received += len(came)
-        rows = torch.stack(list(came.values())) if came else own[:0]
-        return Inbox(own_weight, [weights[j] for j in came], rows)
+        return heard_by_one(own, own_weight, {j: weights[j] for j in came}, came)
 
     def _check_finite(self, X: Tensor, t: int) -> None:
         if not torch.isfinite(X).all():

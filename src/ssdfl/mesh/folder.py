@@ -122,6 +122,13 @@ def _check_settings(experiment: Experiment, method: str, patience_s: float, ping
     check_range("--ping-deadline", ping_deadline_s, 0.1)
     if experiment.engine.device != "cpu":
         raise InputError("engine.device", experiment.engine.device, "cpu on a mesh", "Leave it at cpu.")
+    _check_tested_models(experiment.evaluate.models)
+
+
+def _check_tested_models(models: str) -> None:
+    if models != "all":
+        remedy = "Set it to all."
+        raise InputError("evaluate.models", models, "all on a mesh: no device has the mean model", remedy)
 
 
 def _plan_from_file(experiment: Experiment, network: Network) -> Plan | None:
@@ -195,8 +202,10 @@ def check_reach(method: str, job: Job) -> None:
     """Refuse what real devices cannot run: they hear only their neighbours, and messages have a limit.
 
     Raises:
-        InputError: the method mixes devices without a link, or the model is too large.
+        InputError: the method mixes devices without a link, the model is too large, or the mean model is to
+            be tested, which no device has.
     """
+    _check_tested_models(job.tested_models)
     limit = MAX_MESSAGE_BYTES - 1024  # room for the rest of the message
     if job.message_bytes > limit:
         raise InputError("bytes of the model", job.message_bytes, f"at most {limit}", "Take a smaller one.")

@@ -8,7 +8,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 
+import numpy as np
 from torch import Tensor
 
 from ssdfl.engine import Job
@@ -18,6 +20,7 @@ from ssdfl.mesh.neighbours import PING_DEADLINE_S, Neighbours
 from ssdfl.mesh.outbox import Outbox
 from ssdfl.mesh.transport import Answer, Transport, UnreachableError, refusal
 from ssdfl.mesh.wire import BadMessageError, pack, unpack
+from ssdfl.methods import Message, Moment
 
 PULL_DEADLINE_S = 10.0
 RETRY_S = 0.05
@@ -99,19 +102,24 @@ class Node:
         """The device is at a step."""
         self._step = step
 
-    def publish(self, step: int, message: Tensor | None) -> None:
-        """Offer neighbours the (1, k) message of a step; None if nobody needs one."""
-        packed: Parameters | None = None if message is None else pack(message[0], step)
-        self.outbox.publish(step, packed, self._needed_from(step))
+    def publish(self, at: Moment, message: Message | None) -> None:
+        """Offer neighbours the message of a step, one row; None if nobody needs one."""
+        packed: Parameters | None = None if message is None else pack(message, at)
+        self.outbox.publish(at.t, packed, self._needed_from(at.t))
 
-    def ask(self, devices: Iterable[int], step: int, like: Tensor) -> dict[int, Future[Tensor | None]]:
-        """Begin to pull neighbours' messages of a step; a future is None where a message is missing."""
-        return {j: self._pulls.submit(self._pull, self.names[j], step, like) for j in devices}
+    def ask(self, at: Moment, devices: Iterable[int], own: Message) -> dict[int, Future[Tensor | None]]:
+        """Begin to pull neighbours' messages of a step; a future is None where a message is missing.
+
+        Args:
+            own: this device's message of the step, which theirs have to be like.
+        """
+        theirs = {j: replace(at, devices=np.array([j])) for j in devices}
+        return {j: self._pulls.submit(self._pull, self.names[j], there, own) for j, there in theirs.items()}
 
     def finish(self, last_step: int) -> None:
         """All steps are done."""
         self._step, self._done = last_step, True
-        self.publish(last_step, None)
+        self.outbox.publish(last_step, None, self._needed_from(last_step))
 
     def linger(self) -> None:
         """Answer neighbours until they have finished, are gone, or stand still."""
@@ -165,8 +173,9 @@ class Node:
         same_plan = neighbour.plan_digest in ("", self.plan_digest)
         return neighbour.alive and same_plan and not self.stopped
 
-    def _pull(self, name: str, step: int, like: Tensor) -> Tensor | None:
+    def _pull(self, name: str, at: Moment, own: Message) -> Tensor | None:
         """A neighbour's message of a step; None if it is gone, absent, too slow, or sends nonsense."""
+        step = at.t
         deadline = time.monotonic() + self.patience_s
         while self._there(name) and self.neighbours[name].first_step <= step:
             if time.monotonic() > deadline:
@@ -175,7 +184,7 @@ class Node:
             try:
                 answer = self._ask_once(name, step, deadline)
                 if answer.WhichOneof("kind") != "wait":
-                    return self._taken(answer, step, like)
+                    return self._taken(answer, at, own)
             except UnreachableError:
                 time.sleep(RETRY_S)
             except BadMessageError as error:
@@ -189,11 +198,11 @@ class Node:
         request = Request(pull=Pull(step=step))
         return self.transport.ask(name, request, left_s, lambda: self._there(name))
 
-    def _taken(self, answer: Response, step: int, like: Tensor) -> Tensor | None:
+    def _taken(self, answer: Response, at: Moment, own: Message) -> Tensor | None:
         """The message in an answer; None if the neighbour has none for this step."""
         kind = answer.WhichOneof("kind")
         if kind == "absent":
             return None
         if kind != "parameters":
             raise BadMessageError(f"{kind} in answer to a pull")
-        return unpack(answer.parameters, like, step)
+        return unpack(answer.parameters, own, at)

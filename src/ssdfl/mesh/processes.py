@@ -8,14 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ssdfl.arrays import FloatArray
+from ssdfl.arrays import statistic
 from ssdfl.engine.checkpoint import load_parameters
 from ssdfl.errors import InputError
 from ssdfl.mesh.folder import device_folders, read_device
@@ -161,9 +161,9 @@ def _record(
     sent = int(columns["sent"].sum())
     return Record(
         cycle=cycle,
-        accuracy=_over(tested, np.mean),
-        accuracy_std=_over(tested, np.std),
-        accuracy_worst=_over(tested, np.min),
+        accuracy=statistic(np.mean, tested),
+        accuracy_std=statistic(np.std, tested),
+        accuracy_worst=statistic(np.min, tested),
         average_model_accuracy=math.nan,
         loss=float(columns["loss"].mean()),
         consensus_distance=consensus_distance,
@@ -174,11 +174,6 @@ def _record(
         real_s=float(columns["real_s"].max()),
         device_accuracy=tuple(accuracies) if len(tested) else (),
     )
-
-
-def _over(values: FloatArray, reduce: Callable[[FloatArray], np.floating[Any]]) -> float:
-    """A statistic of some values; NaN if there are none."""
-    return float(reduce(values)) if len(values) else math.nan
 
 
 def _metrics(folder: Path) -> dict[int, DeviceRow]:

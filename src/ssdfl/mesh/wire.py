@@ -1,16 +1,24 @@
-"""Parameters and samples as bytes and back; a message that does not fit is refused with a reason."""
+"""Messages and samples as bytes and back; a message that does not fit is refused with a reason.
+
+A compressed message travels as its parts, one after the other (`ssdfl.methods.compressors`). It names neither
+type nor number: both ends know the compressor from the experiment, whose digest they have compared.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ssdfl.arrays import FloatArray
 from ssdfl.mesh.mesh_pb2 import Parameters, Samples
+from ssdfl.methods import Compressor, Message, Moment
+from ssdfl.methods.compressors import BITS, part_bytes
 
 assert sys.byteorder == "little", "messages are little-endian, so this machine has to be"
 _DTYPES = {torch.float32: ("float32", "<f4"), torch.float64: ("float64", "<f8")}
@@ -22,26 +30,32 @@ class BadMessageError(Exception):
     """A message that must not be used."""
 
 
-def pack(θ: Tensor, step: int) -> Parameters:
-    """Parameters at the start of a step."""
+def pack(message: Message, at: Moment) -> Parameters:
+    """A device's message of a step, one row."""
+    if message.compressor is not None:
+        return Parameters(step=at.t, data=_compressed(message.compressor, message.exact, at))
+    θ, step = message.rows[0], at.t
     name, code = _DTYPES[θ.dtype]
     data = θ.detach().cpu().numpy().astype(code, copy=False).tobytes()
     return Parameters(step=step, dtype=name, count=θ.numel(), data=data)
 
 
-def unpack(message: Parameters, like: Tensor, step: int) -> Tensor:
-    """A neighbour's parameters.
+def unpack(message: Parameters, own: Message, at: Moment) -> Tensor:
+    """(k,) a neighbour's message.
 
     Args:
-        like: parameters of the model in use.
-        step: the step that was asked for.
+        own: this device's message of the step, which the neighbour's has to be like.
+        at: the neighbour's moment.
 
     Raises:
         BadMessageError: another step, dtype, number or size, or numbers that are not finite.
     """
+    if message.step != at.t:
+        raise BadMessageError(f"step {message.step} instead of {at.t}")
+    like: Tensor = own.rows[0]
+    if own.compressor is not None:
+        return _decompressed(own.compressor, message.data, like, at)
     name, code = _DTYPES[like.dtype]
-    if message.step != step:
-        raise BadMessageError(f"step {message.step} instead of {step}")
     if message.dtype != name:
         raise BadMessageError(f"dtype {message.dtype!r} instead of {name}")
     data = message.data  # read once: protobuf copies it every time
@@ -52,6 +66,52 @@ def unpack(message: Parameters, like: Tensor, step: int) -> Tensor:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given buffer is not writable")  # it is only read
         return torch.frombuffer(data, dtype=like.dtype).to(like.device)
+
+
+def _compressed(compressor: Compressor, exact: Tensor, at: Moment) -> bytes:
+    """The parts of one row, one after the other."""
+    layout = compressor.layout(exact.shape[1], exact.element_size())
+    parts = compressor.encoded(exact, at)
+    return b"".join(
+        _part_to_bytes(code, part[0].cpu().numpy()) for (code, _), part in zip(layout, parts, strict=True)
+    )
+
+
+def _part_to_bytes(code: str, numbers: NDArray[Any]) -> bytes:
+    return (np.packbits(numbers) if code == BITS else numbers.astype(code)).tobytes()
+
+
+def _decompressed(compressor: Compressor, data: bytes, like: Tensor, at: Moment) -> Tensor:
+    """(k,) what a compressed message says.
+
+    Raises:
+        BadMessageError: another size, impossible positions, or numbers that are not finite.
+    """
+    count = like.numel()
+    size = compressor.size_bytes(count, like.element_size())
+    if len(data) != size:
+        raise BadMessageError(f"{len(data)} bytes instead of {size}")
+    parts, start = [], 0
+    for code, number in compressor.layout(count, like.element_size()):
+        stop = start + part_bytes(code, number)
+        parts.append(_part_from_bytes(code, number, data[start:stop], count).to(like.device))
+        start = stop
+    seen: Tensor = compressor.decoded(tuple(parts), count, like, at)[0]
+    _check_magnitude(seen.cpu().numpy())
+    return seen
+
+
+def _part_from_bytes(code: str, number: int, data: bytes, count: int) -> Tensor:
+    """(1, number) a part; unsigned numbers are positions among ``count``."""
+    if code == BITS:
+        bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=number)
+        return torch.from_numpy(bits.astype(bool))[None]
+    numbers = np.frombuffer(data, dtype=code)
+    if numbers.dtype.kind != "u":
+        return torch.from_numpy(numbers.copy())[None]
+    if len(np.unique(numbers)) < number or numbers.max(initial=0) >= count:
+        raise BadMessageError(f"positions that repeat or are not below {count}")
+    return torch.from_numpy(numbers.astype(np.int64))[None]
 
 
 def pack_samples(samples: FloatArray) -> Samples:

@@ -7,7 +7,8 @@ from functools import partial
 
 from ssdfl.errors import InputError, import_object
 from ssdfl.methods.method import Method
-from ssdfl.methods.rules import CombineThenAdapt, find_rule
+from ssdfl.methods.rules import find_rule
+from ssdfl.methods.rules.plain import CombineThenAdapt
 from ssdfl.methods.schedules import METHODS
 from ssdfl.specs import call_with_options, parse_spec
 

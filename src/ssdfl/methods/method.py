@@ -11,7 +11,8 @@ from scipy.sparse import csr_array
 from ssdfl.clusters import Clusters, labels_of
 from ssdfl.errors import check_range
 from ssdfl.graph import Network, Weights, fastest, links_of, links_within, metropolis
-from ssdfl.methods.rules import CombineThenAdapt, Rule
+from ssdfl.methods.rules import Rule
+from ssdfl.methods.rules.plain import CombineThenAdapt
 from ssdfl.methods.step import Mixer, Schedule, alternate, always
 from ssdfl.rng import generator
 

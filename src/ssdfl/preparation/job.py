@@ -19,8 +19,9 @@ from ssdfl.records.config import Experiment
 def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
     """The job of one method, given by its text, on a prepared seed."""
     found = find_method(method)
+    plan = prepared.plan_of(found)
     return Job(
-        task=prepared.placed_task,
+        task=prepared.placed_task.in_precision(experiment.engine.precision),
         network=prepared.network,
         schedule=_schedule(experiment, prepared, found),
         rule=found.rule,
@@ -32,20 +33,25 @@ def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
         local_steps=experiment.training.local_steps,
         evaluate_every=experiment.evaluate.every or testing_interval(experiment, prepared.task),
         seed=prepared.seed,
-        gap_clusters=clusters_of_method(method, prepared.plan) if experiment.evaluate.gaps else (),
+        gap_clusters=clusters_of_method(method, plan) if experiment.evaluate.gaps else (),
         rate_factor=find_rate(experiment.training.rate, experiment.cycles),
         reset=experiment.optimizers.reset,
+        tested_models=experiment.evaluate.models,
     )
 
 
 def testing_interval(experiment: Experiment, task: Task) -> int:
     """After how many cycles testing takes no more than a quarter of a run.
 
+    The mean model alone costs what one device does.
+
     Counted in samples and not in seconds, so that it is the same on every machine. A sample costs a third as
     much to test as to train, and less where devices are stacked (``benchmarks/engine.py`` measures it).
     """
     training, schedule = experiment.training, experiment.schedule
     trained = schedule.tau_a * training.local_steps * (training.batch_size or task.shard_size)
+    if experiment.evaluate.models == "mean":
+        return math.ceil(len(task.test_labels) / (trained * task.num_devices))
     hidden_layers = len(task.layout) > 2
     gain = 1.0 if not task.stackable else 2.5 if hidden_layers else 1.5
     return math.ceil(len(task.test_labels) / (trained * gain))
@@ -59,7 +65,7 @@ def clusters_of_method(method: str, plan: Plan) -> Clusters:
 def _schedule(experiment: Experiment, prepared: Prepared, method: Method) -> Schedule:
     inputs = ScheduleInputs(
         network=prepared.network,
-        clusters=prepared.plan.clusters,
+        clusters=prepared.plan_of(method).clusters,
         tau_a=experiment.schedule.tau_a,
         tau_r=experiment.schedule.tau_r,
         weights=MIXINGS[experiment.network.mixing],

@@ -18,6 +18,7 @@ from ssdfl.clusters import (
     plan_clusters,
     read_plan,
 )
+from ssdfl.engine.job import first_message
 from ssdfl.graph import MIXINGS, Network
 from ssdfl.learning import (
     DeviceConstants,
@@ -27,7 +28,7 @@ from ssdfl.learning import (
     measure_constants,
     spread_devices,
 )
-from ssdfl.methods import Message
+from ssdfl.methods import find_method, find_rule
 from ssdfl.records.config import Experiment
 from ssdfl.records.formation import TaskFacts, formation_settings
 
@@ -36,22 +37,36 @@ CURVED_DEVICES = 2
 DESCRIBED_SAMPLES = 16
 
 
-def make_plan(
+def make_plans(
     experiment: Experiment,
     network: Network,
     task: Task,
     optimizers: Sequence[Optimizer],
     seed: int,
-    formed: Plan | None,
-) -> Plan:
-    """The plan of a seed: given, formed earlier, or formed now."""
+    formed: Sequence[Plan],
+) -> tuple[Plan, ...]:
+    """The plans of a seed: one that is given, or one for each size of messages, earlier ones first."""
     given = given_plan(experiment, network)
     if given is not None:
-        return given
-    if formed is not None:
-        return fitting_plan(formed, network)
-    devices = described_devices(task, optimizers, seed)
-    return form_clusters(network, devices, measured_settings(experiment, task, seed))
+        return (given,)
+    earlier = {plan.settings.get("message_bytes"): fitting_plan(plan, network) for plan in formed}
+    missing = [size for size in message_sizes(experiment, task) if size not in earlier]
+    if missing:
+        devices = described_devices(task, optimizers, seed)
+        settings = measured_settings(experiment, task, seed)
+        for size in missing:
+            earlier[size] = form_clusters(network, devices, replace(settings, message_bytes=size))
+    return tuple(earlier.values())
+
+
+def message_sizes(experiment: Experiment, task: Task) -> list[int]:
+    """The bytes of messages of the methods that need a plan, each size once; without any, of `cta`'s.
+
+    Formation weighs what a cycle costs, so a method that compresses may get other clusters.
+    """
+    methods = [find_method(name) for name in experiment.methods]
+    rules = [method.rule for method in methods if method.needs_plan] or [find_rule("cta")]
+    return list(dict.fromkeys(first_message(rule, task).size_bytes for rule in rules))
 
 
 def given_plan(experiment: Experiment, network: Network) -> Plan | None:
@@ -98,12 +113,12 @@ def settings_of(
     measured: Mapping[int, DeviceConstants],
     data_distance: FloatArray | None = None,
 ) -> FormationSettings:
-    """What formation is told, given what some devices measured."""
+    """What formation is told, given what some devices measured; messages are the first method's."""
     in_order = [measured[device] for device in sorted(measured)]
     facts = TaskFacts(
         gradient_bound=max(one.gradient_bound for one in in_order),
         smoothness=max(1e-12, *(one.smoothness for one in in_order)),
         initial_loss=float(np.mean([one.initial_loss for one in in_order])),
-        message_bytes=Message(task.initial_parameters[None]).size_bytes,
+        message_bytes=message_sizes(experiment, task)[0],
     )
     return replace(formation_settings(experiment, facts), data_distance=data_distance)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ssdfl.clusters import (
     Plan,
 )
+from ssdfl.engine.job import first_message
 from ssdfl.engine.ranks import own_device
 from ssdfl.graph import Network
 from ssdfl.learning import (
@@ -16,21 +18,39 @@ from ssdfl.learning import (
     Task,
     available_device,
 )
+from ssdfl.methods import Method
 from ssdfl.preparation.draw import draw
-from ssdfl.preparation.planning import make_plan
+from ssdfl.preparation.planning import make_plans
 from ssdfl.records.config import Experiment
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """One seed of an experiment: what all its methods share."""
+    """One seed of an experiment: what all its methods share.
+
+    Attributes:
+        plans: one for each size of messages, that of the first method that needs a plan before others.
+    """
 
     seed: int
     network: Network
-    plan: Plan
+    plans: tuple[Plan, ...]
     task: Task
     optimizers: tuple[Optimizer, ...]
     device: str = "cpu"
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the first method that needs one."""
+        return self.plans[0]
+
+    def plan_of(self, method: Method) -> Plan:
+        """The plan for the size of a method's messages."""
+        if len(self.plans) == 1:
+            return self.plan
+        size = first_message(method.rule, self.task).size_bytes
+        fitting = [plan for plan in self.plans if plan.settings["message_bytes"] == size]
+        return fitting[0] if fitting else self.plan
 
     @cached_property
     def placed_task(self) -> Task:
@@ -38,34 +58,34 @@ class Prepared:
         return self.task if self.device == "cpu" else self.task.to(self.device)
 
 
-def prepare(experiment: Experiment, seed: int, data: Dataset, formed: Plan | None = None) -> Prepared:
+def prepare(experiment: Experiment, seed: int, data: Dataset, formed: Sequence[Plan] = ()) -> Prepared:
     """Draw everything that a seed determines.
 
     Args:
-        formed: the plan that formation made for this seed earlier, so that it is not made again.
+        formed: the plans that formation made for this seed earlier, so that they are not made again.
 
     Raises:
         InputError: values that do not fit each other, such as more clusters than devices.
     """
     network, task, optimizers = draw(experiment, seed, data)
-    plan = make_plan(experiment, network, task, optimizers, seed, formed)
-    return _prepared(experiment, seed, plan, network, task, optimizers)
+    plans = make_plans(experiment, network, task, optimizers, seed, formed)
+    return _prepared(experiment, seed, plans, network, task, optimizers)
 
 
 def prepare_planned(
-    experiment: Experiment, seed: int, data: Dataset, network: Network, plan: Plan
+    experiment: Experiment, seed: int, data: Dataset, network: Network, plans: Sequence[Plan]
 ) -> Prepared:
-    """What a seed determines besides a network and a plan that are known."""
-    return _prepared(experiment, seed, plan, *draw(experiment, seed, data, network))
+    """What a seed determines besides a network and plans that are known."""
+    return _prepared(experiment, seed, tuple(plans), *draw(experiment, seed, data, network))
 
 
 def _prepared(
     experiment: Experiment,
     seed: int,
-    plan: Plan,
+    plans: tuple[Plan, ...],
     network: Network,
     task: Task,
     optimizers: tuple[Optimizer, ...],
 ) -> Prepared:
     device = available_device(own_device(experiment.engine.device))
-    return Prepared(seed, network, plan, task, optimizers, device)
+    return Prepared(seed, network, plans, task, optimizers, device)

@@ -19,9 +19,12 @@ from typing import Any
 from ssdfl.errors import InputError
 from ssdfl.records.cache import single_runs
 from ssdfl.records.config import Experiment, make_experiment, set_value
+from ssdfl.records.record import READINGS
 
 KINDS = ("table", "curves", "points", "bars", "bound", "costs")
 WHOLE = ("model", "model.options")
+MODELS_READ = dict(zip(READINGS, ("all", "mean"), strict=True))
+"""Which models have to be tested for a reading. Testing all large models costs more than training them."""
 
 Settings = Mapping[str, Any]
 CaseKey = tuple[str, str, str]
@@ -30,11 +33,17 @@ CaseKey = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Variant:
-    """A name and the settings that make it: a panel, a point on its axis, or a method of the comparison."""
+    """A name and the settings that make it: a panel, a point on its axis, or a method of the comparison.
+
+    Attributes:
+        thresholds: of a panel: the accuracies whose cost is reported.
+        paper: of a series: what the paper calls it, if not by its name.
+    """
 
     name: str
     settings: Settings
     thresholds: tuple[float, ...] = ()
+    paper: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,7 @@ class Artefact:
         points: what a panel's axis goes through; one nameless point where the axis is the cycle.
         series: the methods that are compared.
         reading: the record that is reported as accuracy.
+        profile: what it was shrunk to.
     """
 
     name: str
@@ -78,6 +88,12 @@ class Artefact:
     base: Settings
     reading: str
     expected: tuple[Mapping[str, str], ...]
+    profile: str = ""
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Those of its cases, which share them."""
+        return self.cases[0].experiment.seeds
 
     @cached_property
     def cases(self) -> tuple[Case, ...]:
@@ -149,6 +165,9 @@ def load_artefact(
     _check_one_of("--profile", profile, common["profile"], "Choose one.")
     _check_one_of(f"{name}.toml: kind", own["kind"], KINDS, "Correct the file.")
     base = _base_settings(common, own, profile)
+    reading = own.get("reading", common["reading"])
+    _check_one_of(f"{name}.toml: reading", reading, READINGS, "Correct the file.")
+    lay_over(base, {"evaluate.models": MODELS_READ[reading]})
     if seeds is not None:
         base["seeds"] = list(range(seeds))
     return Artefact(
@@ -159,10 +178,11 @@ def load_artefact(
         axis=own.get("axis", ""),
         panels=_variants(own["panel"]),
         points=_variants(own.get("point", [{"name": ""}])),
-        series=_variants(own.get("series", common["series"])),
+        series=_variants(_of_kind(own["kind"], own.get("series", common["series"]))),
         base=base,
-        reading=own.get("reading", common["reading"]),
+        reading=reading,
         expected=_expected(folder / f"{name}.csv"),
+        profile=profile,
     )
 
 
@@ -189,8 +209,16 @@ def _base_settings(common: Settings, own: Settings, profile: str) -> dict[str, A
 
 def _variants(tables: Iterable[Mapping[str, Any]]) -> tuple[Variant, ...]:
     return tuple(
-        Variant(table["name"], table.get("set", {}), tuple(table.get("thresholds", ()))) for table in tables
+        Variant(
+            table["name"], table.get("set", {}), tuple(table.get("thresholds", ())), table.get("paper", "")
+        )
+        for table in tables
     )
+
+
+def _of_kind(kind: str, tables: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The series that an artefact of a kind shows: those that name no kinds, and those that name this one."""
+    return [table for table in tables if kind in table.get("kinds", KINDS)]
 
 
 def _read(path: Path) -> dict[str, Any]:

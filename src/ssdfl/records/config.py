@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, Valid
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.records.engines import ENGINES, describe_engines
+from ssdfl.records.record import READINGS
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Strict(), Field(ge=1)]
@@ -180,6 +181,15 @@ class EvaluateSection(Section):
     samples: OrAll = Field(1000, description="test samples to use; 0 is all")
     target_accuracy: Probability = Field(0.85, description="for cycles, bytes and seconds to target")
     gaps: bool = Field(False, description="record what the paper's bounds speak of, for ssdfl bounds")
+    models: Literal["all", "mean"] = Field(
+        "all", description="test every device's model and their mean, or, which is quicker, the mean only"
+    )
+
+    @property
+    def reading(self) -> str:
+        """The metric that is reported as accuracy."""
+        devices, averaged = READINGS
+        return devices if self.models == "all" else averaged
 
 
 class EngineSection(Section):
@@ -188,6 +198,10 @@ class EngineSection(Section):
     name: Annotated[str, AfterValidator(_known_engine)] = Field("local", description=describe_engines())
     device: Annotated[str, Field(pattern=r"^\w+(:\d+)?$")] = Field(
         "cpu", description="where tensors live: cpu, cuda, cuda:1"
+    )
+    precision: Literal["float32", "bf16"] = Field(
+        "float32",
+        description="what forward and backward passes compute with; parameters and mixing stay float32",
     )
 
 

@@ -161,23 +161,32 @@ class RunFolder:
             raise _changed(path, seed)
         write_text(path, text)
 
-    def write_plan(self, seed: int, plan: Plan) -> None:
-        """Write a seed's plan; on resumption it has to be what it was, be the file of an older version.
+    def write_plan(self, seed: int, plan: Plan, name: str = "plan.json") -> None:
+        """Write a seed's plan; on resumption it has to be what it was, though its file may be of version 2.
 
         Raises:
             InputError: the plan has changed.
         """
-        old = self.plan(seed)
-        path = self.seed_folder(seed) / "plan.json"
+        path = self.seed_folder(seed) / name
+        old = read_plan(path) if path.exists() else None
         if old is not None and replace(old, names=old.names or plan.names) != plan:
             raise _changed(path, seed)
         write_plan(plan, path)
 
     def plan(self, seed: int) -> Plan | None:
         """The plan that a seed's runs use, if it is made."""
-        path = self.seed_folder(seed) / "plan.json"
+        plans = self.plans(seed)
+        return plans[0] if plans else None
+
+    def plans(self, seed: int) -> list[Plan]:
+        """The plans that a seed's runs use, if they are made: `plan.json`, and those for other messages.
+
+        A method whose messages have another size has clusters of its own: ``plan-<bytes>.json``.
+        """
+        others = sorted(self.seed_folder(seed).glob("plan-*.json"))
+        first = self.seed_folder(seed) / "plan.json"
         try:
-            return read_plan(path) if path.exists() else None
+            return [read_plan(path) for path in (first, *others)] if first.exists() else []
         except InputError as error:
             raise InputError(error.what, error.got, error.expected, "Choose another --out.") from None
 

@@ -69,16 +69,16 @@ class Record:
     A number that was not measured is NaN. Fields with one value for each device or cluster are no metrics.
 
     Attributes:
-        accuracy, accuracy_std, accuracy_worst: test accuracy over devices; NaN if not evaluated.
+        accuracy, accuracy_std, accuracy_worst: test accuracy over devices; NaN if devices were not tested.
         average_model_accuracy: test accuracy of the mean of all parameters.
-        loss: mean test loss over devices.
+        loss: mean test loss over devices; NaN if devices were not tested.
         consensus_distance: root mean square distance of devices' parameters from their mean.
         effective_gradient: root mean square over the cycle's training steps and devices of the effective
             gradient (θ before − θ after) / η of `eq:expand_cluster_gd`.
         transmissions, sent_bytes: directed messages, and their bytes.
         time_s: simulated seconds, by the network's latencies, bandwidths and computing times.
         real_s: seconds that real devices took; NaN in a simulation.
-        device_accuracy: test accuracy of each device.
+        device_accuracy: test accuracy of each device; empty if devices were not tested.
         training_gap: ‖Δ̂‖ of Lemma 2 at the end of training; NaN if gaps are not recorded, as the next are
             empty.
         cluster_gaps_before, cluster_gaps: ‖Δ_s‖ of Lemma 1 before and after training, for each cluster.
@@ -87,10 +87,18 @@ class Record:
     """
 
     cycle: int = metric("cycles", axis=True, ranked=True, better="lower")
-    accuracy: float = metric("mean test accuracy", unit="%", better="higher")
+    accuracy: float = metric(
+        "mean test accuracy", unit="%", column="accuracy %", noun="accuracy", better="higher"
+    )
     accuracy_std: float = metric("deviation of test accuracy over devices", unit="%", better="lower")
     accuracy_worst: float = metric("test accuracy of the worst device", unit="%", better="higher")
-    average_model_accuracy: float = metric("test accuracy of the averaged model", unit="%", better="higher")
+    average_model_accuracy: float = metric(
+        "test accuracy of the averaged model",
+        unit="%",
+        column="averaged model %",
+        noun="accuracy of the averaged model",
+        better="higher",
+    )
     loss: float = metric("mean test loss", better="lower")
     consensus_distance: float = metric("consensus distance", better="lower")
     effective_gradient: float = metric("effective gradient")
@@ -122,8 +130,13 @@ class Record:
 
     @property
     def tested(self) -> bool:
-        """Whether the cycle ended with a test."""
-        return not math.isnan(self.accuracy)
+        """Whether the cycle ended with a test, of all models or of the averaged one only."""
+        return not math.isnan(self.reported_accuracy)
+
+    @property
+    def reported_accuracy(self) -> float:
+        """The mean over devices, or that of the averaged model if only that was tested."""
+        return self.average_model_accuracy if math.isnan(self.accuracy) else self.accuracy
 
 
 TYPES: dict[str, Any] = get_type_hints(Record)
@@ -155,3 +168,5 @@ RANKED_COSTS = tuple(name for name in COSTS if METRICS[name].ranked)
 """What reports rank methods by."""
 QUANTITIES = tuple(name for name, one in METRICS.items() if not one.axis)
 """What curves show."""
+READINGS = ("accuracy", "average_model_accuracy")
+"""What can be reported as a run's accuracy, the first that it has."""

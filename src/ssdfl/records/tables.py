@@ -13,7 +13,7 @@ import pyarrow.parquet as parquet
 
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
-from ssdfl.records.record import TYPES, Record
+from ssdfl.records.record import READINGS, TYPES, Record
 
 Row = dict[str, Any]
 """A record, read from a file; ``method`` and ``seed`` say whose it is where there are several."""
@@ -72,3 +72,28 @@ def is_measured(row: Row, quantity: str = "accuracy") -> bool:
         (True, False)
     """
     return not math.isnan(row.get(quantity, math.nan))
+
+
+def has_test(row: Row) -> bool:
+    """Whether the record's cycle ended with a test, of all models or of the averaged one only."""
+    return any(is_measured(row, reading) for reading in READINGS)
+
+
+def shared_reading(runs: Iterable[Iterable[Row]]) -> str:
+    """What all of several runs can be compared by: the mean over devices, or the averaged model's accuracy.
+
+    Runs that have tested nothing are not asked.
+
+    Examples:
+        >>> devices = [{"accuracy": 0.5, "average_model_accuracy": 0.6}]
+        >>> averaged = [{"accuracy": math.nan, "average_model_accuracy": 0.6}]
+        >>> shared_reading([devices]), shared_reading([devices, averaged])
+        ('accuracy', 'average_model_accuracy')
+    """
+    tested = [list(filter(has_test, run)) for run in runs]
+    shared = [reading for reading in READINGS if all(_has(run, reading) for run in filter(None, tested))]
+    return (*shared, READINGS[0])[0]
+
+
+def _has(run: Iterable[Row], reading: str) -> bool:
+    return any(is_measured(row, reading) for row in run)

@@ -14,7 +14,7 @@ from ssdfl.records.folder import RunFolder, flat
 from ssdfl.records.tables import Row
 from ssdfl.report.html import tested_rows, tiles
 from ssdfl.report.page import asset, fill, html_table, page, palette
-from ssdfl.report.ranking import RunResults, headline, rankable
+from ssdfl.report.ranking import RunResults, headline, rankable, reading_of
 from ssdfl.report.run_data import metrics_data, series_data
 from ssdfl.report.tables import summary_table
 from ssdfl.report.winners import winners
@@ -66,8 +66,9 @@ def comparison_page(title: str, runs: Sequence[RunResults], commands: Sequence[s
 def _results(runs: Sequence[RunResults], target: float) -> str:
     """A line for every run and method."""
     summaries, names = [], []
+    reading = reading_of(runs)
     for run in runs:
-        own = run.summaries(target)
+        own = run.summaries(target, reading)
         summaries += own
         names += [run.name] * len(own)
     headers, rows = summary_table(summaries, target)
@@ -83,7 +84,7 @@ def _data(runs: Sequence[RunResults], target: float) -> dict[str, Any]:
         series += series_data(run.rows, run.experiment.methods, run.name)
     return {
         **palette(),
-        **metrics_data(all_rows),
+        **metrics_data(all_rows, reading_of(runs)),
         "target": target,
         "runs": [run.name for run in runs],
         "methods": list(dict.fromkeys(one["method"] for one in series)),

@@ -21,7 +21,7 @@ from ssdfl.records.config import Experiment, to_toml
 from ssdfl.records.engines import engine_traits
 from ssdfl.records.folder import RunFolder
 from ssdfl.records.record import METRICS
-from ssdfl.records.tables import Row, is_measured
+from ssdfl.records.tables import Row, has_test, shared_reading
 from ssdfl.report.bounds import bound_table
 from ssdfl.report.figures import plot_curves, plot_network, save
 from ssdfl.report.network_data import diagnostics_table, formation_line, plan_reason, settings_table
@@ -59,7 +59,7 @@ def tested_rows(folder: RunFolder) -> tuple[Experiment, list[Row]]:
         InputError: the folder holds no run, or one that has tested nothing yet.
     """
     experiment, rows = folder.experiment(), folder.all_rows()
-    if not any(map(is_measured, rows)):
+    if not any(map(has_test, rows)):
         go_on = ["ssdfl", "run", str(folder.experiment_file), "--resume", "--out", str(folder.path)]
         remedy = f"Go on with: {shlex.join(go_on)}"
         raise InputError("records", str(folder.path), "a run that has tested something", remedy)
@@ -202,11 +202,12 @@ def _versions_of(name: str, parts: Sequence[Mapping[str, str]]) -> list[str]:
 def _plot_figures(folder: RunFolder, experiment: Experiment, rows: Sequence[Row]) -> list[tuple[Path, str]]:
     """Draw all figures; their paths and captions."""
     costs = listed(METRICS[name].noun for name in names_of_ranked_costs(rows))
+    reading = METRICS[shared_reading([rows])]
     drawings = {
         "network": _network_figure(folder, experiment),
         "accuracy": (
-            plot_curves(rows, "accuracy"),
-            f"Mean test accuracy of devices against {costs}, seeds as bands.",
+            plot_curves(rows, reading.name),
+            f"{reading.label.capitalize()} against {costs}, seeds as bands.",
         ),
         "consensus": (
             plot_curves(rows, "consensus_distance"),

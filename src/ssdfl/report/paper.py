@@ -103,8 +103,14 @@ def entries(artefact: Artefact, runs: Runs) -> list[Entry]:
     for panel, point, series in product(artefact.panels, artefact.points, artefact.series):
         key = (panel.name, point.name, series.name)
         questions = _questions(artefact, panel, runs[key])
-        found += [_entry(key, question, runs[key], expected) for question in questions]
+        told = _told(expected, (panel.name, point.name, series.paper or series.name))
+        found += [_entry(key, question, runs[key], told) for question in questions]
     return found
+
+
+def _told(expected: Mapping[tuple[str, str, str, str], str], case: CaseKey) -> dict[str, str]:
+    """What the paper reports of a case, by threshold."""
+    return {identity[-1]: value for identity, value in expected.items() if identity[:-1] == case}
 
 
 def _questions(artefact: Artefact, panel: Variant, runs: Sequence[Sequence[Row]]) -> list[_Question]:
@@ -129,7 +135,7 @@ def _entry(
     key: CaseKey,
     question: _Question,
     runs: Sequence[Sequence[Row]],
-    expected: Mapping[tuple[str, str, str, str], str],
+    told: Mapping[str, str],
 ) -> Entry:
     panel, point, series = key
     point = METRICS[question.cost].label if question.kind == "costs" else point
@@ -148,7 +154,7 @@ def _entry(
         reached=len(known),
         seeds=len(answers),
         clusters=_mean_clusters(question.kind, runs),
-        paper=expected.get((panel, point, series, question.goal), ""),
+        paper=told.get(question.goal, ""),
     )
 
 

@@ -18,10 +18,16 @@ from ssdfl.records.record import METRICS, Metric
 from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.figures import COLOURS
 from ssdfl.report.grouping import group_by
-from ssdfl.report.paper import Entry, Runs, half_width
+from ssdfl.report.paper import NONE, Entry, Runs, half_width
 
-COLUMNS = {"costs": 4}
-Y_LABELS = {"bound": "score over its least"}
+COLUMNS = {"costs": 4, "table": 2}
+X_LABELS = {"table": "accuracy to reach"}
+Y_LABELS = {"bound": "score over its least", "table": "global cycles"}
+NOTES = {
+    "table": "Dot: ours, mean over seeds and 95 % interval. Cross: the paper's. At the top: not reached.\n"
+    "Ring: when the mean over seeds gets there, though not every seed does."
+}
+"""How to read a figure, by the kind of its artefact."""
 
 
 def plot_artefact(artefact: Artefact, runs: Runs, numbers: Sequence[Entry]) -> Figure:
@@ -37,19 +43,24 @@ def plot_artefact(artefact: Artefact, runs: Runs, numbers: Sequence[Entry]) -> F
     for axes, (title, own) in zip(grid.flat, plots.items(), strict=False):
         _DRAW[artefact.kind](axes, artefact, runs, own)
         axes.set_title(title.split(": ")[0], fontsize=10)
-        axes.set_xlabel(artefact.axis or own[0].point)
+        axes.set_xlabel(X_LABELS.get(artefact.kind, artefact.axis or own[0].point))
         axes.set_ylabel(Y_LABELS.get(artefact.kind, "accuracy %"))
         axes.grid(alpha=0.3)
     for axes in grid.flat[len(plots) :]:
         axes.set_axis_off()
     handles, names = grid.flat[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-    figure.suptitle(artefact.title)
+    figure.suptitle(f"{artefact.title}\n{NOTES.get(artefact.kind, '')}".strip(), fontsize=10)
     return figure
 
 
 def _plots(artefact: Artefact, numbers: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """What each small plot shows, by its title: one entry for each curve, which shows all thresholds."""
+    """What each small plot shows, by its title: one entry for each curve, which shows all thresholds.
+
+    A table's plot shows every entry.
+    """
+    if artefact.kind == "table":
+        return group_by(numbers, attrgetter("panel"))
     drawn = [entry for entry in numbers if entry.threshold in ("", _first_threshold(artefact, entry.panel))]
     return group_by(drawn, partial(_title, artefact))
 
@@ -98,6 +109,37 @@ def _percents(entries: Sequence[Entry]) -> tuple[list[float], list[float]]:
     values = [100 * (entry.value or math.nan) for entry in entries]
     errors = [100 * (entry.half_width or 0.0) for entry in entries]
     return values, errors
+
+
+def _plot_table(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
+    """Ours and the paper's side by side: thresholds across, a place for each method beside them."""
+    series = group_by(entries, attrgetter("series"))
+    top = 1.05 * artefact.cases[0].experiment.cycles
+    for place, (colour, (name, own)) in enumerate(zip(cycle(COLOURS), series.items(), strict=False)):
+        shift = 0.8 * ((place + 0.5) / len(series) - 0.5)
+        for k, entry in enumerate(own):
+            _plot_ours(axes, k + shift - 0.02, entry, colour, top)
+            _plot_reported(axes, k + shift + 0.02, entry, colour, top)
+        axes.plot([], [], "o", color=colour, label=name)
+    axes.set_xticks(range(len(own)), [f"{100 * float(entry.threshold):g} %" for entry in own])
+    axes.set_ylim(0, 1.1 * top)
+
+
+def _plot_ours(axes: Axes, x: float, entry: Entry, colour: str, top: float) -> None:
+    """A dot with its interval, a ring if only the mean over seeds gets there, or a mark at the top."""
+    if entry.value is not None:
+        half = entry.half_width or 0.0
+        axes.errorbar([x], [entry.value], [half], fmt="o", color=colour, markersize=4, capsize=2)
+        return
+    height = top if entry.of_mean is None else entry.of_mean
+    marker = "^" if entry.of_mean is None else "o"
+    axes.plot(x, height, marker, color=colour, markersize=4, markerfacecolor="none")
+
+
+def _plot_reported(axes: Axes, x: float, entry: Entry, colour: str, top: float) -> None:
+    """A cross where the paper is, at the top if it has a dash."""
+    if entry.paper:
+        axes.plot(x, top if entry.paper == NONE else float(entry.paper), "x", color=colour, markersize=6)
 
 
 def _plot_points(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
@@ -174,5 +216,6 @@ _DRAW: dict[str, Callable[[Axes, Artefact, Runs, Sequence[Entry]], None]] = {
     "curves": _plot_curves,
     "bars": _plot_bars,
     "points": _plot_points,
+    "table": _plot_table,
     "bound": _plot_bound,
 }

@@ -15,6 +15,7 @@ from ssdfl.records.artefacts import Artefact
 from ssdfl.report.grouping import group_by
 from ssdfl.report.paper import Entry, Runs, entries
 from ssdfl.report.paper_figures import plot_artefact
+from ssdfl.report.paper_plans import PlanLine, plan_lines, plans_sentence, write_plans
 
 UNITS = {
     "table": "global cycles to reach an accuracy",
@@ -26,14 +27,18 @@ SCALE_AND_DIGITS = {"table": (1, 2), "bound": (1, 1), "costs": (1, 1)}
 
 
 def write_artefact(artefact: Artefact, runs: Runs, folder: Path, command: str) -> list[Path]:
-    """Write an artefact's table as CSV, Markdown and LaTeX, and its figure as PNG and PDF; returns them."""
-    numbers = entries(artefact, runs)
-    tables = [folder / f"{artefact.name}{suffix}" for suffix in (".csv", ".md", ".tex")]
+    """Write an artefact's table as CSV, Markdown and LaTeX, and its figure as PNG and PDF; returns them.
+
+    How the clusters of each run were chosen goes into ``…-plans.csv``.
+    """
+    numbers, plans = entries(artefact, runs), plan_lines(artefact, runs)
+    names = (".csv", ".md", ".tex", "-plans.csv")[: 4 if plans else 3]
+    tables = [folder / f"{artefact.name}{name}" for name in names]
     _write_csv(tables[0], numbers)
-    write_text(tables[1], markdown(artefact, numbers, command))
+    write_text(tables[1], markdown(artefact, numbers, command, plans))
     write_text(tables[2], latex(artefact, numbers))
-    if artefact.kind == "table":
-        return tables
+    for path in tables[3:]:
+        write_plans(path, plans)
     figure = plot_artefact(artefact, runs, numbers)
     figures = [folder / f"{artefact.name}{suffix}" for suffix in (".png", ".pdf")]
     for path, metadata in zip(figures, (None, {"CreationDate": None}), strict=True):
@@ -80,19 +85,23 @@ def _papers(artefact: Artefact, entry: Entry) -> str:
     return f"{100 * float(entry.paper):.1f}"
 
 
-def markdown(artefact: Artefact, numbers: Sequence[Entry], command: str) -> str:
+def markdown(
+    artefact: Artefact, numbers: Sequence[Entry], command: str, plans: Sequence[PlanLine] = ()
+) -> str:
     """A table per panel: methods down, thresholds or points across, the paper's number in brackets."""
     unit = UNITS.get(artefact.kind, "final accuracy, %")
     source = f"The paper's `{artefact.label}`." if artefact.label else "Beyond the paper."
-    seeds = len(artefact.cases[0].experiment.seeds)
     lines = [
         f"# {artefact.title}",
         "",
-        f"{source} Given is: {unit}; mean over {seeds} seeds ± half the 95 % confidence interval,"
-        " in bold brackets the paper's number. A dash: not reached by every seed; then how many did, and when"
-        " the mean over seeds does.",
+        f"{source} Given is: {unit}; mean over {len(artefact.seeds)} seeds ± half the 95 % confidence"
+        " interval, in bold brackets the paper's number. A dash: not reached by every seed; then how many"
+        " did, and when the mean over seeds does.",
         "",
         f"    {command}",
+        "",
+        f"Profile {artefact.profile}, seeds {', '.join(map(str, artefact.seeds))}.",
+        *([f"{plans_sentence(plans)} One by one: `{artefact.name}-plans.csv`."] if plans else []),
         "",
     ]
     for panel in artefact.panels:

@@ -9,7 +9,8 @@ from itertools import chain
 from ssdfl.errors import InputError
 from ssdfl.methods import find_method
 from ssdfl.records.config import Experiment
-from ssdfl.records.tables import Row
+from ssdfl.records.record import READINGS
+from ssdfl.records.tables import Row, is_measured, shared_reading
 from ssdfl.report.numbers import listed
 from ssdfl.report.summary import MethodSummary, rows_by_method, summarise_rows
 from ssdfl.report.winners import verdict
@@ -41,13 +42,23 @@ class RunResults:
         """The methods with records that are there for reference only."""
         return list(filter(is_reference, self.methods))
 
+    @property
+    def tested_devices(self) -> bool:
+        """Whether every device's model was tested, and not only their mean."""
+        return any(map(is_measured, self.rows))
+
     def label(self, method: str) -> str:
         """What a method is called where runs are compared."""
         return f"{method} in {self.name}" if self.name else method
 
-    def summaries(self, target: float) -> list[MethodSummary]:
-        """A summary of each method that has tested."""
-        return summarise_rows(self.rows, self.experiment.cycles, len(self.experiment.seeds), target)
+    def summaries(self, target: float, reading: str = "") -> list[MethodSummary]:
+        """A summary of each method that has tested.
+
+        Args:
+            reading: the metric to report as accuracy; by default what the records have.
+        """
+        cycles, seeds = self.experiment.cycles, len(self.experiment.seeds)
+        return summarise_rows(self.rows, cycles, seeds, target, reading)
 
     def without_references(self) -> RunResults:
         """The same without the records of reference methods."""
@@ -76,6 +87,11 @@ def is_reference(method: str) -> bool:
         return False
 
 
+def reading_of(runs: Sequence[RunResults]) -> str:
+    """The metric that is reported as accuracy where runs are compared: one that all of them have."""
+    return shared_reading(run.rows for run in runs)
+
+
 def rankable(runs: Sequence[RunResults], target: float) -> list[MethodSummary]:
     """Summaries that can be held against each other, without references unless there is nobody else.
 
@@ -84,24 +100,35 @@ def rankable(runs: Sequence[RunResults], target: float) -> list[MethodSummary]:
     """
     contenders = [run.without_references() for run in runs]
     ranked = contenders if any(run.rows for run in contenders) else runs
-    return list(chain.from_iterable(_rankable_of(run, target) for run in ranked))
+    reading = reading_of(runs)
+    return list(chain.from_iterable(_rankable_of(run, target, reading) for run in ranked))
 
 
-def _rankable_of(run: RunResults, target: float) -> list[MethodSummary]:
+def _rankable_of(run: RunResults, target: float, reading: str) -> list[MethodSummary]:
     shared = run.on_shared_seeds()
     comparable = shared if shared.rows else run
-    summaries = comparable.summaries(target)
+    summaries = comparable.summaries(target, reading)
     return [replace(summary, method=run.label(summary.method)) for summary in summaries]
 
 
 def headline(runs: Sequence[RunResults], target: float) -> str:
-    """Who won, which references are not ranked, and which runs are not finished."""
+    """Who won, by which accuracy, which references are not ranked, and which runs are not finished."""
     summaries = rankable(runs, target)
     unfinished = [_unfinished(run) for run in runs if run.missing]
-    sentences = [verdict(summaries, target), *_not_ranked(runs), *unfinished]
+    sentences = [verdict(summaries, target), *_only_mean(runs), *_not_ranked(runs), *unfinished]
     if unfinished and any(summary.finished for summary in summaries):
         sentences.append(ONLY_WHOLE_RUNS)
     return " ".join(sentences)
+
+
+def _only_mean(runs: Sequence[RunResults]) -> list[str]:
+    """Say why accuracies are those of averaged models, if they are."""
+    if reading_of(runs) == READINGS[0]:
+        return []
+    without = [run.name for run in runs if not run.tested_devices]
+    names = f" in {listed(without)}" if all(without) else ""
+    why = f"single devices were not tested{names} (evaluate.models = mean)"
+    return [f"Accuracies are those of averaged models: {why}."]
 
 
 def _not_ranked(runs: Sequence[RunResults]) -> list[str]:

@@ -14,6 +14,7 @@ from ssdfl.graph import read_network
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.config import Experiment
 from ssdfl.records.folder import RunFolder
+from ssdfl.records.record import READINGS
 from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.bounds import STATEMENTS, bound_means
 from ssdfl.report.grouping import group_by
@@ -32,8 +33,11 @@ from ssdfl.report.summary import rows_by_method
 CURVE_POINTS = 300
 DEVICE_NUMBERS = 120_000
 SHOWN_CYCLES = 10
-DRAWN_FIRST = ("accuracy", "loss", "consensus_distance")
-"""What the three charts of a page show until the reader chooses something else."""
+DRAWN_FIRST = {
+    "accuracy": ("accuracy", "loss", "consensus_distance"),
+    "average_model_accuracy": ("average_model_accuracy", "consensus_distance", "effective_gradient"),
+}
+"""What the three charts of a page show at first, by the metric that is reported as accuracy."""
 
 Facts = dict[int, dict[str, Any]]
 """What the folder says of each seed's network, plan and devices."""
@@ -55,7 +59,7 @@ def run_data(
     seeds = _seeds(folder, experiment, rows, facts)
     return {
         **palette(),
-        **metrics_data(rows),
+        **metrics_data(rows, experiment.evaluate.reading),
         "target": experiment.evaluate.target_accuracy,
         "methods": list(experiment.methods),
         "series": series_data(rows, experiment.methods),
@@ -65,13 +69,14 @@ def run_data(
     }
 
 
-def metrics_data(rows: Sequence[Row]) -> dict[str, Any]:
-    """The metrics that the charts can show, and the costs that they can be drawn against."""
+def metrics_data(rows: Sequence[Row], reading: str = READINGS[0]) -> dict[str, Any]:
+    """The metrics that charts can show, the costs to draw them against, and what is reported as accuracy."""
     return {
         "metrics": {one.name: {**asdict(one), "scale": one.scale} for one in shown_metrics(rows)},
         "costs": names_of_costs(rows),
         "quantities": names_of_quantities(rows),
-        "drawn_first": DRAWN_FIRST,
+        "drawn_first": DRAWN_FIRST[reading],
+        "reading": reading,
     }
 
 

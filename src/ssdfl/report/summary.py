@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -9,8 +10,8 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from ssdfl.records.folder import RunFolder
-from ssdfl.records.record import COSTS, RANKED_COSTS
-from ssdfl.records.tables import Row, is_measured
+from ssdfl.records.record import COSTS, RANKED_COSTS, READINGS
+from ssdfl.records.tables import Row, is_measured, shared_reading
 from ssdfl.report.grouping import group_by
 from ssdfl.report.target import cost_to_target
 
@@ -25,14 +26,15 @@ class MethodSummary:
     """A method's results over seeds.
 
     Attributes:
-        accuracy, accuracy_std: final mean test accuracy over devices: mean and deviation over seeds.
-        accuracy_worst: the same of the worst device, mean over seeds.
+        accuracy, accuracy_std: final test accuracy: mean and deviation over seeds.
+        accuracy_worst: the same of the worst device, mean over seeds; NaN if devices were not tested.
         seeds_at_target: how many seeds reached the target accuracy.
         to_target: what it cost to reach the target, by the name of a cost that methods are ranked by: the
             mean over the seeds that reached it. A cost that no seed has is left out.
         totals: what the whole run cost, by the name of a cost: the mean over seeds. A cost that was not
             measured, such as real seconds in a simulation, is left out.
         unfinished: what there is, such as ``1 of 2 seeds`` or ``after cycle 3``; empty if all is there.
+        reading: the metric that is reported as accuracy, and that has to reach the target.
     """
 
     method: str
@@ -44,6 +46,7 @@ class MethodSummary:
     to_target: Mapping[str, float]
     totals: Mapping[str, float]
     unfinished: str = ""
+    reading: str = READINGS[0]
 
     @property
     def finished(self) -> bool:
@@ -101,7 +104,8 @@ class MethodSummary:
             "seeds": self.seeds,
             "accuracy": self.accuracy,
             "accuracy_std": self.accuracy_std,
-            "accuracy_worst": self.accuracy_worst,
+            "accuracy_worst": None if math.isnan(self.accuracy_worst) else self.accuracy_worst,
+            "reading": self.reading,
             "seeds_at_target": self.seeds_at_target,
             **to_target,
             **totals,
@@ -118,7 +122,9 @@ def summarise(folder: RunFolder) -> list[MethodSummary]:
     return summarise_rows(rows, experiment.cycles, len(experiment.seeds), target)
 
 
-def summarise_rows(rows: Iterable[Row], cycles: int, seeds: int, target: float) -> list[MethodSummary]:
+def summarise_rows(
+    rows: Iterable[Row], cycles: int, seeds: int, target: float, reading: str = ""
+) -> list[MethodSummary]:
     """Summaries of the methods that have tested at least once, in the order of their records.
 
     A method that has not finished is summarised over the seeds that have, or, if none has, over all that
@@ -126,12 +132,15 @@ def summarise_rows(rows: Iterable[Row], cycles: int, seeds: int, target: float) 
 
     Args:
         cycles, seeds: how many there are once all is done.
+        reading: the metric to report as accuracy; by default what the records have.
     """
+    rows = list(rows)
+    reading = reading or shared_reading([rows])
     summaries = []
     for method, of_seeds in rows_by_method(rows).items():
-        runs, unfinished = _comparable_runs(of_seeds, cycles, seeds)
+        runs, unfinished = _comparable_runs(of_seeds, cycles, seeds, reading)
         if runs:
-            summaries.append(summarise_method(method, runs, target, unfinished))
+            summaries.append(summarise_method(method, runs, target, unfinished, reading))
     return summaries
 
 
@@ -141,33 +150,35 @@ def rows_by_method(rows: Iterable[Row]) -> dict[str, dict[int, list[Row]]]:
     return {method: group_by(own, itemgetter("seed")) for method, own in by_method.items()}
 
 
-def _comparable_runs(of_seeds: Seeds, cycles: int, seeds: int) -> tuple[list[Sequence[Row]], str]:
+def _comparable_runs(
+    of_seeds: Seeds, cycles: int, seeds: int, reading: str
+) -> tuple[list[Sequence[Row]], str]:
     """The seeds that are equally far, as far as possible, and what is missing."""
-    tested = list(filter(_has_test, of_seeds.values()))
+    tested = [run for run in of_seeds.values() if _has_test(run, reading)]
     if not tested:
         return [], ""
     whole = [run for run in tested if run[-1]["cycle"] == cycles]
     if whole:
         return whole, seeds_done(len(whole), seeds)
-    return _up_to_shared_test(tested)
+    return _up_to_shared_test(tested, reading)
 
 
-def _up_to_shared_test(runs: Sequence[Sequence[Row]]) -> tuple[list[Sequence[Row]], str]:
+def _up_to_shared_test(runs: Sequence[Sequence[Row]], reading: str) -> tuple[list[Sequence[Row]], str]:
     """Runs up to the last cycle that all of them have tested."""
-    last = min(_last_test(run)["cycle"] for run in runs)
+    last = min(_last_test(run, reading)["cycle"] for run in runs)
     return [_until(run, last) for run in runs], f"after cycle {last}"
 
 
-def _has_test(run: Sequence[Row]) -> bool:
-    return any(map(is_measured, run))
+def _has_test(run: Sequence[Row], reading: str) -> bool:
+    return any(is_measured(row, reading) for row in run)
 
 
 def _until(run: Sequence[Row], cycle: int) -> list[Row]:
     return [row for row in run if row["cycle"] <= cycle]
 
 
-def _last_test(run: Sequence[Row]) -> Row:
-    return next(row for row in reversed(run) if is_measured(row))
+def _last_test(run: Sequence[Row], reading: str) -> Row:
+    return next(row for row in reversed(run) if is_measured(row, reading))
 
 
 def seeds_done(done: int, seeds: int) -> str:
@@ -176,28 +187,34 @@ def seeds_done(done: int, seeds: int) -> str:
 
 
 def summarise_method(
-    method: str, runs: Sequence[Sequence[Row]], target: float, unfinished: str = ""
+    method: str,
+    runs: Sequence[Sequence[Row]],
+    target: float,
+    unfinished: str = "",
+    reading: str = READINGS[0],
 ) -> MethodSummary:
     """One method's summary, of the records of each seed up to the same cycle."""
-    tests = [_last_test(run) for run in runs]
-    accuracies = _values(tests, "accuracy")
-    reached = {name: _costs_to_target(runs, target, name) for name in RANKED_COSTS}
+    tests = [_last_test(run, reading) for run in runs]
+    accuracies = _values(tests, reading)
+    worst = _values(tests, "accuracy_worst")
+    reached = {name: _costs_to_target(runs, target, name, reading) for name in RANKED_COSTS}
     return MethodSummary(
         method=method,
         seeds=len(runs),
         accuracy=fmean(accuracies),
         accuracy_std=pstdev(accuracies),
-        accuracy_worst=fmean(_values(tests, "accuracy_worst")),
+        accuracy_worst=fmean(worst) if worst else math.nan,
         seeds_at_target=len(reached["cycle"]),
         to_target=_means(reached),
         totals=_means({name: _values([run[-1] for run in runs], name) for name in COSTS}),
         unfinished=unfinished,
+        reading=reading,
     )
 
 
-def _costs_to_target(runs: Sequence[Sequence[Row]], target: float, name: str) -> list[float]:
+def _costs_to_target(runs: Sequence[Sequence[Row]], target: float, name: str, reading: str) -> list[float]:
     """Of the seeds that reached the target."""
-    costs = (cost_to_target(run, target, name) for run in runs)
+    costs = (cost_to_target(run, target, name, reading) for run in runs)
     return [cost for cost in costs if cost is not None]
 
 

@@ -15,8 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ssdfl.files import atomic_path, write_text
+from ssdfl.records.record import METRICS, READINGS
 from ssdfl.records.sweep import Combination, Sweep
-from ssdfl.records.tables import Row
+from ssdfl.records.tables import Row, shared_reading
 from ssdfl.report.comparison import comparison_page
 from ssdfl.report.figures import COLOURS, save
 from ssdfl.report.grouping import group_by
@@ -42,8 +43,18 @@ class SweepResult:
 
 def sweep_results(sweep: Sweep, cache: Path) -> list[SweepResult]:
     """What each method came to with each combination, as far as there are finished runs in a cache."""
+    found = _finished(sweep, cache)
+    reading = shared_reading(run for _, _, runs in found for run in runs.values())
     return [
-        SweepResult(combination, runs, _summary(sweep, combination, method, runs))
+        SweepResult(combination, runs, _summary(sweep, combination, method, runs, reading))
+        for combination, method, runs in found
+    ]
+
+
+def _finished(sweep: Sweep, cache: Path) -> list[tuple[Combination, str, Mapping[int, Sequence[Row]]]]:
+    """Combinations, methods and the records of their finished seeds, where there are any."""
+    return [
+        (combination, method, runs)
         for combination in sweep.combinations
         for method, runs in combination.finished(cache).items()
         if runs
@@ -51,10 +62,14 @@ def sweep_results(sweep: Sweep, cache: Path) -> list[SweepResult]:
 
 
 def _summary(
-    sweep: Sweep, combination: Combination, method: str, runs: Mapping[int, Sequence[Row]]
+    sweep: Sweep,
+    combination: Combination,
+    method: str,
+    runs: Mapping[int, Sequence[Row]],
+    reading: str,
 ) -> MethodSummary:
     unfinished = seeds_done(len(runs), len(combination.experiment.seeds))
-    return summarise_method(method, list(runs.values()), sweep.target, unfinished)
+    return summarise_method(method, list(runs.values()), sweep.target, unfinished, reading)
 
 
 def sweep_table(sweep: Sweep, results: Sequence[SweepResult]) -> Table:
@@ -128,7 +143,8 @@ def plot_sweep(sweep: Sweep, results: Sequence[SweepResult]) -> Figure:
         style = {"color": COLOURS[number % len(COLOURS)], "fmt": "o", "label": method}
         _plot_accuracy(accuracy, places, summaries, style)
         _plot_cost(cost, places, summaries, style)
-    accuracy.set_ylabel("final accuracy %")
+    reading = METRICS[results[0].summary.reading if results else READINGS[0]]
+    accuracy.set_ylabel(f"final {reading.column}")
     cost.set_ylabel(f"megabytes to {100 * sweep.target:g} %")
     cost.set_xticks(range(len(labels)), labels, parse_math=False)
     cost.set_xlabel(", ".join(sweep.keys))

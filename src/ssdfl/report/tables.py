@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ssdfl.records.record import COSTS, METRICS, Metric
+from ssdfl.records.record import COSTS, METRICS, READINGS, Metric
 from ssdfl.report.numbers import number
 from ssdfl.report.summary import MethodSummary
 
@@ -27,8 +27,8 @@ def summary_table(summaries: Sequence[MethodSummary], target: float) -> Table:
     ranked = [metric for metric in measured_costs(summaries) if metric.ranked]
     columns = [
         ["method", *map(_name, summaries)],
-        ["accuracy %", *map(_accuracy, summaries)],
-        ["worst %", *map(_worst_accuracy, summaries)],
+        [_reading(summaries).column, *map(_accuracy, summaries)],
+        *_worst_column(summaries),
         *(_column_to_target(summaries, metric, target) for metric in ranked),
         *(_column(metric.column, _totals(summaries, metric), metric) for metric in ranked[1:]),
     ]
@@ -93,8 +93,21 @@ def _accuracy(summary: MethodSummary) -> str:
     return f"{mean} ±{100 * summary.accuracy_std:.1f}" if summary.seeds > 1 else mean
 
 
+def _reading(summaries: Sequence[MethodSummary]) -> Metric:
+    """What is reported as accuracy; it is the same of all that share a table."""
+    return METRICS[summaries[0].reading if summaries else READINGS[0]]
+
+
+def _worst_column(summaries: Sequence[MethodSummary]) -> list[list[str]]:
+    """The column of the worst device's accuracy; none where devices were not tested."""
+    if summaries and all(math.isnan(summary.accuracy_worst) for summary in summaries):
+        return []
+    return [["worst %", *map(_worst_accuracy, summaries)]]
+
+
 def _worst_accuracy(summary: MethodSummary) -> str:
-    return f"{100 * summary.accuracy_worst:.1f}"
+    worst = summary.accuracy_worst
+    return NONE if math.isnan(worst) else f"{100 * worst:.1f}"
 
 
 def _to_target(summary: MethodSummary, metric: Metric) -> str:

@@ -13,7 +13,6 @@ from ssdfl.report.summary import MethodSummary
 
 LEVEL_POINTS = 0.05
 LEVEL_SHARE = 0.005
-BEST_ACCURACY = "Best final accuracy"
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def _best_accuracy(summaries: Sequence[MethodSummary]) -> Winner:
     best, *others = sorted(summaries, key=lambda summary: -summary.accuracy)
     value = f"{100 * best.accuracy:.1f} %"
     margin = _accuracy_margin(best, others) if others else ""
-    return Winner(BEST_ACCURACY, best.method, value, margin)
+    return Winner(f"Best final {METRICS[best.reading].noun}", best.method, value, margin)
 
 
 def _accuracy_margin(best: MethodSummary, others: Sequence[MethodSummary]) -> str:

@@ -96,7 +96,7 @@ function shownSeries(quantity, cost) {
 
 function drawCurve(id, quantity) {
   const cost = data.metrics[chosen.cost], share = isShare(quantity), shown = shownSeries(quantity, cost);
-  const shapes = quantity.name === "accuracy" ? [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: data.target, y1: data.target,
+  const shapes = quantity.name === data.reading ? [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: data.target, y1: data.target,
     line: { color: dark() ? "#9aa4af" : "#57606a", width: 1.2, dash: "dot" } }] : [];
   const last = (s) => (share ? percent : short)(s.curves[quantity.name].mean.at(-1));
   const ends = shown.map((s) => `${several() ? `${s.run} ` : ""}${s.method} ${last(s)}`);

@@ -65,6 +65,7 @@ function showLegend(range) {
     add(item, "span", { className: "ramp" }).style.background = `linear-gradient(to right, ${data.scale.join(",")})`;
     item.append(percent(range[1]), " test accuracy");
   } else add(legend, "span", {}, "Filled with the cluster's colour");
+  if (data.reading !== "accuracy") add(legend, "span", {}, "Only the averaged model was tested (evaluate.models = mean)");
   if (seedData().labels.some((label) => label !== seedData().labels[0])) {
     add(legend, "span", {}, "Rim and hull: cluster");
     add(legend, "span", {}, "Solid: link inside a cluster; dashed: between clusters");

@@ -1,0 +1,251 @@
+"""Our numbers beside the paper's, and the rule that makes a verdict of them."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from ssdfl.report.paper import half_width
+
+OURS, STRONG = "SSD-FL", "sDFL"
+BASELINES = ("pDFL", "STC", "cSTC")
+"""The paper's; its sDFL is the weak one, which is pDFL."""
+METHODS = (OURS, STRONG, *BASELINES)
+LEVEL_POINTS = 1.0
+CLOSE_POINTS = 5.0
+LARGE = 0.5
+RULE = """\
+A *lead* of SSD-FL over another method is the mean over seeds of their difference, seed by seed, with its
+95 % confidence interval (Student's t). "The best baseline" is the best of pDFL, STC and cSTC; sDFL is the
+strong one.
+
+| verdict | when |
+|---|---|
+| reproduced | the paper's sign, the interval leaves out 0, at least half the paper's size |
+| in kind | the same, but smaller |
+| level | the interval holds 0 |
+| reversed | the other sign, and the interval leaves out 0 |
+| not reached | fewer than two seeds in which both methods reach the accuracy |
+
+Where the paper claims that methods are equal, a lead of at most 1 point reproduces it; that they are close or
+stable, a spread of at most 5 points; how often SSD-FL is first, at least three quarters of the paper's count;
+which methods reach an accuracy or where a bound is least, the same answer. Otherwise such a claim is *not*
+reproduced. A row of savings is judged where the paper's is largest."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of ours.
+
+    Attributes:
+        values: of each seed, None where it did not reach the threshold.
+        of_mean: cycles until the mean over seeds reaches the threshold, or the mean accuracy.
+        paper: what the paper reports, if a number.
+    """
+
+    values: tuple[float | None, ...]
+    of_mean: float | None
+    clusters: float | None
+    paper: float | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What we found of a claim, and what the rule makes of it."""
+
+    ours: str
+    verdict: str
+
+
+def number(text: str) -> float | None:
+    """A number of a CSV file; None where there is none."""
+    return None if text in ("", "–") else float(text)
+
+
+class Results:
+    """Our numbers of one profile."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def cells(self, artefact: str) -> dict[tuple[str, str, str, str], Cell]:
+        """By panel, point, series and threshold.
+
+        Raises:
+            FileNotFoundError: the artefact has not been run.
+        """
+        with (self.folder / f"{artefact}.csv").open(newline="", encoding="utf-8") as file:
+            return {
+                (row["panel"], row["point"], row["series"], row["threshold"]): Cell(
+                    tuple(map(number, row["values"].split())),
+                    number(row["of_mean" if row["threshold"] else "value"]),
+                    number(row["clusters"]),
+                    number(row["paper"]),
+                )
+                for row in csv.DictReader(file)
+            }
+
+    def cell(self, artefact: str, panel: str, series: str, *, point: str = "", threshold: str = "") -> Cell:
+        """One of them."""
+        return self.cells(artefact)[panel, point, series, threshold]
+
+
+def interval(ours: Cell, other: Cell) -> tuple[float, float] | None:
+    """The mean of other − ours over seeds that both have, and half its interval; None with fewer than two."""
+    pairs = zip(ours.values, other.values, strict=True)
+    differences = [b - a for a, b in pairs if a is not None and b is not None]
+    half = half_width(differences)
+    return None if half is None else (fmean(differences), half)
+
+
+def judged(lead: float, half: float, paper: float) -> str:
+    """The rule for leads.
+
+    Examples:
+        >>> judged(4.0, 1.0, 9.0), judged(5.0, 1.0, 9.0), judged(1.0, 2.0, 9.0), judged(-3.0, 1.0, 9.0)
+        ('in kind', 'reproduced', 'level', 'reversed')
+        >>> judged(0.5, 2.0, 0.0)
+        'reproduced'
+    """
+    if paper == 0:
+        return "reproduced" if abs(lead) <= LEVEL_POINTS else ("level" if abs(lead) <= half else "not")
+    if abs(lead) <= half:
+        return "level"
+    if (lead > 0) != (paper > 0):
+        return "reversed"
+    return "reproduced" if abs(lead) >= LARGE * abs(paper) else "in kind"
+
+
+def saving(results: Results, artefact: str, panel: str, threshold: str, paper: float) -> Finding:
+    """Cycles that SSD-FL saves against the best of the paper's baselines, and against the strong sDFL."""
+    cells = {
+        name: results.cell(artefact, panel, name, threshold=threshold) for name in (OURS, *BASELINES, STRONG)
+    }
+    reached = {name: cell.of_mean for name, cell in cells.items() if cell.of_mean is not None}
+    others = [name for name in BASELINES if name in reached]
+    if OURS not in reached or not others:
+        return Finding(f"reached by {', '.join(reached) or 'none'}", "not reached")
+    best = min(others, key=lambda name: reached[name])
+    shares = {name: 100 * (1 - reached[OURS] / value) for name, value in reached.items()}
+    texts = [f"{shares[best]:+.0f} % ({reached[OURS]:.2f} against {best} {reached[best]:.2f})"]
+    if STRONG in reached:
+        texts.append(f"{shares[STRONG]:+.0f} % against {STRONG}")
+    found = interval(cells[OURS], cells[best])
+    if found is None:
+        return Finding("; ".join(texts), "not reached")
+    lead, half = found
+    texts.append(f"{lead:+.2f} ± {half:.2f} cycles")
+    return Finding("; ".join(texts), judged(lead, half, paper))
+
+
+def lead(
+    results: Results, artefact: str, panel: str, paper: float, point: str = "", over: str = ""
+) -> Finding:
+    """Points by which SSD-FL ends above another method, or above the best of the paper's baselines."""
+    names = [over] if over else list(BASELINES)
+    cells = {name: results.cell(artefact, panel, name, point=point) for name in (OURS, *names)}
+    best = max(names, key=lambda name: cells[name].of_mean or 0.0)
+    found = interval(cells[best], cells[OURS])
+    means = f"{100 * (cells[OURS].of_mean or 0):.1f} against {best} {100 * (cells[best].of_mean or 0):.1f}"
+    if found is None:
+        return Finding(means, "one seed")
+    points, half = 100 * found[0], 100 * found[1]
+    return Finding(f"{points:+.1f} ± {half:.1f} ({means})", judged(points, half, paper))
+
+
+def wins(results: Results, artefact: str, paper: int) -> Finding:
+    """In how many cells of a table SSD-FL needs fewest cycles of the paper's five methods."""
+    cells = results.cells(artefact)
+    places = sorted({(panel, threshold) for panel, _, _, threshold in cells})
+    first = [_first(cells, *place) for place in places]
+    won, counted = first.count(OURS), len(first) - first.count("")
+    verdict = "reproduced" if won >= 0.75 * paper else "not"
+    return Finding(f"{won} of {counted}", verdict)
+
+
+def _first(cells: dict[tuple[str, str, str, str], Cell], panel: str, threshold: str) -> str:
+    found = {name: cells[panel, "", name, threshold].of_mean for name in (OURS, *BASELINES)}
+    reached = {name: value for name, value in found.items() if value is not None}
+    return min(reached, key=lambda name: reached[name]) if reached else ""
+
+
+def growing(
+    results: Results, artefact: str, panel: str, thresholds: Sequence[str], paper: Sequence[float]
+) -> Finding:
+    """Cycles saved against pDFL, threshold by threshold: judged by the one that the paper has largest."""
+    ours = [results.cell(artefact, panel, OURS, threshold=one) for one in thresholds]
+    theirs = [results.cell(artefact, panel, "pDFL", threshold=one) for one in thresholds]
+    saved = [
+        None if a.of_mean is None or b.of_mean is None else 1 - a.of_mean / b.of_mean
+        for a, b in zip(ours, theirs, strict=True)
+    ]
+    shown = ", ".join("–" if one is None else f"{100 * one:.0f}" for one in saved) + " %"
+    known = [(told, k) for k, told in enumerate(paper) if saved[k] is not None]
+    if not known:
+        return Finding(shown, "not reached")
+    told, k = max(known)
+    found = interval(ours[k], theirs[k])
+    cycles = (theirs[k].paper or math.nan) * told / 100
+    return Finding(shown, "not reached" if found is None else judged(*found, cycles))
+
+
+def spread(results: Results, panel: str) -> Finding:
+    """Between the best and the worst of the paper's methods."""
+    finals = [100 * (results.cell("fmnist-taua", panel, name).of_mean or 0) for name in (OURS, *BASELINES)]
+    apart = max(finals) - min(finals)
+    return Finding(f"{apart:.1f} points between best and worst", _close(apart))
+
+
+def with_clusters(results: Results, panel: str) -> Finding:
+    """On complete networks: SSD-FL beside sDFL, and its clusters."""
+    found = lead(results, "fmnist-architecture", panel, 0.0, "Comp", STRONG)
+    clusters = results.cell("fmnist-architecture", panel, OURS, point="Comp").clusters or 0.0
+    return Finding(f"{found.ours}, {clusters:.0f} clusters", found.verdict)
+
+
+def who_reached(results: Results, artefact: str, panel: str, threshold: str, paper: Sequence[str]) -> Finding:
+    """Which methods reach a threshold on the mean over seeds."""
+    cells = {name: results.cell(artefact, panel, name, threshold=threshold) for name in METHODS}
+    those = [name for name, cell in cells.items() if cell.of_mean is not None]
+    same = set(those) - {STRONG} == set(paper)
+    return Finding(", ".join(those) or "none", "reproduced" if same else "not")
+
+
+def by_size(results: Results, panel: str) -> Finding:
+    """SSD-FL's lead over the best baseline at each size, and whether it is stable."""
+    points = sorted({point for _, point, _, _ in results.cells("fmnist-size")}, key=int)
+    found = [lead(results, "fmnist-size", panel, 2, point).ours.split()[0] for point in points]
+    leads = [float(text) for text in found]
+    return Finding(", ".join(found), _close(max(leads) - min(leads)))
+
+
+def over_links(results: Results, other: str, paper: float) -> Finding:
+    """SSD-FL's mean lead over all link probabilities and both skews, seed by seed."""
+    cells = results.cells("fmnist-links")
+    places = sorted({(panel, point) for panel, point, _, _ in cells})
+    pairs = [(cells[*place, OURS, ""].values, cells[*place, other, ""].values) for place in places]
+    leads = [[100 * ((a or 0) - (b or 0)) for a, b in zip(*pair, strict=True)] for pair in pairs]
+    of_seeds = [fmean(of_seed) for of_seed in zip(*leads, strict=True)]
+    half = half_width(of_seeds)
+    if half is None:
+        return Finding(f"{fmean(of_seeds):+.1f}", "one seed")
+    return Finding(f"{fmean(of_seeds):+.1f} ± {half:.1f}", judged(fmean(of_seeds), half, paper))
+
+
+def least(results: Results, score: str, paper: dict[int, float]) -> Finding:
+    """The S of least score for τ_a = 1, 3, 5, and the S that were formed."""
+    cells = results.cells("fmnist-bound")
+    found = {tau: cells["mild", f"τ_a = {tau}", score, ""].of_mean or math.nan for tau in (1, 3, 5)}
+    formed = [results.cell("fmnist-taua", f"τ_a = {tau}, mild", OURS).clusters or math.nan for tau in found]
+    least_at = ", ".join(f"{number:.0f}" for number in found.values())
+    same = all(abs(found[tau] - number) < 1 for tau, number in paper.items())
+    text = f"{least_at}; formed: {', '.join(f'{one:.1f}' for one in formed)}"
+    return Finding(text, "reproduced" if same else "not")
+
+
+def _close(points: float) -> str:
+    return "reproduced" if points <= CLOSE_POINTS else "not"

@@ -1,0 +1,87 @@
+"""Rules whose messages are compressed: with error compensation, or plainly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ssdfl.errors import check_range
+from ssdfl.methods.compressors import Compressor, TopK
+from ssdfl.methods.rules.base import Heard, Memory, Message, Moment, Move, Rows, Rule
+from ssdfl.methods.rules.wrapped import WrappedRule
+
+
+@dataclass(frozen=True)
+class Choco(Rule):
+    """CHOCO: devices send compressed changes to a public copy of themselves, and mix the copies.
+
+        x½ = x − η g,  q = Q(x½ − x̂),  x̂ ← x̂ + q,  s ← s + W q,  x⁺ = x½ + γ (s − x̂)
+
+    s = W x̂ only while W stays the same, so there is a pair (x̂, s) for each of the schedule's matrices: for
+    `ssdfl` one of the clusters and one of the whole network. Copies start from the model all know.
+
+    Source: Koloskova, Stich and Jaggi, CHOCO-SGD, ICML 2019; Koloskova, Lin, Stich and Jaggi, ICLR 2020.
+    """
+
+    compressor: Compressor = field(default=TopK())
+    gamma: float = 0.5
+    early = False
+    steady = True
+
+    def __post_init__(self) -> None:
+        check_range("gamma", self.gamma, 0, 1, "1 mixes in full; strong compression needs less.")
+
+    def init(self, theta: Rows) -> Memory:
+        """Everyone's public copy is the initial model."""
+        return {f"{name}{k}": theta.clone() for k in range(self.matrices) for name in ("public", "sum")}
+
+    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
+        """What changes in the public copy."""
+        assert move is not None
+        public = memory[f"public{at.matrix}"]
+        change = move.applied_to(theta) - public
+        seen = self.compressor(change, at)
+        public.add_(seen)
+        return Message(seen, compressor=self.compressor, exact=change), memory
+
+    def receive(
+        self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
+    ) -> tuple[Rows, Memory]:
+        """Part of the way to the mean of the public copies."""
+        mixed = memory[f"sum{at.matrix}"].add_(heard.mixed)
+        apart = mixed - memory[f"public{at.matrix}"]
+        return move.added_to(apart.mul_(self.gamma).add_(theta)), memory
+
+
+@dataclass(frozen=True)
+class Compressed(WrappedRule):
+    """Another rule with compressed messages; what is lost of a message stays with its sender.
+
+        x⁺ = x + (W Q(x) − Q(x)) in place of W x
+
+    So the mean of all devices is kept, whatever Q does. It costs no memory and runs on any schedule, but
+    devices agree only as far as Q tells them apart: `choco` does better with strong compression.
+
+    Source: Carli, Fagnani, Frasca and Zampieri, Gossip consensus via quantized communication, 2010.
+    """
+
+    compressor: Compressor = field(default=TopK())
+
+    def __post_init__(self) -> None:
+        compressor = self.compressor
+        super().__post_init__()
+        object.__setattr__(self, "compressor", compressor)
+
+    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
+        """What the rule within sends, compressed."""
+        message, memory = super().send(at, theta, move, memory)
+        assert self.compressor is not None
+        exact = message.rows
+        seen = self.compressor(exact, at)
+        return Message(seen, compressor=self.compressor, exact=exact, kept=exact - seen), memory
+
+    def receive(
+        self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
+    ) -> tuple[Rows, Memory]:
+        """What the rule within makes of it."""
+        after, kept = self.rule.receive(at, theta, move, self.inner(memory), heard)
+        return after, self.with_inner(memory, kept)

@@ -1,0 +1,136 @@
+"""Rules that reach the optimum of all devices' data with a constant learning rate.
+
+Each gives every device a correction c_i that local steps go down along besides the gradient, with Σ c_i = 0
+at any step, whichever matrices mix. They end where g_i + c_i = 0 for everyone: where Σ g_i = 0. With more
+than one local step, the correction acts in each of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ssdfl.methods.rules.base import Heard, Memory, Message, Moment, Move, Rows, Rule
+
+
+@dataclass(frozen=True)
+class GradientTracking(Rule):
+    """Gradient tracking: devices go down along an estimate of everyone's mean gradient.
+
+        y = ȳ + g − g₋,  x⁺ = W (x − η y),  ȳ⁺ = W y
+
+    Two vectors are sent, x − η y and y; g and ȳ are kept. With E local steps it is K-GT: each of them goes
+    down along g + c, c = ȳ − g₋, and y is their mean. A device that does not train sends x and ȳ, so that
+    trackers cross clusters when all mix, and Σ ȳ = Σ g holds at every step.
+
+    Source: Di Lorenzo and Scutari, NEXT, IEEE TSIPN 2016; Nedić, Olshevsky and Shi, DIGing, SIAM J. Optim.
+    2017; Liu, Lin, Koloskova and Stich, K-GT, Optimization Methods and Software 2024.
+    """
+
+    early = False
+    steers = True
+
+    def init(self, theta: Rows) -> Memory:
+        """No gradient is known."""
+        return {"tracker": theta * 0, "gradient": theta * 0}
+
+    def steer(self, at: Moment, memory: Memory) -> Rows:
+        """From the own gradient to everyone's."""
+        return memory["tracker"] - memory["gradient"]
+
+    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
+        """The parameters after training, and the tracker."""
+        assert move is not None
+        if not at.trains:
+            return Message(theta, memory["tracker"]), memory
+        y = move.direction()
+        memory["gradient"].add_(y).sub_(memory["tracker"])
+        return Message(move.applied_to(theta), y), memory
+
+    def receive(
+        self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
+    ) -> tuple[Rows, Memory]:
+        """Both, mixed."""
+        d = theta.shape[1]
+        return heard.mixed[:, :d], {**memory, "tracker": heard.mixed[:, d:]}
+
+
+def _gain(at: Moment) -> float:
+    """From how far devices are apart to a correction of their local steps.
+
+    A correction acts in all local steps until the next one: those of a step, or those of a cycle if the step
+    only mixes. It is the same for all devices, so that corrections keep adding up to 0.
+    """
+    return 1 / (at.rate * at.local_steps * (1 if at.training else at.training_steps))
+
+
+@dataclass(frozen=True)
+class ExactDiffusion(Rule):
+    """Exact diffusion, or D²: one vector corrects what mixing different optima gets wrong.
+
+        φ = x − η (g + c),  x⁺ = W̄ φ,  c⁺ = c + (φ − W̄ φ) / η,  W̄ = (I + W) / 2
+
+    With a constant W that is x⁺ = W̄ (ψ + x − ψ₋), ψ = x − η g, as it is usually written. With E local steps
+    it is local exact diffusion. Steps that only mix have φ = x and correct by 1/(η E τ_a).
+
+    Source: Yuan, Ying, Zhao and Sayed, Exact diffusion, IEEE TSP 2019; Tang, Lian, Yan, Zhang and Liu, D²,
+    ICML 2018; Alghunaim, Local exact-diffusion, IEEE TAC 2024.
+    """
+
+    early = False
+    steers = True
+
+    def init(self, theta: Rows) -> Memory:
+        """Nothing to correct."""
+        return {"correction": theta * 0}
+
+    def steer(self, at: Moment, memory: Memory) -> Rows:
+        """The correction."""
+        return memory["correction"]
+
+    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
+        """The parameters after training."""
+        assert move is not None
+        return Message(move.applied_to(theta)), memory
+
+    def receive(
+        self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
+    ) -> tuple[Rows, Memory]:
+        """Halfway to the mixed parameters."""
+        apart = (heard.own - heard.mixed).mul_(0.5)
+        memory["correction"].add_(apart, alpha=_gain(at))
+        return heard.own - apart, memory
+
+
+@dataclass(frozen=True)
+class Extra(Rule):
+    """EXTRA: the paper's rule with a correction that makes it exact, and messages that leave early.
+
+        x⁺ = W x − η (g + c),  c⁺ = c + (x − W x) / (2 η)
+
+    With a constant W that is x⁺⁺ = (I + W) x⁺ − W̄ x − η (g⁺ − g), as it is usually written. The correction
+    acts in each of E local steps. Steps that only mix correct by 1/(2 η E τ_a), and need eigenvalues of W
+    above −3/5.
+
+    Source: Shi, Ling, Wu and Yin, EXTRA, SIAM J. Optim. 2015.
+    """
+
+    steers = True
+
+    def init(self, theta: Rows) -> Memory:
+        """Nothing to correct."""
+        return {"correction": theta * 0}
+
+    def steer(self, at: Moment, memory: Memory) -> Rows:
+        """The correction."""
+        return memory["correction"]
+
+    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
+        """The parameters at the start of the step."""
+        return Message(theta), memory
+
+    def receive(
+        self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
+    ) -> tuple[Rows, Memory]:
+        """The mixed parameters plus the displacement."""
+        memory["correction"].add_(theta - heard.mixed, alpha=_gain(at) / 2)
+        return move.added_to(heard.mixed), memory

@@ -1,0 +1,96 @@
+"""Rules with a momentum of their own: of every step, or of whole cycles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ssdfl.errors import InputError, check_range
+from ssdfl.methods.rules.base import Heard, Memory, Message, Moment, Move, Rows, Rule
+from ssdfl.methods.rules.wrapped import WrappedRule
+
+
+def _check_momentum(name: str, value: float) -> None:
+    if not 0 <= value < 1:
+        raise InputError(name, value, "a number in [0, 1)", "0.9 is usual; 0 is no momentum.")
+
+
+@dataclass(frozen=True)
+class QuasiGlobalMomentum(Rule):
+    """Quasi-global momentum: the momentum is of how far mixed parameters move, not of local gradients.
+
+        x⁺ = W (x − η (g + β m)),  m⁺ = β m + (1 − β) (x − x⁺) / η
+
+    Each of E local steps goes down along g + β m, and η becomes η E in m. A step that only mixes is part of
+    the training step before it: it adds (1 − β)(x − x⁺)/(η E), and m does not fade.
+
+    Source: Lin, Karimireddy, Stich and Jaggi, Quasi-global momentum, ICML 2021.
+    """
+
+    beta: float = 0.9
+    early = False
+    steers = True
+
+    def __post_init__(self) -> None:
+        _check_momentum("beta", self.beta)
+
+    def init(self, theta: Rows) -> Memory:
+        """Nobody has moved."""
+        return {"momentum": theta * 0}
+
+    def steer(self, at: Moment, memory: Memory) -> Rows:
+        """The momentum's part of a local step."""
+        return self.beta * memory["momentum"]
+
+    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
+        """The parameters after training."""
+        assert move is not None
+        return Message(move.applied_to(theta)), memory
+
+    def receive(
+        self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
+    ) -> tuple[Rows, Memory]:
+        """The mixed parameters."""
+        gain = (1 - self.beta) / (at.rate * at.local_steps)
+        if at.trains:
+            memory["momentum"].mul_(self.beta)
+        memory["momentum"].add_(theta - heard.mixed, alpha=gain)
+        return heard.mixed, memory
+
+
+@dataclass(frozen=True)
+class Outer(WrappedRule):
+    """SlowMo or DiLoCo: another rule, and after every cycle a Nesterov step along what it moved.
+
+        Δ = x₀ − x_τ,  v ← μ v + Δ,  x₀⁺ = x₀ − α (Δ + μ v)
+
+    x₀ is where a device began the cycle, x_τ where the rule within took it. Each device does it alone; the
+    mean of all devices takes the same step. What the inner rule keeps is left as it is.
+
+    Source: Wang, Tantia, Ballas and Rabbat, SlowMo, ICLR 2020; Douillard et al., DiLoCo, 2023.
+    """
+
+    rate: float = 0.7
+    momentum: float = 0.9
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range("rate", self.rate, 0, 10, "1 takes what the cycle moved as it is.")
+        _check_momentum("momentum", self.momentum)
+
+    def init(self, theta: Rows) -> Memory:
+        """Where the first cycle begins."""
+        return self.with_inner({"anchor": theta.clone(), "velocity": theta * 0}, self.rule.init(theta))
+
+    def receive(
+        self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
+    ) -> tuple[Rows, Memory]:
+        """What the inner rule makes of it; at the end of a cycle the outer step."""
+        after, kept = self.rule.receive(at, theta, move, self.inner(memory), heard)
+        memory = self.with_inner(memory, kept)
+        if not at.ends_cycle:
+            return after, memory
+        moved = memory["anchor"] - after
+        velocity = memory["velocity"].mul_(self.momentum).add_(moved)
+        after = memory["anchor"] - self.rate * moved.add_(velocity, alpha=self.momentum)
+        memory["anchor"].copy_(after)
+        return after, memory

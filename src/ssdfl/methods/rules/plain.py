@@ -1,0 +1,57 @@
+"""The two plain rules: mix and train, or train and mix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ssdfl.methods.rules.base import Heard, Memory, Message, Moment, Move, Rows, Rule
+
+
+@dataclass(frozen=True)
+class CombineThenAdapt(Rule):
+    """The paper's rule `eq:intraC_updates`: mix and train from where the step starts.
+
+        x⁺ = W x − η g̃(x)
+
+    Messages travel while devices train.
+
+    Source: the paper; Nedić and Ozdaglar, Distributed subgradient methods, IEEE TAC 2009.
+    """
+
+    additive = True
+
+    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
+        """The parameters at the start of the step."""
+        return Message(theta), memory
+
+    def receive(
+        self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
+    ) -> tuple[Rows, Memory]:
+        """The mixed parameters plus the displacement."""
+        return move.added_to(heard.mixed), memory
+
+
+@dataclass(frozen=True)
+class AdaptThenCombine(Rule):
+    """Train, then mix: what code usually does where the paper's text leaves it open.
+
+        x⁺ = W (x − η g̃(x))
+
+    A message leaves when its device has trained, so sending does not hide behind computing.
+
+    Source: Chen and Sayed, Diffusion adaptation strategies, IEEE TSP 2012.
+    """
+
+    early = False
+    additive = True
+
+    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
+        """The parameters after training."""
+        assert move is not None
+        return Message(move.applied_to(theta)), memory
+
+    def receive(
+        self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
+    ) -> tuple[Rows, Memory]:
+        """The mixed parameters."""
+        return heard.mixed, memory

@@ -1,0 +1,158 @@
+"""Rules that stand a few neighbours whose messages are wrong."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ssdfl.errors import check_range
+from ssdfl.methods.rules.base import Heard, Inbox, Memory, Message, Moment, Move, Rows, Rule
+
+
+class RobustRule(Rule):
+    """Sends as `cta` does; x⁺ is a robust combination of own and neighbours' parameters, plus the move."""
+
+    linear = False
+
+    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
+        """The parameters at the start of the step."""
+        return Message(theta), memory
+
+    def receive(
+        self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
+    ) -> tuple[Rows, Memory]:
+        """The combined parameters plus the displacement; a device that hears nothing keeps its own."""
+        after = theta.clone()
+        for inbox in heard.each():
+            after[inbox.places] = self.combined(theta[inbox.places], inbox)
+        return move.added_to(after), memory
+
+    @abstractmethod
+    def combined(self, own: Rows, inbox: Inbox) -> Rows:
+        """(g, d) what g devices at their own parameters make of their inboxes."""
+
+
+@dataclass(frozen=True)
+class Clipped(RobustRule):
+    """ClippedGossip: a neighbour may pull a device only so far.
+
+        x⁺ = x + Σ_j w_ij clip(x_j − x, τ_i) − η g,  clip(v, τ) = v min(1, τ / ‖v‖)
+
+    With ``radius = 0`` a device sets τ_i at each step to the distance of its neighbour number liars + 1 from
+    the far end, so that at most that many messages are clipped. A fixed radius of ∞ makes it `cta`.
+
+    Source: He, Karimireddy and Jaggi, Byzantine-robust decentralized learning via ClippedGossip, 2022; the
+    adaptive radius is that of its authors' code.
+    """
+
+    radius: float = 0.0
+    liars: int = 1
+
+    def __post_init__(self) -> None:
+        check_range("radius", self.radius, 0, remedy="0 adapts it; inf clips nothing.")
+        check_range("liars", self.liars, 0)
+
+    def combined(self, own: Rows, inbox: Inbox) -> Rows:
+        """Own parameters and what is left of the neighbours' pulls."""
+        apart = inbox.rows - own
+        distances = apart.square().sum(-1).sqrt_()
+        radius = self.radius or self._radius(distances)
+        left = (radius / distances.clamp(min=1e-30)).clamp(max=1)
+        return own + (apart * (inbox.weights * left)[:, :, None]).sum(0)
+
+    def _radius(self, distances: Rows) -> Rows:
+        """(g,) the distance within which all but a few neighbours are."""
+        place = max(0, len(distances) - 1 - self.liars)
+        return distances.sort(0).values[place]
+
+
+@dataclass(frozen=True)
+class Trimmed(RobustRule):
+    """Trimmed mean: in every coordinate, the mean without the largest and the smallest values.
+
+        x⁺ = mean of own and neighbours' values without the b largest and b smallest − η g
+
+    Stands b = ``liars`` wrong neighbours. A device with too few neighbours to drop 2 b values keeps its own.
+
+    Source: Yin, Chen, Kannan and Bartlett, Byzantine-robust distributed learning, ICML 2018; Fang, Yang and
+    Bajwa, BRIDGE, IEEE TSIPN 2022.
+    """
+
+    liars: int = 1
+
+    def __post_init__(self) -> None:
+        check_range("liars", self.liars, 0)
+
+    def combined(self, own: Rows, inbox: Inbox) -> Rows:
+        """The trimmed mean of own and neighbours' parameters."""
+        count = len(inbox.rows) + 1
+        left = range(self.liars, count - self.liars)
+        if not left:
+            return own
+        return _mean_of_ordered([own, *inbox.rows], left)
+
+
+@dataclass(frozen=True)
+class Median(RobustRule):
+    """Coordinate-wise median of own and neighbours' parameters.
+
+        x⁺ = median of own and neighbours' values − η g
+
+    Stands wrong neighbours as long as they are fewer than half of a device and its neighbours.
+
+    Source: Yin, Chen, Kannan and Bartlett, Byzantine-robust distributed learning, ICML 2018.
+    """
+
+    def combined(self, own: Rows, inbox: Inbox) -> Rows:
+        """The median of own and neighbours' parameters."""
+        count = len(inbox.rows) + 1
+        return _mean_of_ordered([own, *inbox.rows], range((count - 1) // 2, count // 2 + 1))
+
+
+def _mean_of_ordered(rows: list[Rows], wanted: range) -> Rows:
+    """The mean of the smallest values number ``wanted`` of some rows, in every coordinate.
+
+    Rows are compared and exchanged as a whole: much faster than to sort each coordinate's few values.
+    """
+    for low, high, needed in _exchanges(len(rows), wanted):
+        one, other = rows[low], rows[high]
+        if low in needed:
+            rows[low] = one.minimum(other)
+        if high in needed:
+            rows[high] = one.maximum(other)
+    total = rows[wanted[0]].clone()
+    for place in wanted[1:]:
+        total += rows[place]
+    return total.div_(len(wanted))
+
+
+@lru_cache(maxsize=1024)
+def _exchanges(count: int, wanted: range) -> tuple[tuple[int, int, frozenset[int]], ...]:
+    """Which pairs to compare, in order, so that the wanted places hold what sorting gives.
+
+    Returns:
+        Two places, for the smaller and the larger, and which of the two is needed later.
+    """
+    needed, kept = set(wanted), []
+    for low, high in reversed(list(_merge_exchange(count))):
+        later = frozenset({low, high} & needed)
+        if later:
+            needed |= {low, high}
+            kept.append((low, high, later))
+    return tuple(reversed(kept))
+
+
+def _merge_exchange(count: int) -> Iterator[tuple[int, int]]:
+    """Batcher's network that sorts ``count`` values (Knuth, volume 3, 5.2.2, Algorithm M)."""
+    first = 1 << max(0, (count - 1).bit_length() - 1)
+    p = first
+    while p > 0:
+        q, r, d = first, 0, p
+        while True:
+            yield from ((i, i + d) for i in range(count - d) if i & p == r)
+            if q == p:
+                break
+            d, q, r = q - p, q >> 1, p
+        p >>= 1
