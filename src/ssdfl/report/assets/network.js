@@ -57,7 +57,10 @@ function drawNetwork(svg, net) {
     return circle;
   });
   const inside = (k) => (net.names[k].length <= 3 ? net.names[k] : k);
-  if (named) place.forEach(([x, y], k) => addSvg(texts, "text", { x: x + 8, y: y + 4, class: "place" }, net.names[k]));
+  // A name stands at the right, unless another device is there.
+  const isTaken = (x, y) => place.some(([u, v]) => u > x && u < x + 55 && Math.abs(v - y) < 11);
+  const beside = ([x, y]) => (isTaken(x, y) ? { x: x - 8, y: y + 4, "text-anchor": "end" } : { x: x + 8, y: y + 4 });
+  if (named) place.forEach((at, k) => addSvg(texts, "text", { ...beside(at), class: "place" }, net.names[k]));
   const names = radius < 6 ? [] : place.map(([x, y], k) => addSvg(texts, "text", { x, y, class: "name" }, inside(k)));
 
   /** Hulls, links and rims for a partition. */
