@@ -55,7 +55,7 @@ def read_network(path: Path | str) -> Network:
         ) from error
     check_connected(network, f"network file {path}")
     for note in notes:
-        warnings.warn(f"{path}: {note}", InputWarning, stacklevel=2)
+        warnings.warn(f"{path.name}: {note}", InputWarning, stacklevel=2)
     return network
 
 
@@ -243,7 +243,7 @@ def _read_npz(path: Path) -> Graph:
     with np.load(path, allow_pickle=False) as arrays:
         if "adjacency" in arrays:
             for name in set(arrays) - set(_ARRAYS):
-                warnings.warn(f"{path}: ignored array: {name}", InputWarning, stacklevel=2)
+                warnings.warn(f"{path.name}: ignored array: {name}", InputWarning, stacklevel=2)
             return _from_arrays({name: arrays[name] for name in _ARRAYS if name in arrays})
         if "shape" in arrays:
             check_fits(str(path), int(arrays["shape"][0]), 0)
