@@ -39,6 +39,7 @@ def test_advice_is_tried(tmp_path):
     constants = replace(FormationSettings().constants, learning_rate=rate)
     again = form_clusters(THIN_SITES, None, FormationSettings(constants))
     assert again.chosen.feasible
+    assert again.clusters == plan.clusters
     assert f"S = {again.num_clusters} reaches it" in advised
     assert again.remark == ""
 

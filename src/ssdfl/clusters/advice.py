@@ -20,23 +20,28 @@ _CHANGES = {
 Settings = Mapping[str, Any]
 
 
-def advice(candidates: Sequence[Candidate], settings: Settings, indifference: float) -> str:
-    """The least changes of tolerance or learning rate with which a candidate reaches its threshold.
+def advice(candidates: Sequence[Candidate], settings: Settings, indifference: float, most: int) -> str:
+    """The least changes of tolerance or learning rate with which the choice reaches its threshold.
 
     Candidates are weighed again with the changed setting. No advice is given that does not help.
+
+    Args:
+        most: how many clusters the choice may then have, as many as the plan: more would be no help.
     """
-    tried = [_try(name, candidates, settings, indifference) for name in _CHANGES]
+    tried = [_try(name, candidates, settings, indifference, most) for name in _CHANGES]
     found = [text for text in tried if text]
     if found:
         return f"Tried: {'; or '.join(found)}."
-    most = f"{_FACTORS[-1]:g}"
+    factor = f"{_FACTORS[-1]:g}"
     return (
-        f"Neither a tolerance up to {most} times as large nor a learning rate down to 1/{most} "
-        "makes a candidate reach its threshold."
+        f"Neither a tolerance up to {factor} times as large nor a learning rate down to 1/{factor} "
+        "makes so few clusters reach their threshold."
     )
 
 
-def _try(name: str, candidates: Sequence[Candidate], settings: Settings, indifference: float) -> str:
+def _try(
+    name: str, candidates: Sequence[Candidate], settings: Settings, indifference: float, most: int
+) -> str:
     """What a change of one setting does, in words; empty if it does not help."""
     what, direction = _CHANGES[name]
     now = float(settings[name])
@@ -44,7 +49,7 @@ def _try(name: str, candidates: Sequence[Candidate], settings: Settings, indiffe
         value = float(f"{now * factor**direction:.2g}")
         weighed = reweighed(candidates, {**settings, name: value})
         chosen, choice = choose(weighed, math.inf, indifference)
-        if choice == "feasible":
+        if choice == "feasible" and chosen.num_clusters <= most:
             verb = "raise" if direction > 0 else "lower"
             return f"{verb} the {what} from {now:g} to {value:g}, and S = {chosen.num_clusters} reaches it"
     return ""

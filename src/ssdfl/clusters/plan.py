@@ -118,7 +118,9 @@ class Plan:
             f"at S = {chosen.num_clusters}"
         )
         indifference = INDIFFERENCE if self.score_name in PREDICTIONS else 1.0
-        remedy = advice(self.candidates, self.settings, indifference) if self.choice != "price" else ""
+        remedy = ""
+        if self.choice != "price":
+            remedy = advice(self.candidates, self.settings, indifference, self.num_clusters)
         return f"{self._overruled(chosen, numbers)} {remedy}".strip()
 
     def _overruled(self, chosen: Candidate, numbers: str) -> str:
