@@ -32,7 +32,7 @@ def open_page(driver, path):
 
     driver.get("about:blank")  # else the page before, which may be the same, is looked at
     driver.get(path.as_uri())
-    drawn = "return document.querySelectorAll('svg .device, .js-plotly-plot').length > 0"
+    drawn = "return document.querySelectorAll('svg .device, svg .bubble, .js-plotly-plot').length > 0"
     WebDriverWait(driver, 60).until(lambda _: driver.execute_script(drawn), f"{path} draws nothing")
 
 

@@ -29,6 +29,7 @@ TOPOLOGY_SPECS = (
     "barbell:size=4",
     "cliques:cliques=3,size=3",
     "sites:sites=3,size=3,seed=1",
+    "gaia",
 )
 
 

@@ -52,7 +52,8 @@ def test_the_example_experiment_is_valid():
 
 
 def test_every_documented_spec_builds_and_every_kind_is_documented():
-    specs = re.findall(r"`([a-z]+:[a-z]+=\d[^`]*)`", NETWORKS.split("## Files")[0])
+    specs = re.findall(r"`([a-z]+:[a-z]+=\d[^`]*)`|^\| `([a-z]+)` \|", NETWORKS.split("## Files")[0], re.M)
+    specs = [with_keys or without for with_keys, without in specs]
     assert {spec.partition(":")[0] for spec in specs} == set(TOPOLOGIES)
     for spec in specs:
         assert load_network(spec).num_devices >= 10

@@ -160,6 +160,7 @@ def test_plan_is_shown_written_and_used(tmp_path):
     assert shown.returncode == 0, shown.stderr
     assert "cluster 0: 0, 1" in shown.stdout
     formed = json.loads(command(*words, "--json", cwd=tmp_path).stdout)
+    assert formed.pop("explanation")["one_cluster_s"] > 0
     assert formed == json.loads((tmp_path / "plan.json").read_text())
     done = command(
         "run", *TINY, "--plan", "plan.json", "--methods", "ssdfl", "--seeds", 1, "--out", "r", cwd=tmp_path
@@ -223,7 +224,7 @@ def test_a_plan_that_nothing_satisfies_warns_with_the_numbers(tmp_path):
     done = command("plan", "path:n=6", "--learning-rate", 0.5, cwd=tmp_path)
     assert done.returncode == 0
     assert "warning: no candidate" in done.stderr
-    assert "Raise the tolerance (now 10)" in done.stderr
+    assert "Tried: lower the learning rate from 0.5 to " in done.stderr
 
 
 def test_reports_of_one_run_and_of_several(tmp_path):

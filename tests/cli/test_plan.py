@@ -60,7 +60,10 @@ def command(*words, cwd, **environment):
 
 
 def planned(*words, cwd):
-    return json.loads(command("plan", *words, "--json", cwd=cwd).stdout)
+    """What plan.json holds; --json has the explanation beside it."""
+    data = json.loads(command("plan", *words, "--json", cwd=cwd).stdout)
+    assert data.pop("explanation")["cycle_s"] > 0
+    return data
 
 
 def test_python_the_command_and_runs_share_defaults():
@@ -142,3 +145,33 @@ def test_clusters_that_an_experiment_gives_are_told(tmp_path, given):
         f"note: ssdfl run forms no clusters here, since the experiment has {given.replace('=', ' = ')}"
         in told
     )
+
+
+def test_an_operators_story(tmp_path):
+    """A device is replaced: the old plan says so, and two plans are compared."""
+    rows = ["source,target,latency_ms"]
+    rows += [f"{site}{i},{site}{j},1" for site in "ab" for i in range(4) for j in range(i)]
+    (tmp_path / "old.csv").write_text("\n".join([*rows, "a0,b0,200"]))
+    (tmp_path / "new.csv").write_text("\n".join([*rows, "a0,b0,200"]).replace("b3", "a9"))
+    words = ["--out", "old.json", "--export", "old-clusters.csv", "--export", "old.graphml"]
+    told = command("plan", "old.csv", *words, cwd=tmp_path).stdout
+    assert "Upgrade a0 – b0 (200 ms, 12.5 MB/s) first" in told
+    assert "a3,0" in (tmp_path / "old-clusters.csv").read_text()
+    command("plan", "new.csv", "--out", "new.json", cwd=tmp_path)
+    settings = ["--set", "network.spec=new.csv", "--set", "data.name=helpers:tiny_data"]
+    done = quick_command("run", *settings, "--plan", "old.json", "--out", "r", cwd=tmp_path, COLUMNS="200")
+    assert done.returncode == 2
+    assert "1 device new (a9), 1 device gone (b3)" in done.stderr
+    compared = command("plan", "--diff", "old.json", "new.json", "--html", "d.html", cwd=tmp_path).stdout
+    assert "1 new: a9" in compared
+    assert "0 devices move" in compared
+    assert "<td>a9</td><td>new</td>" in (tmp_path / "d.html").read_text()
+    data = json.loads(command("plan", "--diff", "old.json", "new.json", "--json", cwd=tmp_path).stdout)
+    assert (data["new"], data["gone"]) == (["a9"], ["b3"])
+
+
+def test_what_a_network_file_holds_and_is_not_read_is_told(tmp_path):
+    (tmp_path / "net.csv").write_text("source,target,colour\na,b,red\nb,c,blue\n")
+    words = [sys.executable, "-m", "ssdfl", "plan", "net.csv"]
+    told = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True).stderr
+    assert told.startswith("ssdfl: note: net.csv: ignored attributes of links: colour\n")

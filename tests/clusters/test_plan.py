@@ -28,7 +28,8 @@ def test_a_plan_is_read_back(tmp_path):
     write_plan(plan, tmp_path / "plan.json")
     assert read_plan(tmp_path / "plan.json") == plan
     data = json.loads((tmp_path / "plan.json").read_text())
-    assert (data["num_devices"], data["num_clusters"], data["clusters"]) == (6, 2, [[0, 1, 2], [3, 4, 5]])
+    assert (data["num_devices"], data["num_clusters"]) == (6, 2)
+    assert data["clusters"] == [["0", "1", "2"], ["3", "4", "5"]]
 
 
 def test_a_formed_plan_is_read_back_with_its_candidates(tmp_path):
@@ -66,7 +67,7 @@ PAPER = {"partition": "paper", "score": "stationarity"}
         (UNLIKE, {"price": math.inf}, "feasible", "least score of the feasible candidates", range(1, 10)),
         (UNLIKE, {"constants": Constants(learning_rate=0.9)}, "price", "least predicted cost", [0]),
         (UNLIKE, {"constants": Constants(learning_rate=0.9), **PAPER}, "nearest", "nearest to its", [0]),
-        (None, {"constants": Constants(learning_rate=0.9)}, "nearest", "nearest to its threshold", [0]),
+        (None, {"constants": Constants(learning_rate=0.9)}, "fewest", "fewest clusters of the same", [0]),
     ],
 )
 def test_a_plan_tells_which_rule_chose_it(tmp_path, devices, settings, choice, words, num_feasible):
@@ -104,7 +105,7 @@ def test_given_clusters_say_so(tmp_path):
     older = json.dumps(by_hand.to_json() | {"choice": ""})
     assert parse_plan(older) == by_hand
     formed = form_clusters("barbell:size=3")
-    changed = parse_plan(json.dumps(formed.to_json() | {"clusters": [[0, 1], [2, 3], [4, 5]]}))
+    changed = parse_plan(json.dumps(formed.to_json() | {"clusters": [["0", "1"], ["2", "3"], ["4", "5"]]}))
     assert changed.decision == Decision("given", 3)
 
 
@@ -133,6 +134,9 @@ def test_what_cannot_be_planned():
         '{"version": 1, "clusters": [[0, 1]], "partition": "x", "candidates": []}',
         '{"version": 2, "clusters": [["a"]], "partition": "x", "candidates": []}',
         json.dumps(Plan(((0, 0),), "by hand").to_json()),
+        json.dumps(Plan(((0, 1),), "by hand", names=("a", "a")).to_json()),
+        json.dumps(Plan(((0, 1),), "by hand", names=("a", "b", "c")).to_json()),
+        json.dumps(Plan(((0, 1),), "by hand", names=("a", "b")).to_json() | {"clusters": [["a", "c"]]}),
         json.dumps(Plan(((0, 1),), "by hand").to_json() | {"settings": 3}),
     ],
 )

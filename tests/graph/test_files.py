@@ -3,9 +3,9 @@ import json
 import networkx as nx
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, save_npz
+from scipy.sparse import coo_array, csr_array, save_npz
 
-from ssdfl.errors import InputError
+from ssdfl.errors import InputError, InputWarning
 from ssdfl.graph import load_network, make_network, read_network, write_network
 
 GRAPHML_WITH_TWO_COSTS = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
@@ -13,6 +13,18 @@ GRAPHML_WITH_TWO_COSTS = """<graphml xmlns="http://graphml.graphdrawing.org/xmln
 <graph edgedefault="directed"><node id="a"/><node id="b"/>
 <edge source="a" target="b"><data key="d0">1</data></edge>
 <edge source="b" target="a"><data key="d0">2</data></edge></graph></graphml>"""
+
+TWICE = '{"nodes": [{"id": 0}, {"id": 1}], "edges": [{"source": 0, "target": 1}, {"source": 0, "target": 1}]}'
+NODES = "node [ id 0 ] node [ id 1 ]"
+EDGE = "edge [ source 0 target 1 ]"
+ZOO = """graph [
+  Network "Small"
+  node [ id 0 label "Oslo" Country "Norway" Longitude 10.75 Latitude 59.91 ]
+  node [ id 1 label "Rome" Country "Italy" Longitude 12.5 Latitude 41.9 ]
+  node [ id 2 label "Rome" Country "Italy" Longitude 12.5 Latitude 41.9 ]
+  edge [ source 0 target 1 LinkSpeedRaw 8000000.0 LinkLabel "8 Mbit/s" ]
+  edge [ source 1 target 2 distance 100.0 ]
+]"""
 
 
 @pytest.fixture
@@ -26,7 +38,7 @@ def network():
     )
 
 
-@pytest.mark.parametrize("ending", [".graphml", ".json", ".npz", ".csv", ".npy"])
+@pytest.mark.parametrize("ending", [".graphml", ".gml", ".json", ".npz", ".csv", ".npy"])
 def test_what_is_written_is_read_back(network, tmp_path, ending):
     path = tmp_path / f"net{ending}"
     write_network(network, path)
@@ -36,7 +48,7 @@ def test_what_is_written_is_read_back(network, tmp_path, ending):
     if ending != ".npy":
         assert again.latency_s == pytest.approx(network.latency_s)
         assert again.bandwidth_Bps == pytest.approx(network.bandwidth_Bps)
-    if ending in (".graphml", ".json", ".npz"):
+    if ending in (".graphml", ".gml", ".json", ".npz"):
         assert again.compute_s == pytest.approx(network.compute_s)
 
 
@@ -85,7 +97,15 @@ def test_node_link_json_with_links_key(tmp_path):
         ("net.csv", "from,to\na,b\n", "expected source,target"),
         ("net.csv", "", "expected source,target"),
         ("net.csv", "source,target\n", "it holds no devices"),
-        ("net.csv", "source,target,latency\na,b,1\n", "latency: expected one of latency_s, bandwidth_Bps"),
+        ("net.csv", "source,target,latency\na,b,1\n", "latency = 1: expected one of latency_s, latency_ms"),
+        ("net.csv", "source,target,latency_ms,latency_s\na,b,1,1\n", "latency_s of .* one value"),
+        ("net.csv", "source,target\na,b\na,b\n", "link = a-b: expected one entry"),
+        ("net.json", TWICE, "link = 0-1: expected one entry"),
+        ("net.json", TWICE.replace("{", '{"directed": true, ', 1), "link = 0-1: expected one entry"),
+        ("net.gml", f"graph [ {NODES} {EDGE} {EDGE} ]", "duplicated"),
+        ("net.gml", f"graph [ multigraph 1 {NODES} {EDGE} {EDGE} ]", "one entry"),
+        ("net.gml", "graph [ node [ id 0 Latitude 91 Longitude 0 ] ]", "latitude = 91.0: expected degrees"),
+        ("net.gml", "graph [", "a readable .gml network"),
         ("net.csv", "source,target\na,\n", "line 2 = a: expected two devices"),
         ("net.json", '{"nodes": [1, 2], "edges": []}', "a readable .json network"),
         ("net.json", '{"nodes": [{"id": 1, "x": "left", "y": 0}], "edges": []}', "x of a device = left"),
@@ -152,3 +172,89 @@ def test_stored_zeros_are_no_links(tmp_path):
 def test_a_spreadsheets_byte_order_mark(tmp_path):
     (tmp_path / "net.csv").write_text("source,target\na,b\n", encoding="utf-8-sig")
     assert read_network(tmp_path / "net.csv").num_links == 1
+
+
+def test_gml_of_topology_zoo_has_coordinates_speeds_and_distances(tmp_path):
+    (tmp_path / "net.gml").write_text(ZOO)
+    with pytest.warns(InputWarning) as told:
+        network = read_network(tmp_path / "net.gml")
+    assert network.names == ("Oslo", "Rome (1)", "Rome (2)")
+    assert network.geographic
+    assert network.positions[0].tolist() == [10.75, 59.91]
+    assert network.bandwidth_Bps.tolist() == [1e6, 12.5e6]
+    # Oslo and Rome are about 2,008 km apart; the other link says 100 km itself.
+    assert network.latency_s[0] == pytest.approx(0.004 + 0.0085e-3 * 2008, rel=0.005)
+    assert network.latency_s[1] == pytest.approx(0.004 + 0.00085)
+    texts = " ".join(str(one.message) for one in told)
+    assert "ignored attributes of links: LinkLabel" in texts
+    assert "ignored attributes of devices: Country" in texts
+    assert "from their distance in km: 4 ms + 0.0085 ms/km" in texts
+    assert "from the coordinates of their ends" in texts
+
+
+@pytest.mark.parametrize("ending", [".graphml", ".gml", ".json"])
+def test_coordinates_survive(tmp_path, ending):
+    places = np.array([[2.35, 48.86], [-0.13, 51.5]])
+    network = make_network(2, [(0, 1)], positions=places, geographic=True, latency_s=0.25)
+    write_network(network, tmp_path / f"net{ending}")
+    again = read_network(tmp_path / f"net{ending}")
+    assert again.geographic
+    assert again.positions == pytest.approx(places)
+    assert again.latency_s.tolist() == [0.25]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "latency_s", "bandwidth_Bps"),
+    [
+        ("latency_ms", 20, 0.02, 12.5e6),
+        ("delay_us", 20, 2e-5, 12.5e6),
+        ("bandwidth_Mbps", 8, 0.005, 1e6),
+        ("bandwidth_MBps", 8, 0.005, 8e6),
+        ("bandwidth_bps", 8, 0.005, 1),
+    ],
+)
+def test_costs_come_in_units_in_every_format(tmp_path, column, value, latency_s, bandwidth_Bps):
+    (tmp_path / "net.csv").write_text(f"source,target,{column}\na,b,{value}\n")
+    graph = nx.Graph()
+    graph.add_edge("a", "b", **{column: value})
+    nx.write_graphml(graph, tmp_path / "net.graphml")
+    nx.write_gml(graph, tmp_path / "net.gml")
+    (tmp_path / "net.json").write_text(json.dumps(nx.node_link_data(graph, edges="edges")))
+    for path in tmp_path.iterdir():
+        network = read_network(path)
+        assert network.latency_s[0] == pytest.approx(latency_s), path
+        assert network.bandwidth_Bps[0] == pytest.approx(bandwidth_Bps), path
+
+
+@pytest.mark.parametrize("ending", [".csv", ".graphml", ".gml", ".json"])
+def test_what_is_not_read_is_announced_in_every_format(tmp_path, ending):
+    path = tmp_path / f"net{ending}"
+    graph = nx.Graph()
+    graph.add_edge("a", "b", colour="red")
+    if ending == ".csv":
+        path.write_text("source,target,colour\na,b,red\n")
+    elif ending == ".json":
+        path.write_text(json.dumps(nx.node_link_data(graph, edges="edges")))
+    else:
+        {".graphml": nx.write_graphml, ".gml": nx.write_gml}[ending](graph, path)
+    with pytest.warns(InputWarning, match="ignored attributes of links: colour"):
+        read_network(path)
+
+
+def test_arrays_that_are_not_read_are_announced(tmp_path):
+    np.savez(tmp_path / "net.npz", adjacency=1 - np.eye(2), colour=np.ones(2))
+    with pytest.warns(InputWarning, match="ignored array: colour"):
+        read_network(tmp_path / "net.npz")
+
+
+def test_sizes_that_cannot_fit_are_refused_before_they_are_tried(tmp_path):
+    n = 300_000_000
+    matrix = coo_array(([1.0, 1.0], ([0, 1], [1, 0])), shape=(n, n))
+    save_npz(tmp_path / "net.npz", matrix)
+    with pytest.raises(InputError, match="300,000,000 devices .* of memory"):
+        read_network(tmp_path / "net.npz")
+    header = np.lib.format.header_data_from_array_1_0(np.ones(1)) | {"shape": (n, n)}
+    with (tmp_path / "net.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+    with pytest.raises(InputError, match="of memory"):
+        read_network(tmp_path / "net.npy")

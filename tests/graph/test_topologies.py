@@ -125,3 +125,29 @@ def test_uniform_costs_in_a_spec():
     network = load_network("ring:n=4,latency_s=0.5,bandwidth_Bps=100,compute_s=2")
     assert set(network.message_time_s(50)) == {1.0}
     assert set(network.compute_s) == {2.0}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "ring:n=300000000", "path:n=300000000", "star:n=300000000", "complete:n=3000000",
+        "er:n=3000000,p=0.5", "ba:n=300000000", "rgeo:n=3000000,radius=1", "ws:n=300000000",
+        "grid:rows=30000,cols=30000",
+        "sbm:blocks=3,size=3000000", "barbell:size=3000000", "cliques:cliques=3,size=3000000",
+        "sites:sites=3,size=3000000",
+    ],
+)  # fmt: skip
+def test_networks_that_cannot_fit_in_memory_are_not_tried(spec):
+    with pytest.raises(InputError, match="of memory"):
+        load_network(spec)
+
+
+def test_gaia_has_cities_with_coordinates_and_latencies_by_distance():
+    network = load_network("gaia")
+    assert (network.num_devices, network.num_links, network.geographic) == (11, 55, True)
+    latency_ms = network.link_matrix(network.latency_s).toarray() * 1e3
+    place = {name: k for k, name in enumerate(network.names)}
+    # Tokyo and Seoul are 1,160 km apart, São Paulo and Tokyo 18,500 km: 4 ms + 0.0085 ms/km.
+    assert latency_ms[place["Tokyo"], place["Seoul"]] == pytest.approx(4 + 0.0085 * 1160, rel=0.02)
+    assert latency_ms[place["São Paulo"], place["Tokyo"]] == pytest.approx(4 + 0.0085 * 18_500, rel=0.02)
+    assert set(network.bandwidth_Bps) == {125e6}

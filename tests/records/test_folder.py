@@ -1,12 +1,16 @@
 """Where a run's files are."""
 
+import json
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ssdfl.clusters import Plan
 from ssdfl.errors import InputError
+from ssdfl.files import write_text
 from ssdfl.records import RunFolder, load_experiment
 from ssdfl.records.config import write_experiment
 from ssdfl.records.folder import folder_name
@@ -81,3 +85,14 @@ def test_another_engine_may_go_on_unless_devices_keep_their_own_files(tmp_path, 
         return
     with pytest.raises(InputError, match="as in the run to resume"):
         folder.joined(new)
+
+
+def test_a_plan_file_of_version_2_is_the_same_plan(tmp_path):
+    folder = RunFolder(tmp_path)
+    plan = Plan(((0, 1), (2,)), "by hand", names=("a", "b", "c"))
+    old = plan.to_json() | {"version": 2, "clusters": [[0, 1], [2]], "devices": None}
+    write_text(folder.seed_folder(0) / "plan.json", json.dumps(old))
+    folder.write_plan(0, plan)
+    assert folder.plan(0) == plan
+    with pytest.raises(InputError, match="plan.json of seed 0 = changed"):
+        folder.write_plan(0, replace(plan, clusters=((0,), (1, 2))))

@@ -10,10 +10,10 @@ import pytest
 from browser import complaints, open_browser, open_page
 from ssdfl.cli import live as module
 from ssdfl.cli.live import LiveRun, serving
-from ssdfl.clusters import FormationSettings, form_clusters, unknown_devices
+from ssdfl.clusters import Candidate, FormationSettings, Plan, form_clusters, unknown_devices
 from ssdfl.experiments import iterate_experiment, run_experiment
 from ssdfl.experiments.bounds import compare_bounds
-from ssdfl.graph import load_network
+from ssdfl.graph import Conductance, load_network
 from ssdfl.records import RunFolder, load_experiment
 from ssdfl.report import write_comparison, write_plan_page, write_report
 
@@ -30,6 +30,8 @@ SETTINGS = (
     "evaluate.every=1",
     "evaluate.gaps=true",
 )
+
+PLACES = ("Dublin", "Tokyo", "Sydney")
 
 
 @pytest.fixture(scope="module")
@@ -336,6 +338,61 @@ def test_a_plan_page_works(browser, tmp_path):
     slide(browser, "plan-slider", 4)
     assert text_of(browser, "#plan-facts").startswith("S = 5")
     assert len(browser.find_elements("css selector", "#plan-candidates tbody tr")) == 12
+    assert complaints(browser) == []
+
+
+def test_a_plan_page_of_many_devices_shows_bubbles_that_open(browser, tmp_path):
+    network = load_network("cliques:cliques=40,size=6")
+    clusters = tuple(tuple(range(6 * k, 6 * k + 6)) for k in range(40))
+    wholes = {1: (tuple(range(240)),), 40: clusters}
+    candidates = tuple(
+        Candidate(found, 1.0, 0.4, Conductance(0.5, 0.5, ()), (), "bisection") for found in wholes.values()
+    )
+    plan = Plan(clusters, "cost", candidates, "time", "feasible", names=network.names)
+    write_plan_page(network, plan, tmp_path / "plan.html")
+    open_page(browser, tmp_path / "plan.html")
+    assert len(browser.find_elements("css selector", "#plan-network .bubble")) == 40
+    assert browser.find_elements("css selector", "#plan-network .device") == []
+    browser.execute_script(
+        "document.querySelectorAll('.bubble')[3].dispatchEvent(new Event('click', {bubbles: true}))"
+    )
+    assert text_of(browser, "#plan-opened h3") == "Cluster 3: 6 devices"
+    assert text_of(browser, "#plan-opened .names") == "18, 19, 20, 21, 22, 23"
+    assert len(browser.find_elements("css selector", "#plan-network .device")) == 6
+    browser.find_element("id", "plan-search").send_keys("125\n")
+    assert text_of(browser, "#plan-opened h3") == "Cluster 20: 6 devices"
+    picked = browser.find_elements("css selector", "#plan-network .device.picked")
+    assert [one.get_attribute("data-device") for one in picked] == ["125"]
+    width = "return Number(byId('plan-network').getAttribute('viewBox').split(' ')[2])"
+    near = browser.execute_script(width)
+    browser.find_element("id", "plan-out").click()
+    assert near < browser.execute_script(width) < 640
+    browser.find_element("id", "plan-whole").click()
+    assert browser.execute_script(width) == 640
+    slide(browser, "plan-slider", 0)
+    assert len(browser.find_elements("css selector", "#plan-network .bubble")) == 1
+    assert complaints(browser) == []
+
+
+def test_coordinates_make_a_map(browser, tmp_path):
+    from selenium.webdriver import Keys
+
+    network = load_network("gaia")
+    write_plan_page(network, form_clusters(network), tmp_path / "plan.html")
+    open_page(browser, tmp_path / "plan.html")
+    assert len(browser.find_elements("css selector", "#plan-network .land")) > 10
+    assert "Tokyo" in text_of(browser, "#plan-network")
+    x = "return Number(document.querySelectorAll('#plan-network .device')[arguments[0]].getAttribute('cx'))"
+    dublin, tokyo, sydney = (browser.execute_script(x, network.names.index(c)) for c in PLACES)
+    assert dublin < tokyo < sydney
+    drawing = browser.find_element("id", "plan-network")
+    drawing.send_keys("+", Keys.ARROW_RIGHT)
+    left, _, width, _ = map(float, drawing.get_dom_attribute("viewBox").split())
+    assert width < 640
+    assert left > 0
+    drawing.send_keys("0")
+    assert drawing.get_dom_attribute("viewBox") == "0 0 640 560"
+    assert "Upgrade" in text_of(browser, "#why")
     assert complaints(browser) == []
 
 

@@ -8,6 +8,8 @@ from ssdfl.clusters import Device, FormationSettings, Plan, form_clusters, unkno
 from ssdfl.errors import InputError
 from ssdfl.graph import load_network, make_network
 from ssdfl.report import write_plan_page
+from ssdfl.report.places import MAP_SHAPE, discs_of_clusters, map_projection
+from ssdfl.report.world import WORLD
 from ssdfl.theory import Constants
 
 
@@ -52,8 +54,35 @@ def test_infinite_scores_and_odd_names_do_no_harm(tmp_path):
 
 
 def test_what_cannot_be_shown(tmp_path):
-    with pytest.raises(InputError, match="devices of the plan = 2"):
+    with pytest.raises(InputError, match=r"3 devices new \(2, 3, 4\)"):
         write_plan_page(load_network("ring:n=5"), Plan(((0, 1),), "by hand"), tmp_path / "a.html")
     with pytest.raises(InputError, match="candidates of the plan"):
         write_plan_page(load_network("path:n=2"), Plan(((0, 1),), "by hand"), tmp_path / "a.html")
     assert not (tmp_path / "a.html").exists()
+
+
+def test_maps_are_not_stretched_and_hold_every_device(tmp_path):
+    network = load_network("gaia")
+    _, page = page_of(network, tmp_path)
+    places = np.array(data_of(page)["places"])
+    assert places.min() >= 0
+    assert places.max() <= 1
+    width, height = MAP_SHAPE
+    scale, _ = map_projection(network.positions)
+    middle = (network.positions[:, 1].min() + network.positions[:, 1].max()) / 2
+    assert scale[0] * width == pytest.approx(scale[1] * height * np.cos(np.radians(middle)))
+    assert sum(len(outline) for outline in WORLD) < 500
+    for outline in WORLD:
+        assert outline[0] == outline[-1]
+        assert all(abs(longitude) <= 180 and abs(latitude) <= 90 for longitude, latitude in outline)
+
+
+def test_clusters_of_many_devices_are_discs_apart():
+    network = load_network("cliques:cliques=20,size=40")
+    labels = np.arange(800) // 40
+    places = discs_of_clusters(network, labels)
+    centres = np.array([places[labels == k].mean(axis=0) for k in range(20)])
+    radius = np.linalg.norm(places - centres[labels], axis=1)
+    assert radius.max() <= 1.2 * np.sqrt(40)
+    between = np.linalg.norm(centres[:, None] - centres[None], axis=2)[np.triu_indices(20, 1)]
+    assert np.median(between) > 2 * np.sqrt(40)

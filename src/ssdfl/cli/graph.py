@@ -26,7 +26,7 @@ def graph(
     clusters: Annotated[int, typer.Option(help="Colour so many clusters (spectral bisection).")] = 1,
     picture: Annotated[Path | None, typer.Option(help="Where to draw it; by default NAME.png here.")] = None,
     save: Annotated[
-        Path | None, typer.Option(help="Also write the network: .graphml, .csv, .json, .npy or .npz.")
+        Path | None, typer.Option(help="Also write the network: .graphml, .gml, .csv, .json, .npy or .npz.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the facts as JSON; draw only with --picture.")
@@ -37,12 +37,13 @@ def graph(
     Specs: `er:n=,p=` Erdős–Rényi · `ba:n=,m=` Barabási–Albert · `rgeo:n=,radius=` random geometric ·
     `ws:n=,k=,p=` Watts–Strogatz · `complete:n=` · `ring:n=` · `path:n=` · `star:n=` · `grid:rows=,cols=` ·
     `torus:rows=,cols=` · `sbm:blocks=,size=,p_in=,p_out=` stochastic block model · `barbell:size=` ·
-    `cliques:cliques=,size=` ring of cliques · `sites:sites=,size=,links=,slowdown=` two-tier sites.
+    `cliques:cliques=,size=` ring of cliques · `sites:sites=,size=,links=,slowdown=` two-tier sites ·
+    `gaia` eleven cities of the world.
 
     Random ones take `seed=`; all take `latency_s=`, `bandwidth_Bps=`, `compute_s=`.
 
-    Files: `.graphml`, `.csv` (source,target,latency_s,bandwidth_Bps), node-link `.json`, adjacency `.npy`
-    and `.npz`.
+    Files: `.graphml`, `.gml`, `.csv` (source,target,latency_s,bandwidth_Bps), node-link `.json`,
+    adjacency `.npy` and `.npz`.
     """
     from ssdfl.clusters import plan_clusters
     from ssdfl.graph import MIXINGS, describe, load_network, write_network

@@ -12,10 +12,11 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from ssdfl.cli.plan_diff import show_difference
 from ssdfl.cli.progress import say
 
 if TYPE_CHECKING:
-    from ssdfl.clusters import Candidate, Plan
+    from ssdfl.clusters import Candidate, Explanation, Plan
     from ssdfl.records import Experiment
 
 SHOWN = 60
@@ -78,6 +79,14 @@ def plan(
     data: Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write plan.json here, for ssdfl run --plan.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page to look at the plan with.")] = None,
+    export: Annotated[
+        list[Path] | None,
+        typer.Option(help="Write each device's cluster as .csv or .graphml. Repeatable."),
+    ] = None,
+    diff: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="OLD NEW", help="Form nothing: compare two plans, on NETWORK if it is given."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Form the clusters of a network and show every candidate.
@@ -95,8 +104,11 @@ def plan(
     it would cost more than 10 %. `--partition paper --score stationarity` is the paper's formation,
     literally.
     """
+    if diff is not None:
+        show_difference(diff, network, html, as_json)
+        return
     from ssdfl.cli.plan_inputs import gather_inputs
-    from ssdfl.clusters import form_clusters, write_plan
+    from ssdfl.clusters import explain, export_plan, form_clusters, write_plan
     from ssdfl.records import load_experiment
 
     keys = {
@@ -130,10 +142,13 @@ def plan(
         from ssdfl.report import write_plan_page
 
         write_plan_page(inputs.network, formed, html)
+    for path in export or []:
+        export_plan(inputs.network, formed, path)
+    found = explain(inputs.network, formed)
     if as_json:
-        typer.echo(json.dumps(formed.to_json(), indent=1))
+        typer.echo(json.dumps({**formed.to_json(), "explanation": found.to_json()}, indent=1))
     else:
-        _print(formed, inputs.network.names)
+        _print(formed, inputs.network.names, found)
     for text in (inputs.explain(), _given_clusters(chosen), formed.remark):
         if text:
             say(Console(stderr=True), f"ssdfl: {text}")
@@ -152,7 +167,7 @@ def _given_clusters(experiment: Experiment) -> str:
     return f"note: ssdfl run forms no clusters here, since the experiment has {given}."
 
 
-def _print(formed: Plan, names: tuple[str, ...]) -> None:
+def _print(formed: Plan, names: tuple[str, ...], found: Explanation) -> None:
     console = Console()
     table = Table("S", "score", "least Φ", "Φ_min", "feasible", "rule", box=SIMPLE_HEAD, pad_edge=False)
     shown = formed.candidates[:SHOWN]
@@ -163,6 +178,8 @@ def _print(formed: Plan, names: tuple[str, ...]) -> None:
         say(console, f"… and {len(formed.candidates) - len(shown)} more; --json has them all.")
     for number, cluster in enumerate(formed.clusters[:SHOWN]):
         say(console, f"cluster {number}: {', '.join(names[device] for device in cluster)}")
+    for line in found.lines():
+        say(console, line)
     for diagnostic in formed.diagnostics:
         mark = {True: "yes", False: "no ", None: "   "}[diagnostic.holds]
         say(console, f"{mark} {diagnostic.name} ({diagnostic.detail})")

@@ -4,6 +4,10 @@ from ssdfl.clusters.candidates import Candidate, choose
 from ssdfl.clusters.decision import CHOICES, Decision
 from ssdfl.clusters.device_file import read_devices
 from ssdfl.clusters.diagnostics import Diagnostic
+from ssdfl.clusters.difference import Gain, Move, PlanDifference, compare_plans
+from ssdfl.clusters.explanation import Explanation, explain
+from ssdfl.clusters.export import export_plan
+from ssdfl.clusters.fitting import Misfit, fitting_plan, listed_names, misfit
 from ssdfl.clusters.formation import FormationSettings
 from ssdfl.clusters.heterogeneity import (
     AmplificationSettings,
@@ -37,18 +41,29 @@ __all__ = [
     "Decision",
     "Device",
     "Diagnostic",
+    "Explanation",
     "FormationSettings",
+    "Gain",
+    "Misfit",
+    "Move",
     "Plan",
+    "PlanDifference",
     "Score",
     "ScoreInputs",
     "amplification",
     "assign_to_ranks",
     "choose",
     "clusters_of",
+    "compare_plans",
     "data_divergence",
     "energy_distance",
+    "explain",
+    "export_plan",
+    "fitting_plan",
     "form_clusters",
     "labels_of",
+    "listed_names",
+    "misfit",
     "optimizer_distance",
     "parse_plan",
     "plan_clusters",

@@ -53,11 +53,11 @@ def choose(
     Returns:
         The candidate and the rule, a name of `CHOICES`: ``feasible``; ``price`` if Φ_min gave way to the
         least score, because keeping to it costs too much or nothing does; or, at an infinite price,
-        ``nearest`` to its threshold.
+        ``nearest`` to its threshold, and ``fewest`` if fewer clusters have the nearest one's score.
     """
     feasible = [candidate for candidate in candidates if candidate.feasible]
     if math.isinf(price) and not feasible:
-        return _nearest(candidates), "nearest"
+        return _below_threshold(candidates, indifference)
     best = _simplest_of_best(candidates, indifference)
     keeping = _simplest_of_best(feasible or candidates, indifference)
     chosen = keeping if _is_affordable(keeping, best, price) else best
@@ -74,6 +74,17 @@ def _simplest_of_best(candidates: Sequence[Candidate], indifference: float) -> C
     least = min(round_score(candidate.score) for candidate in candidates)
     equal = [c for c in candidates if round_score(c.score) <= max(least, least * indifference)]
     return min(equal, key=lambda c: (c.num_clusters, round_score(c.score), -c.min_conductance.lower))
+
+
+def _below_threshold(candidates: Sequence[Candidate], indifference: float) -> tuple[Candidate, str]:
+    """The nearest to its threshold; if scores are predicted costs, fewer clusters of the same cost."""
+    nearest = _nearest(candidates)
+    affordable = [c for c in candidates if c.score <= nearest.score * indifference]
+    if indifference > 1 and affordable:
+        fewest = min(affordable, key=lambda c: c.num_clusters)
+        if fewest.num_clusters < nearest.num_clusters:
+            return fewest, "fewest"
+    return nearest, "nearest"
 
 
 def _nearest(candidates: Sequence[Candidate]) -> Candidate:

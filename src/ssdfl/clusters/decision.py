@@ -9,6 +9,7 @@ GIVEN = "given"
 CHOICES = {
     "feasible": "least score of the feasible candidates",
     "nearest": "nearest to its threshold",
+    "fewest": "fewest clusters of the same predicted cost; none reaches its threshold",
     "price": "least predicted cost, though below its threshold",
     GIVEN: "given, not formed",
 }

@@ -8,16 +8,23 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ssdfl.arrays import IntArray
+from ssdfl.clusters.advice import advice
 from ssdfl.clusters.candidates import Candidate
 from ssdfl.clusters.decision import GIVEN, Decision
 from ssdfl.clusters.diagnostics import Diagnostic
-from ssdfl.clusters.formation import FormationSettings, Skipped, form
+from ssdfl.clusters.formation import INDIFFERENCE, PREDICTIONS, FormationSettings, Skipped, form
 from ssdfl.clusters.heterogeneity import Device, unknown_devices
 from ssdfl.clusters.partition import Clusters, labels_of, spectral_bisection
 from ssdfl.errors import InputError
 from ssdfl.graph import NetworkLike, Weights, load_network, metropolis
 
-VERSION = 2
+VERSION = 3
+_VIRTUES = {
+    "nearest": "comes nearest",
+    "fewest": "has the fewest clusters of the same predicted {}",
+    "price": "is predicted to take the least {}",
+}
+"""Why a candidate that misses its threshold was chosen."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,7 @@ class Plan:
         skipped: what the fast mode left out.
         settings: the numbers that formation was given.
         diagnostics: which assumptions hold, and predicted costs.
+        names: what the devices are called, in their order; empty if that is not known.
     """
 
     clusters: Clusters
@@ -45,6 +53,7 @@ class Plan:
     skipped: Skipped = field(default_factory=Skipped)
     settings: Mapping[str, float | str] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def num_devices(self) -> int:
@@ -60,6 +69,10 @@ class Plan:
     def labels(self) -> IntArray:
         """(N,) the number of each device's cluster, as clusterings of scikit-learn give them."""
         return labels_of(self.clusters, self.num_devices)
+
+    def name_of(self, device: int) -> str | int:
+        """What a device is called; its number in a plan without names."""
+        return self.names[device] if self.names else device
 
     @property
     def chosen(self) -> Candidate | None:
@@ -104,11 +117,11 @@ class Plan:
             f"Φ = {chosen.min_conductance.lower:.4f} against Φ_min = {chosen.threshold:.4f} "
             f"at S = {chosen.num_clusters}"
         )
-        remedy = (
-            f"Raise the tolerance (now {self.settings['tolerance']:g}) "
-            f"or lower the learning rate (now {self.settings['learning_rate']:g})."
-        )
-        return f"{self._overruled(chosen, numbers)} {remedy}"
+        indifference = INDIFFERENCE if self.score_name in PREDICTIONS else 1.0
+        remedy = ""
+        if self.choice != "price":
+            remedy = advice(self.candidates, self.settings, indifference, self.num_clusters)
+        return f"{self._overruled(chosen, numbers)} {remedy}".strip()
 
     def _overruled(self, chosen: Candidate, numbers: str) -> str:
         """Why the chosen candidate does not keep to the threshold."""
@@ -119,20 +132,23 @@ class Plan:
                 f"note: the conductance threshold is overruled ({numbers}), since this plan is predicted "
                 f"to take {saved} than the best that keeps to it. Be strict to keep to it."
             )
-        least = f"is predicted to take the least {self.score_name}"
-        virtue = "comes nearest" if self.choice == "nearest" else least
+        virtue = _VIRTUES[self.choice].format(self.score_name)
         return (
             "warning: no candidate has the conductance that its threshold asks for; "
             f"this one {virtue}: {numbers}."
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as JSON data, with a version that readers check; what is infinite is null."""
+        """The plan as JSON data, with a version that readers check; what is infinite is null.
+
+        ``clusters`` has names. Candidates have places in ``devices``, since names would be many.
+        """
         return {
             "version": VERSION,
             "num_devices": self.num_devices,
             "num_clusters": self.num_clusters,
-            "clusters": [list(cluster) for cluster in self.clusters],
+            "clusters": [[self.name_of(device) for device in cluster] for cluster in self.clusters],
+            "devices": list(self.names) or None,
             "partition": self.partition,
             "score": _finite(self.chosen.score) if self.chosen else None,
             "score_name": self.score_name,
@@ -189,6 +205,7 @@ def form_clusters(
             "mixing": getattr(settings.weights, "__name__", "own"),
         },
         diagnostics=formation.diagnostics,
+        names=network.names,
     )
 
 
@@ -199,7 +216,9 @@ def plan_clusters(network: NetworkLike, num_clusters: int, weights: Weights = me
         >>> plan_clusters("barbell:size=2", 2).clusters
         ((0, 1), (2, 3))
     """
-    return Plan(spectral_bisection(load_network(network), num_clusters, weights), partition="bisection")
+    network = load_network(network)
+    clusters = spectral_bisection(network, num_clusters, weights)
+    return Plan(clusters, partition="bisection", names=network.names)
 
 
 def _finite(value: float | str) -> float | str | None:

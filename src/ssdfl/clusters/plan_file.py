@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,9 @@ from ssdfl.clusters.plan import VERSION, Plan
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.graph import Conductance
+
+READ_VERSIONS = (2, VERSION)
+"""Version 2 has device numbers and no names."""
 
 
 def write_plan(plan: Plan, path: Path | str) -> None:
@@ -49,22 +52,33 @@ def parse_plan(text: str, where: str = "plan") -> Plan:
     """
     try:
         data = json.loads(text)
-        if data["version"] != VERSION:
-            raise InputError(f"version of {where}", data["version"], str(VERSION), "Make the plan again.")
+        if data["version"] not in READ_VERSIONS:
+            expected = " or ".join(map(str, READ_VERSIONS))
+            raise InputError(f"version of {where}", data["version"], expected, "Make the plan again.")
         plan = _plan_from_json(data)
     except InputError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError("plan", where, "a plan.json", f"The reader says: {error!r}.") from error
-    if sorted(chain.from_iterable(plan.clusters)) != list(range(plan.num_devices)):
-        expected = "every device from 0 in one cluster"
+    if not _is_partition(plan):
+        expected = "every device in one cluster"
         raise InputError(f"clusters of {where}", "these", expected, "Correct them.")
     return plan
 
 
+def _is_partition(plan: Plan) -> bool:
+    devices = list(range(len(plan.names) or plan.num_devices))
+    return sorted(chain.from_iterable(plan.clusters)) == devices
+
+
 def _plan_from_json(data: dict[str, Any]) -> Plan:
+    names = tuple(str(name) for name in data.get("devices") or ())
+    place = {name: device for device, name in enumerate(names)}
+    if len(place) < len(names):
+        raise ValueError("two devices have one name")
     return Plan(
-        clusters=_clusters(data["clusters"]),
+        names=names,
+        clusters=_named_clusters(data["clusters"], place) if names else _clusters(data["clusters"]),
         partition=data["partition"],
         candidates=tuple(_candidate_from_json(candidate) for candidate in data["candidates"]),
         score_name=data["score_name"],
@@ -90,6 +104,11 @@ def _candidate_from_json(data: dict[str, Any]) -> Candidate:
 
 def _clusters(lists: Sequence[Sequence[int]]) -> Clusters:
     return tuple(tuple(int(device) for device in cluster) for cluster in lists)
+
+
+def _named_clusters(lists: Sequence[Sequence[str]], place: Mapping[str, int]) -> Clusters:
+    """Clusters of names as clusters of places, in the order that plans have."""
+    return tuple(sorted(tuple(sorted(place[name] for name in cluster)) for cluster in lists))
 
 
 def _or_infinite(value: float | None) -> float:

@@ -216,7 +216,7 @@ def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> 
     for place, plan in reversed(list(enumerate(instance.plans))):
         # plan.json is written last: readers take it as the sign that the other files exist.
         name = f"plan-{plan.settings['message_bytes']}.json" if place else "plan.json"
-        folder.write_fact(instance.seed, name, json.dumps(plan.to_json(), indent=1) + "\n")
+        folder.write_plan(instance.seed, plan, name)
 
 
 def _run_method(engine: str, folder: RunFolder, job: Job, method: str, process: Process) -> Iterator[Advance]:

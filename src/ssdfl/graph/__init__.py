@@ -11,6 +11,7 @@ from ssdfl.graph.conductance import (
 )
 from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.costs import Clock, CycleCost
+from ssdfl.graph.critical import Cycle, Upgrade, best_upgrade, critical_links, faster_links
 from ssdfl.graph.facts import describe
 from ssdfl.graph.files import from_json, read_network, to_json, write_network
 from ssdfl.graph.matchings import colour_links, random_matching
@@ -41,20 +42,25 @@ __all__ = [
     "TOPOLOGIES",
     "Clock",
     "Conductance",
+    "Cycle",
     "CycleCost",
     "MixingMatrix",
     "Network",
     "NetworkLike",
     "Spectrum",
+    "Upgrade",
     "Weights",
     "averaging",
     "averaging_within",
+    "best_upgrade",
     "check_mixing",
     "colour_links",
     "component_labels",
     "conductance",
+    "critical_links",
     "cut_conductance",
     "describe",
+    "faster_links",
     "fastest",
     "from_json",
     "from_networkx",

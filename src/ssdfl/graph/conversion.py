@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import networkx as nx
@@ -10,6 +10,18 @@ import numpy as np
 
 from ssdfl.arrays import FloatArray
 from ssdfl.errors import InputError
+from ssdfl.graph.attributes import (
+    DEVICE_UNITS,
+    LINK_UNITS,
+    MS_PER_KM,
+    MS_PER_LINK,
+    Attributes,
+    coordinates_of,
+    great_circle_km,
+    ignored,
+    latency_of_distance,
+    read_costs,
+)
 from ssdfl.graph.network import (
     DEFAULT_BANDWIDTH_BPS,
     DEFAULT_COMPUTE_S,
@@ -19,8 +31,6 @@ from ssdfl.graph.network import (
     make_network,
 )
 
-Attributes = Mapping[str, Any]
-
 _LINK_DEFAULTS = {"latency_s": DEFAULT_LATENCY_S, "bandwidth_Bps": DEFAULT_BANDWIDTH_BPS}
 
 
@@ -28,7 +38,9 @@ def from_networkx(graph: Graph, title: str = "network") -> Network:
     """A network from a NetworkX graph; nodes become devices 0, 1, … in their order in the graph.
 
     Reads the edge attributes ``latency_s``, ``bandwidth_Bps`` and ``added`` and the node attributes
-    ``compute_s``, ``name``, and ``x, y`` or ``pos``; what is missing gets the default cost.
+    ``compute_s``, ``name``, and ``x, y`` or ``pos``; costs also in the units of `LINK_UNITS` and
+    `DEVICE_UNITS`. A link without a latency gets it from ``distance`` in km, or else from the coordinates
+    ``longitude, latitude`` of its devices. What is missing then gets the default cost.
 
     Links go both ways at one cost. So a directed graph must have every edge in both directions with
     the same costs, and a multigraph no parallel edges.
@@ -48,31 +60,81 @@ def from_networkx(graph: Graph, title: str = "network") -> Network:
     links = [(device[u], device[v]) for u, v in graph.edges()]
     of_links = [data for _, _, data in graph.edges(data=True)]
     added = [link for link, data in zip(links, of_links, strict=True) if data.get("added")]
-    link_names = [f"link {i}-{j}" for i, j in links]
-    latency_s, bandwidth_Bps = (
-        _numbers(key, default, of_links, link_names) for key, default in _LINK_DEFAULTS.items()
-    )
-    names, compute_s, positions = _devices(graph)
+    of_devices = [data for _, data in graph.nodes(data=True)]
+    names = [str(data.get("name", node)) for node, data in graph.nodes(data=True)]
+    coordinates = [coordinates_of(data) for data in of_devices]
+    latency_s, bandwidth_Bps = _link_costs(links, of_links, coordinates)
     return make_network(
         len(device),
         links,
         latency_s=latency_s,
         bandwidth_Bps=bandwidth_Bps,
-        compute_s=compute_s,
+        compute_s=_compute_s(names, of_devices),
         names=names,
-        positions=positions,
+        positions=_positions(of_devices, coordinates),
+        geographic=_is_geographic(coordinates),
         added_links=added,
         title=title,
     )
 
 
-def _devices(graph: Graph) -> tuple[list[str], list[float], FloatArray | None]:
-    """What the nodes are called, what a local step costs them, and where they are."""
-    names = [str(data.get("name", node)) for node, data in graph.nodes(data=True)]
-    attributes = [data for _, data in graph.nodes(data=True)]
-    device_names = [f"device {name}" for name in names]
-    compute_s = _numbers("compute_s", DEFAULT_COMPUTE_S, attributes, device_names)
-    return names, compute_s, _positions(attributes)
+def announcements(graph: Graph) -> list[str]:
+    """What a reader of a graph ought to know: attributes that are not read, and costs that are derived."""
+    of_links = [data for _, _, data in graph.edges(data=True)]
+    of_devices = [data for _, data in graph.nodes(data=True)]
+    notes = [*ignored(of_links, LINK_UNITS, "link"), *ignored(of_devices, DEVICE_UNITS, "device")]
+    located = [coordinates_of(data) for data in of_devices]
+    missing = sum(place is None for place in located)
+    if 0 < missing < len(located):
+        notes.append(f"{missing} of {len(located)} devices have no coordinates, so there is no map")
+    place = dict(zip(graph, located, strict=True))
+    sources = {_source_of_latency(data, place[u], place[v]) for u, v, data in graph.edges(data=True)}
+    rule = f"{MS_PER_LINK:g} ms + {MS_PER_KM:g} ms/km"
+    return [*notes, *(f"latency of links from {source}: {rule}" for source in sorted(sources - {""}))]
+
+
+Place = tuple[float, float] | None
+
+
+def _source_of_latency(attributes: Attributes, here: Place, there: Place) -> str:
+    """Which length a link's latency is derived from; empty if it is given, or assumed."""
+    costs = read_costs(attributes, LINK_UNITS, "link")
+    if "latency_s" in costs:
+        return ""
+    if "distance_km" in costs:
+        return "their distance in km"
+    return "the coordinates of their ends" if here is not None and there is not None else ""
+
+
+def _link_costs(
+    links: Sequence[tuple[int, int]], attributes: Sequence[Attributes], coordinates: Sequence[Place]
+) -> tuple[list[float], list[float]]:
+    """Latency and bandwidth of every link."""
+    costs = [
+        {**_LINK_DEFAULTS, **_derived(data, coordinates[i], coordinates[j], f"link {i}-{j}")}
+        for (i, j), data in zip(links, attributes, strict=True)
+    ]
+    return [one["latency_s"] for one in costs], [one["bandwidth_Bps"] for one in costs]
+
+
+def _derived(attributes: Attributes, here: Place, there: Place, where: str) -> dict[str, float]:
+    """A link's costs, with a latency for its length if it has only that."""
+    costs = read_costs(attributes, LINK_UNITS, where)
+    if "latency_s" in costs:
+        return costs
+    if "distance_km" not in costs and here is not None and there is not None:
+        costs["distance_km"] = great_circle_km(here, there)
+    if "distance_km" in costs:
+        costs["latency_s"] = latency_of_distance(costs["distance_km"])
+    return costs
+
+
+def _compute_s(names: Sequence[str], attributes: Sequence[Attributes]) -> list[float]:
+    """What a local step costs each device."""
+    return [
+        read_costs(data, DEVICE_UNITS, f"device {name}").get("compute_s", DEFAULT_COMPUTE_S)
+        for name, data in zip(names, attributes, strict=True)
+    ]
 
 
 def _undirected(graph: Graph) -> Graph:
@@ -94,10 +156,10 @@ def _check_both_ways(graph: Graph, source: Any, target: Any) -> None:
         raise InputError("link", f"{source} → {target}", "a link in both directions", remedy)
     there, back = _edge_data(graph, source, target), _edge_data(graph, target, source)
     where = f"link {source}-{target}"
-    for key, default in _LINK_DEFAULTS.items():
-        forth_and_back = _numbers(key, default, (there, back), (where, where))
-        if forth_and_back[0] != forth_and_back[1]:
-            got = "{:g} one way and {:g} the other".format(*forth_and_back)
+    forth, again = ({**_LINK_DEFAULTS, **_derived(data, None, None, where)} for data in (there, back))
+    for key in _LINK_DEFAULTS:
+        if forth[key] != again[key]:
+            got = f"{forth[key]:g} one way and {again[key]:g} the other"
             remedy = "Choose one cost for the link, for instance that of the slower direction."
             raise InputError(f"{key} of {where}", got, "the same in both directions", remedy)
 
@@ -108,26 +170,27 @@ def _edge_data(graph: Graph, source: Any, target: Any) -> Attributes:
     return next(iter(data.values())) if graph.is_multigraph() else data
 
 
-def _numbers(key: str, default: float, attributes: Sequence[Attributes], where: Sequence[str]) -> list[float]:
-    """An attribute of every link or device; ``where`` names each in errors."""
-    return [_number(data, key, default, place) for data, place in zip(attributes, where, strict=True)]
+def _is_geographic(coordinates: Sequence[Place]) -> bool:
+    return bool(coordinates) and None not in coordinates
 
 
-def _number(attributes: Attributes, key: str, default: float, where: str) -> float:
-    try:
-        return float(attributes.get(key, default))
-    except (TypeError, ValueError):
-        remedy = "Correct it or leave it out."
-        raise InputError(f"{key} of {where}", attributes[key], "a number", remedy) from None
-
-
-def _positions(devices: Sequence[Attributes]) -> FloatArray | None:
+def _positions(devices: Sequence[Attributes], coordinates: Sequence[Place]) -> FloatArray | None:
     """(N, 2) places, if every device has one."""
+    if _is_geographic(coordinates):
+        return np.array(coordinates, dtype=float)
     if _all_have(devices, "pos"):
         return np.array([data["pos"] for data in devices], dtype=float)
     if _all_have(devices, "x") and _all_have(devices, "y"):
-        return np.array([[_number(data, axis, 0.0, "a device") for axis in "xy"] for data in devices])
+        return np.array([[_axis(data, axis) for axis in "xy"] for data in devices])
     return None
+
+
+def _axis(attributes: Attributes, axis: str) -> float:
+    try:
+        return float(attributes[axis])
+    except (TypeError, ValueError):
+        remedy = "Correct it or leave it out."
+        raise InputError(f"{axis} of a device", attributes[axis], "a number", remedy) from None
 
 
 def _all_have(devices: Sequence[Attributes], key: str) -> bool:

@@ -13,7 +13,7 @@ from ssdfl.graph.mixing import MixingMatrix
 from ssdfl.graph.network import Network
 from ssdfl.memo import by_identity
 
-_CYCLES = 3
+CYCLES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +96,13 @@ class Clock:
         """
         inside, across = self.messages(A_intra), self.messages(A)
         ready_s = np.zeros(self.network.num_devices)
-        for _ in range(_CYCLES):
+        for _ in range(CYCLES):
             for _ in range(tau_a):
                 ready_s = inside.deliver(ready_s, compute_s)
             for _ in range(tau_r):
                 ready_s = across.deliver(ready_s, np.zeros_like(compute_s))
         sent = tau_a * inside.transmissions + tau_r * across.transmissions
-        return CycleCost(float(ready_s.max()) / _CYCLES, sent, sent * self.message_bytes)
+        return CycleCost(float(ready_s.max()) / CYCLES, sent, sent * self.message_bytes)
 
     def _travel(self, sender: IntArray, receiver: IntArray) -> tuple[FloatArray, IntArray]:
         n = self.network.num_devices

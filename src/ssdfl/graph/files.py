@@ -1,23 +1,31 @@
-"""Networks on disk: GraphML, CSV edge list, node-link JSON, adjacency ``.npy``/``.npz``."""
+"""Networks on disk: GraphML, GML, CSV edge list, node-link JSON, adjacency ``.npy``/``.npz``."""
 
 from __future__ import annotations
 
 import csv
 import json
+import math
+import warnings
+import zipfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import networkx as nx
 import numpy as np
 from scipy.sparse import csr_array, load_npz
 
-from ssdfl.errors import InputError
+from ssdfl.errors import InputError, InputWarning
 from ssdfl.files import atomic_path, write_text
-from ssdfl.graph.conversion import from_networkx
+from ssdfl.graph.attributes import LINK_UNITS, read_costs
+from ssdfl.graph.conversion import announcements, from_networkx
+from ssdfl.graph.memory import check_fits, check_memory
 from ssdfl.graph.network import Graph, Network
 
 LINK_COSTS = ("latency_s", "bandwidth_Bps")
+_ENDS = ("source", "target")
+_ARRAYS = ("adjacency", *LINK_COSTS, "compute_s")
 
 
 def read_network(path: Path | str) -> Network:
@@ -33,11 +41,12 @@ def read_network(path: Path | str) -> Network:
         if len(graph) == 0:
             raise ValueError("it holds no devices")
         network = from_networkx(graph, title=path.name)
+        notes = announcements(graph)
     except InputError:
         raise
     except FileNotFoundError:
         raise InputError("network file", str(path), "an existing file", "Check the path.") from None
-    except Exception as error:  # whatever a broken file makes one of five parsers raise
+    except Exception as error:  # whatever a broken file makes one of six parsers raise
         raise InputError(
             "network file",
             str(path),
@@ -45,6 +54,8 @@ def read_network(path: Path | str) -> Network:
             f"The reader says: {type(error).__name__}: {error}.",
         ) from error
     check_connected(network, f"network file {path}")
+    for note in notes:
+        warnings.warn(f"{path.name}: {note}", InputWarning, stacklevel=2)
     return network
 
 
@@ -88,18 +99,49 @@ def _read_graphml(path: Path) -> Graph:
 
 
 def _simple(graph: Graph) -> Graph:
-    """One undirected edge per link; parallel and opposite edges have to agree on its costs."""
+    """One undirected edge per link, listed once, or once in each direction with the same costs."""
     simple: Graph = nx.Graph()
     simple.add_nodes_from(graph.nodes(data=True))
+    listed: set[tuple[Any, Any]] = set()
     for source, target, attributes in graph.edges(data=True):
-        _add_link(simple, source, target, {k: v for k, v in attributes.items() if k != "id"})
+        _add_link(simple, listed, source, target, attributes)
     return simple
 
 
-def _add_link(graph: Graph, source: Any, target: Any, attributes: dict[str, Any]) -> None:
-    if graph.has_edge(source, target) and dict(graph.edges[source, target]) != attributes:
-        raise InputError("link", f"{source}-{target}", "one set of costs for it", "Keep one of its entries.")
+def _add_link(
+    graph: Graph, listed: set[tuple[Any, Any]], source: Any, target: Any, attributes: dict[str, Any]
+) -> None:
+    where = f"{source}-{target}"
+    if (source, target) in listed:
+        remedy = "Merge its entries into one, with the latency and bandwidth that they have together."
+        raise InputError("link", where, "one entry, not several in parallel", remedy)
+    listed.add((source, target))
+    if graph.has_edge(source, target) and _costs(graph.edges[source, target]) != _costs(attributes):
+        raise InputError("link", where, "one set of costs for it", "Keep one of its entries.")
     graph.add_edge(source, target, **attributes)
+
+
+def _costs(attributes: dict[str, Any]) -> dict[str, float]:
+    return read_costs(attributes, LINK_UNITS, "a link")
+
+
+def _read_gml(path: Path) -> Graph:
+    """GML as Topology Zoo and Rocketfuel maps have it: devices are called by their labels."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        text = path.read_text(encoding="latin-1")
+    graph: Graph = nx.parse_gml(text, label="id")
+    labels = Counter(str(data.get("label", node)) for node, data in graph.nodes(data=True))
+    for node, data in graph.nodes(data=True):
+        label = str(data.get("label", node))
+        data.setdefault("name", label if labels[label] == 1 else f"{label} ({node})")
+    return _simple(graph)
+
+
+def _write_gml(network: Network, path: Path) -> None:
+    with atomic_path(path) as temporary:
+        nx.write_gml(network.to_networkx(), temporary)
 
 
 def _write_graphml(network: Network, path: Path) -> None:
@@ -115,7 +157,8 @@ def _parse_json(text: str) -> Graph:
     data = json.loads(text)
     if not isinstance(data, dict):
         raise ValueError("not a JSON object")
-    return _simple(nx.node_link_graph(data, edges="edges" if "edges" in data else "links"))
+    key = "edges" if "edges" in data else "links"
+    return _simple(nx.node_link_graph({**data, "multigraph": True}, edges=key))  # keeps parallel links
 
 
 def _write_json(network: Network, path: Path) -> None:
@@ -137,9 +180,10 @@ def _read_csv(path: Path) -> Graph:
     _check_columns(path, header)
     graph: Graph = nx.Graph()
     graph.add_nodes_from(_in_order(_ends(path, rows)))
+    listed: set[tuple[Any, Any]] = set()
     for row in rows:
-        costs = {key: row[key] for key in LINK_COSTS if row.get(key)}
-        _add_link(graph, row["source"], row["target"], costs)
+        given = {key: value for key, value in row.items() if key not in _ENDS and value}
+        _add_link(graph, listed, row["source"], row["target"], given)
     return graph
 
 
@@ -155,11 +199,6 @@ def _check_columns(path: Path, header: list[str]) -> None:
     if not {"source", "target"} <= set(header):
         expected = "source,target[,latency_s,bandwidth_Bps]"
         raise InputError(f"header of {path}", ",".join(header), expected, "Name the columns so.")
-    others = [column for column in header if column not in LINK_COSTS]
-    misspelt = next((column for column in others if column.startswith(("latency", "bandwidth"))), None)
-    if misspelt is not None:
-        expected = f"one of {', '.join(LINK_COSTS)}"
-        raise InputError(f"column of {path}", misspelt, expected, "Correct its name.")
 
 
 def _ends(path: Path, rows: list[dict[str, str]]) -> set[str]:
@@ -190,15 +229,37 @@ def _write_csv(network: Network, path: Path) -> None:
 
 
 def _read_npy(path: Path) -> Graph:
+    with path.open("rb") as file:
+        _check_shape(path, *_header(file))
     return _from_arrays({"adjacency": np.load(path, allow_pickle=False)})
 
 
 def _read_npz(path: Path) -> Graph:
     """Named arrays ``adjacency`` and perhaps costs, or a matrix that `scipy.sparse.save_npz` wrote."""
+    with zipfile.ZipFile(path) as files:
+        for name in files.namelist():
+            with files.open(name) as file:
+                _check_shape(path, *_header(file))
     with np.load(path, allow_pickle=False) as arrays:
         if "adjacency" in arrays:
-            return _from_arrays(dict(arrays))
+            for name in set(arrays) - set(_ARRAYS):
+                warnings.warn(f"{path.name}: ignored array: {name}", InputWarning, stacklevel=2)
+            return _from_arrays({name: arrays[name] for name in _ARRAYS if name in arrays})
+        if "shape" in arrays:
+            check_fits(str(path), int(arrays["shape"][0]), 0)
     return _from_arrays({"adjacency": load_npz(path)})
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], int]:
+    """The shape and the bytes of an item that an array's header claims, without reading the array."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    return shape, dtype.itemsize
+
+
+def _check_shape(path: Path, shape: tuple[int, ...], item_bytes: int) -> None:
+    check_memory(f"array in {path}", f"shape {shape}", math.prod(shape) * item_bytes)
 
 
 def _from_arrays(arrays: dict[str, Any]) -> Graph:
@@ -254,6 +315,7 @@ Writer = Callable[[Network, Path], None]
 
 FORMATS: dict[str, tuple[Reader, Writer]] = {
     ".graphml": (_read_graphml, _write_graphml),
+    ".gml": (_read_gml, _write_gml),
     ".csv": (_read_csv, _write_csv),
     ".json": (_read_json, _write_json),
     ".npy": (_read_npy, _write_npy),

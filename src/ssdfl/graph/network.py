@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,6 +42,7 @@ class Network:
         compute_s: (N,) seconds of one local mini-batch step.
         names: what the user calls the devices.
         positions: (N, 2) places to draw the devices at, if the network has a geometry.
+        geographic: whether positions are longitude and latitude in degrees.
         added_links: links that were put in to make a random network connected.
         title: the spec or file name that it came from.
     """
@@ -54,10 +56,12 @@ class Network:
     positions: FloatArray | None = None
     added_links: tuple[Link, ...] = ()
     title: str = field(default="network")
+    geographic: bool = False
 
     def __post_init__(self) -> None:
         if self.num_devices < 1:
             raise InputError("number of devices", self.num_devices, "at least 1", "Give the network devices.")
+        _check_names(self.names)
         _check_costs("latency_s", self.latency_s, "seconds of at least 0", allow_zero=True)
         _check_costs("bandwidth_Bps", self.bandwidth_Bps, "bytes per second above 0", allow_zero=False)
         _check_costs("compute_s", self.compute_s, "seconds of at least 0", allow_zero=True)
@@ -99,8 +103,9 @@ class Network:
         for device, (name, compute_s) in enumerate(zip(self.names, self.compute_s.tolist(), strict=True)):
             graph.add_node(device, name=name, compute_s=compute_s)
         if self.positions is not None:
-            for device, (x, y) in enumerate(self.positions.tolist()):
-                graph.nodes[device].update(x=x, y=y)
+            axes = ("longitude", "latitude") if self.geographic else ("x", "y")
+            for device, place in enumerate(self.positions.tolist()):
+                graph.nodes[device].update(zip(axes, place, strict=True))
         costs = zip(self.latency_s.tolist(), self.bandwidth_Bps.tolist(), strict=True)
         for (i, j), (latency_s, bandwidth_Bps) in zip(self.links.tolist(), costs, strict=True):
             graph.add_edge(i, j, latency_s=latency_s, bandwidth_Bps=bandwidth_Bps)
@@ -114,6 +119,13 @@ def _check_costs(what: str, values: FloatArray, expected: str, allow_zero: bool)
     if bad.any():
         place = int(np.argmax(bad))
         raise InputError(f"{what}[{place}]", float(values[place]), expected, "Correct it or leave it out.")
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    """Refuse two devices of one name, since plans and device files go by names."""
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise InputError("name of two devices", twice, "a name of its own for each", "Rename one of them.")
 
 
 def _check_ends(links: IntArray, num_devices: int) -> None:
@@ -134,6 +146,7 @@ def make_network(
     positions: FloatArray | None = None,
     added_links: Sequence[Link] = (),
     title: str = "network",
+    geographic: bool = False,
 ) -> Network:
     """A network from its links; each cost is one number for all, or one per link (or device) in order.
 
@@ -160,4 +173,5 @@ def make_network(
         positions=positions,
         added_links=tuple(sorted((min(link), max(link)) for link in added_links)),
         title=title,
+        geographic=geographic,
     )

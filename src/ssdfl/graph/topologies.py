@@ -15,7 +15,9 @@ import numpy as np
 from ssdfl.errors import check_range
 from ssdfl.graph.connect import missing_links
 from ssdfl.graph.conversion import from_networkx
+from ssdfl.graph.memory import check_fits
 from ssdfl.graph.network import DEFAULT_BANDWIDTH_BPS, DEFAULT_LATENCY_S, Graph, Network
+from ssdfl.graph.places import gaia
 from ssdfl.rng import generator
 
 
@@ -23,6 +25,7 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> Network:
     """G(n, p): every link exists with probability p. The paper's RNG."""
     _check_size("n", n)
     check_range("p", p, 0, 1, "Choose a link probability such as p=0.1.")
+    check_fits("er", n, p * n * n / 2)
     negligible = p < 1e-12  # too small for the logarithm that NetworkX takes
     return _joined(nx.fast_gnp_random_graph(n, 0 if negligible else p, seed=seed), seed)
 
@@ -31,6 +34,7 @@ def barabasi_albert(n: int, m: int = 1, seed: int = 0) -> Network:
     """Preferential attachment: each device links to m earlier, well-linked ones. The paper's PrefA."""
     _check_size("n", n)
     check_range("m", m, 1, max(n - 1, 1), "m is the number of links of a new device.")
+    check_fits("ba", n, m * n)
     return _joined(nx.barabasi_albert_graph(n, m, seed=seed) if n > 1 else nx.empty_graph(1), seed)
 
 
@@ -38,6 +42,7 @@ def random_geometric(n: int, radius: float = 0.2, seed: int = 0) -> Network:
     """Devices at random places of a unit square, linked within a radius. The paper's RGeo."""
     _check_size("n", n)
     check_range("radius", radius, 0, remedy="The square has side 1; choose radius=0.2 or so.")
+    check_fits("rgeo", n, min(np.pi * radius**2, 1.0) * n * n / 2)
     return _joined(nx.random_geometric_graph(n, radius, seed=seed), seed)
 
 
@@ -49,30 +54,35 @@ def watts_strogatz(n: int, k: int = 4, p: float = 0.2, seed: int = 0) -> Network
     _check_size("n", n)
     check_range("k", k, 0, n - 1, "k counts the neighbours on the ring.")
     check_range("p", p, 0, 1, "p is the probability that a link is rewired.")
+    check_fits("ws", n, k * n / 2)
     return _joined(nx.watts_strogatz_graph(n, k, p, seed=seed), seed)
 
 
 def complete(n: int) -> Network:
     """Everyone is linked to everyone. The paper's Comp."""
     _check_size("n", n)
+    check_fits("complete", n, n * (n - 1) / 2)
     return from_networkx(nx.complete_graph(n))
 
 
 def ring(n: int) -> Network:
     """A cycle of n devices."""
     _check_size("n", n)
+    check_fits("ring", n, n)
     return from_networkx(nx.cycle_graph(n))
 
 
 def path(n: int) -> Network:
     """A line of n devices."""
     _check_size("n", n)
+    check_fits("path", n, n)
     return from_networkx(nx.path_graph(n))
 
 
 def star(n: int) -> Network:
     """Device 0 in the middle of n − 1 others."""
     _check_size("n", n)
+    check_fits("star", n, n)
     return from_networkx(nx.star_graph(n - 1))
 
 
@@ -89,6 +99,7 @@ def torus(rows: int, cols: int) -> Network:
 def _lattice(rows: int, cols: int, periodic: bool) -> Network:
     _check_size("rows", rows)
     _check_size("cols", cols)
+    check_fits("lattice", rows * cols, 2 * rows * cols)
     graph = nx.grid_2d_graph(rows, cols, periodic=periodic)
     nx.set_node_attributes(graph, {(r, c): (c, -r) for r, c in graph}, "pos")
     return from_networkx(nx.convert_node_labels_to_integers(graph, ordering="sorted"))
@@ -102,6 +113,7 @@ def stochastic_block(
     _check_size("size", size)
     check_range("p_in", p_in, 0, 1)
     check_range("p_out", p_out, 0, 1)
+    check_fits("sbm", blocks * size, (p_in / blocks + p_out) * (blocks * size) ** 2 / 2 + blocks**2)
     chances = np.full((blocks, blocks), p_out)
     np.fill_diagonal(chances, p_in)
     drawn = nx.stochastic_block_model([size] * blocks, chances.tolist(), seed=seed)
@@ -114,6 +126,7 @@ def barbell(size: int, bridge: int = 0) -> Network:
     """Two cliques of a size, joined by one link or by a path over ``bridge`` devices."""
     check_range("size", size, 2, remedy="A clique of a barbell has at least 2 devices.")
     check_range("bridge", bridge, 0)
+    check_fits("barbell", 2 * size + bridge, size * (size - 1) + bridge)
     graph = nx.empty_graph(2 * size + bridge)
     graph.add_edges_from(nx.barbell_graph(size, bridge).edges)
     return from_networkx(graph)
@@ -123,6 +136,7 @@ def ring_of_cliques(cliques: int, size: int) -> Network:
     """Cliques in a ring, one link from each to the next."""
     check_range("cliques", cliques, 2, remedy="A ring has at least 2 cliques.")
     check_range("size", size, 2, remedy="A clique has at least 2 devices.")
+    check_fits("cliques", cliques * size, cliques * size * (size - 1) / 2)
     return from_networkx(nx.ring_of_cliques(cliques, size))
 
 
@@ -139,6 +153,7 @@ def two_tier_sites(
     check_range("density", density, 0, 1)
     check_range("links", links, 1, size * size, "It counts the links between two neighbouring sites.")
     check_range("slowdown", slowdown, 1, remedy="It says how many times slower a link between sites is.")
+    check_fits("sites", sites * size, sites * (density * size * (size - 1) / 2 + links))
     graph = nx.empty_graph(sites * size)
     for site in range(sites):
         inside = _site(size, density, int(generator(seed, "site", site).integers(2**31)))
@@ -207,4 +222,5 @@ TOPOLOGIES: dict[str, Callable[..., Network]] = {
     "barbell": barbell,
     "cliques": ring_of_cliques,
     "sites": two_tier_sites,
+    "gaia": gaia,
 }

@@ -18,7 +18,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 import ssdfl
-from ssdfl.clusters import Plan, form_clusters, read_plan, write_plan
+from ssdfl.clusters import Plan, fitting_plan, form_clusters, read_plan, write_plan
 from ssdfl.engine import Job, State, load_state, save_state
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError
@@ -38,7 +38,6 @@ from ssdfl.preparation import (
     DESCRIBED_SAMPLES,
     Prepared,
     draw,
-    fitting_plan,
     given_plan,
     make_job,
     measure_device,

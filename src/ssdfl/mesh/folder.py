@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ssdfl.clusters import Plan, read_plan, write_plan
+from ssdfl.clusters import Plan, fitting_plan, read_plan, write_plan
 from ssdfl.engine import Job
 from ssdfl.errors import InputError, check_range
 from ssdfl.files import write_text
@@ -30,7 +30,6 @@ from ssdfl.mesh.hosts import Host, loopback_hosts
 from ssdfl.mesh.neighbours import PING_DEADLINE_S
 from ssdfl.mesh.transport import MAX_MESSAGE_BYTES
 from ssdfl.methods import find_method
-from ssdfl.preparation import fitting_plan
 from ssdfl.records.config import Experiment, write_experiment
 
 PATIENCE_S = 60.0

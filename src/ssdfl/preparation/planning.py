@@ -7,21 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import (
     Device,
     FormationSettings,
     Plan,
+    fitting_plan,
     form_clusters,
-    labels_of,
     plan_clusters,
     read_plan,
 )
 from ssdfl.engine.job import first_message
-from ssdfl.errors import InputError
-from ssdfl.graph import MIXINGS, Network, links_within
+from ssdfl.graph import MIXINGS, Network
 from ssdfl.learning import (
     DeviceConstants,
     Optimizer,
@@ -78,19 +76,6 @@ def given_plan(experiment: Experiment, network: Network) -> Plan | None:
     if experiment.clusters.number or network.num_devices < 2:
         return plan_clusters(network, experiment.clusters.number or 1, MIXINGS[experiment.network.mixing])
     return None
-
-
-def fitting_plan(plan: Plan, network: Network) -> Plan:
-    """The plan, if it is one for this network."""
-    if plan.num_devices != network.num_devices:
-        expected = f"{network.num_devices}, as the network has"
-        raise InputError("devices of clusters.plan", plan.num_devices, expected, "Plan for this network.")
-    labels = labels_of(plan.clusters, network.num_devices)
-    parts = connected_components(links_within(network.adjacency, labels), directed=False)[0]
-    if parts != plan.num_clusters:
-        expected = f"{plan.num_clusters}, its clusters connected in this network"
-        raise InputError("connected parts of clusters.plan", parts, expected, "Plan for this network.")
-    return plan
 
 
 def described_devices(task: Task, optimizers: Sequence[Optimizer], seed: int) -> tuple[Device, ...]:

@@ -17,14 +17,14 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 import pyarrow as pa
 
-from ssdfl.clusters import Plan, read_plan
+from ssdfl.clusters import Plan, read_plan, write_plan
 from ssdfl.errors import InputError, import_object, require
 from ssdfl.files import write_text
 from ssdfl.graph import Network, to_json
@@ -196,13 +196,20 @@ class RunFolder:
         """
         path = self.seed_folder(seed) / name
         if path.exists() and path.read_text(encoding="utf-8") != text:
-            raise InputError(
-                f"{name} of seed {seed}",
-                "changed",
-                f"what {path} holds",
-                "Restore it, or choose another --out.",
-            )
+            raise _changed(path, seed)
         write_text(path, text)
+
+    def write_plan(self, seed: int, plan: Plan, name: str = "plan.json") -> None:
+        """Write a seed's plan; on resumption it has to be what it was, though its file may be of version 2.
+
+        Raises:
+            InputError: the plan has changed.
+        """
+        path = self.seed_folder(seed) / name
+        old = read_plan(path) if path.exists() else None
+        if old is not None and replace(old, names=old.names or plan.names) != plan:
+            raise _changed(path, seed)
+        write_plan(plan, path)
 
     def plan(self, seed: int) -> Plan | None:
         """The plan that a seed's runs use, if it is made."""
@@ -290,6 +297,11 @@ class RunFolder:
         """What the run was made with: one entry, and one more for every change while it was resumed."""
         path = self.path / "versions.json"
         return list(_read_json(path)) if path.exists() else []
+
+
+def _changed(path: Path, seed: int) -> InputError:
+    remedy = "Restore it, or choose another --out."
+    return InputError(f"{path.name} of seed {seed}", "changed", f"what {path} holds", remedy)
 
 
 def _check_same(old: Experiment, new: Experiment) -> None:

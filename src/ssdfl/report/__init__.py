@@ -2,6 +2,7 @@
 
 from ssdfl.report.bounds import plot_bounds_by_clusters, plot_measured_bounds
 from ssdfl.report.comparison import write_comparison
+from ssdfl.report.difference_page import write_difference_page
 from ssdfl.report.figures import plot_curves, plot_network, save
 from ssdfl.report.holdings import plot_holdings
 from ssdfl.report.html import write_report
@@ -29,6 +30,7 @@ __all__ = [
     "summary_table",
     "winners",
     "write_comparison",
+    "write_difference_page",
     "write_plan_page",
     "write_report",
 ]

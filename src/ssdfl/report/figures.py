@@ -21,6 +21,7 @@ from ssdfl.records.record import Metric, metrics_of
 from ssdfl.records.scores import Goal
 from ssdfl.records.tables import Row
 from ssdfl.report.grouping import group_by
+from ssdfl.report.places import discs_of_clusters
 from ssdfl.report.series import curve, names_of_ranked_costs
 
 Places = dict[int, FloatArray]
@@ -99,7 +100,7 @@ def _plot_name(axes: Axes, place: FloatArray, name: str) -> None:
 
 
 def layout(network: Network, labels: IntArray) -> Places:
-    """Where to draw devices: at their places, by springs, or, if there are many, on a circle by clusters.
+    """Where to draw devices: at their places, by springs, or, if there are many, in discs of clusters.
 
     Springs between clusters are longer, so that clusters stand apart.
     """
@@ -112,7 +113,7 @@ def layout(network: Network, labels: IntArray) -> Places:
         return dict(nx.kamada_kawai_layout(graph, weight="length"))
     if len(graph) <= 600:
         return dict(nx.spring_layout(graph, seed=0))
-    return dict(nx.circular_layout(np.argsort(labels, kind="stable").tolist()))
+    return dict(enumerate(discs_of_clusters(network, labels)))
 
 
 def link_widths(network: Network) -> FloatArray:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from html import escape
 from typing import Any
 
 import numpy as np
 
-from ssdfl.arrays import FloatArray
-from ssdfl.clusters import Candidate, Clusters, Plan, labels_of
+from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.clusters import Candidate, Clusters, Explanation, Plan, labels_of
 from ssdfl.graph import Network
 from ssdfl.report.figures import layout, link_widths
 from ssdfl.report.page import html_table
+from ssdfl.report.places import map_projection
+from ssdfl.report.world import WORLD
 
 DRAWN_LINKS = 20_000
 
@@ -23,19 +26,28 @@ def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
     Of more than 20 000 links only so many are listed, evenly chosen; ``num_links`` and ``degrees`` count all.
     """
     labels = labels_of(clusters, network.num_devices)
-    places = layout(network, labels)
-    in_order = np.array([places[device] for device in range(network.num_devices)])
     links = _links(network)
     every = math.ceil(len(links) / DRAWN_LINKS) or 1
     return {
         "names": network.names,
         "labels": labels.tolist(),
-        "places": _unit_square(in_order).round(4).tolist(),
+        **_drawn_at(network, labels),
         "links": links[::every],
         "num_links": len(links),
         "degrees": np.bincount(network.links.ravel(), minlength=network.num_devices).tolist(),
         "compute_ms": [rounded(seconds * 1e3) for seconds in network.compute_s.tolist()],
     }
+
+
+def _drawn_at(network: Network, labels: IntArray) -> dict[str, Any]:
+    """Devices in a unit square; on a map, with the outline of the world."""
+    if network.positions is not None and network.geographic:
+        scale, shift = map_projection(network.positions)
+        world = [(np.array(outline) * scale + shift).round(4).tolist() for outline in WORLD]
+        return {"places": (network.positions * scale + shift).round(5).tolist(), "world": world}
+    places = layout(network, labels)
+    in_order = np.array([places[device] for device in range(network.num_devices)])
+    return {"places": _unit_square(in_order).round(4).tolist(), "world": []}
 
 
 def _links(network: Network) -> list[list[float]]:
@@ -74,6 +86,12 @@ def diagnostics_table(plan: Plan) -> str:
     words = {True: "holds", False: "does not hold", None: ""}
     rows = ((d.name, words[d.holds], d.detail) for d in plan.diagnostics)
     return html_table(("condition", "", "numbers"), rows)
+
+
+def explanation_list(found: Explanation) -> str:
+    """Why the plan is as it is, in links and seconds."""
+    lines = (f"<li>{escape(line)}</li>" for line in found.lines(most=40))
+    return f"<ul>{''.join(lines)}</ul>"
 
 
 def formation_line(plan: Plan) -> str:

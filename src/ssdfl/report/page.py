@@ -13,7 +13,7 @@ from typing import Any
 import ssdfl
 from ssdfl.report.figures import COLOURS
 
-PLAN_SCRIPTS = ("base.js", "network.js", "plan.js")
+PLAN_SCRIPTS = ("base.js", "network.js", "bubbles.js", "plan.js")
 
 
 def asset(name: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-from ssdfl.clusters import Plan
+from ssdfl.clusters import Plan, explain, fitting_plan
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.graph import Network
 from ssdfl.report.network_data import (
     diagnostics_table,
+    explanation_list,
     formation_line,
     network_data,
     plan_data,
@@ -26,9 +27,7 @@ def write_plan_page(network: Network, plan: Plan, path: Path | str) -> None:
     Raises:
         InputError: the plan is not one of this network, or has no candidates to show.
     """
-    if plan.num_devices != network.num_devices:
-        expected = f"{network.num_devices}, as the network has"
-        raise InputError("devices of the plan", plan.num_devices, expected, "Take the plan's own network.")
+    plan = fitting_plan(plan, network)
     if not plan.candidates:
         raise InputError("candidates of the plan", 0, "a formed plan", "Make it with ssdfl plan.")
     title = f"{network.title}: {plan.num_devices} devices in {plan.num_clusters} clusters"
@@ -37,6 +36,7 @@ def write_plan_page(network: Network, plan: Plan, path: Path | str) -> None:
         title=escape(title),
         headline=escape(plan_reason(plan)),
         plan=asset("plan_part.html"),
+        explanation=explanation_list(explain(network, plan)),
         diagnostics=diagnostics_table(plan),
         formation=escape(formation_line(plan)),
         settings=settings_table(plan),

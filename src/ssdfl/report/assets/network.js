@@ -28,13 +28,24 @@ function linkNotes(net) {
   return notes;
 }
 
+/** A place of the unit square in the drawing. */
+const inFrame = ([x, y]) => [FRAME.left + x * FRAME.width, FRAME.top + (1 - y) * FRAME.height];
+
+/** The outline of the world, where devices have coordinates. */
+function drawWorld(svg, net) {
+  const land = addSvg(svg, "g", {});
+  for (const outline of net.world) addSvg(land, "polygon", { points: outline.map((p) => inFrame(p).join(",")).join(" "), class: "land" });
+}
+
 /** Draw a network into an SVG; what is returned paints it. */
 function drawNetwork(svg, net) {
   svg.replaceChildren();
-  const place = net.places.map(([x, y]) => [FRAME.left + x * FRAME.width, FRAME.top + (1 - y) * FRAME.height]);
+  drawWorld(svg, net);
+  const place = net.places.map(inFrame);
   const hulls = addSvg(svg, "g", {}), wires = addSvg(svg, "g", {}), dots = addSvg(svg, "g", {}), texts = addSvg(svg, "g", {});
   const count = net.names.length;
-  const radius = count > 60 ? (count > 600 ? 2.5 : 5) : 14;
+  const named = net.world.length > 0 && count <= 60;  // on a map, names stand beside small circles
+  const radius = named ? 5.5 : count > 60 ? (count > 600 ? 2.5 : 5) : 14;
   const links = net.links.map(([i, j, width, ms, rate]) => {
     const line = addSvg(wires, "line", { x1: place[i][0], y1: place[i][1], x2: place[j][0], y2: place[j][1], "stroke-width": 1.5 * width });
     addSvg(line, "title", {}, `${net.names[i]} – ${net.names[j]}: ${short(ms)} ms, ${short(rate)} MB/s`);
@@ -46,6 +57,10 @@ function drawNetwork(svg, net) {
     return circle;
   });
   const inside = (k) => (net.names[k].length <= 3 ? net.names[k] : k);
+  // A name stands at the right, unless another device is there.
+  const isTaken = (x, y) => place.some(([u, v]) => u > x && u < x + 55 && Math.abs(v - y) < 11);
+  const beside = ([x, y]) => (isTaken(x, y) ? { x: x - 8, y: y + 4, "text-anchor": "end" } : { x: x + 8, y: y + 4 });
+  if (named) place.forEach((at, k) => addSvg(texts, "text", { ...beside(at), class: "place" }, net.names[k]));
   const names = radius < 6 ? [] : place.map(([x, y], k) => addSvg(texts, "text", { x, y, class: "name" }, inside(k)));
 
   /** Hulls, links and rims for a partition. */

@@ -38,7 +38,7 @@ const looked = { seed: null, place: null };
 function showPlan(net) {
   byId("plan-view").hidden = !net.candidates.length;
   if (!net.candidates.length) return;
-  const slider = byId("plan-slider"), drawing = drawNetwork(byId("plan-network"), net);
+  const slider = byId("plan-slider"), drawing = drawPlanNetwork(net);
   const phi = (c) => (c.exact ? short(c.upper) : `${short(c.lower)} … ${short(c.upper)}`);
   byId("plan-score-name").textContent = net.score;
   byId("plan-links").textContent = linkNotes(net).map((note) => `${note}. `).join("");

@@ -1,0 +1,48 @@
+"""A plan for other programs: each device's cluster in a CSV table, or as an attribute in GraphML."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import networkx as nx
+
+from ssdfl.clusters.fitting import fitting_plan
+from ssdfl.clusters.plan import Plan
+from ssdfl.errors import InputError
+from ssdfl.files import atomic_path
+from ssdfl.graph import Network
+
+
+def export_plan(network: Network, plan: Plan, path: Path | str) -> None:
+    """Write a plan as ``.csv`` (device, cluster) or ``.graphml`` (the network with ``cluster`` of devices).
+
+    Raises:
+        InputError: another ending, or a plan that does not fit the network.
+    """
+    path = Path(path)
+    ending = path.suffix.lower()
+    if ending not in EXPORTS:
+        raise InputError("--export", str(path), f"an ending of {', '.join(EXPORTS)}", "Choose one.")
+    EXPORTS[ending](network, fitting_plan(plan, network), path)
+
+
+def _write_csv(network: Network, plan: Plan, path: Path) -> None:
+    with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as lines:
+        writer = csv.writer(lines)
+        writer.writerow(["device", "cluster"])
+        writer.writerows(zip(network.names, plan.labels.tolist(), strict=True))
+
+
+def _write_graphml(network: Network, plan: Plan, path: Path) -> None:
+    graph = network.to_networkx()
+    nx.set_node_attributes(graph, dict(enumerate(plan.labels.tolist())), "cluster")
+    with atomic_path(path) as temporary:
+        nx.write_graphml(graph, temporary)
+
+
+EXPORTS: dict[str, Callable[[Network, Plan, Path], None]] = {
+    ".csv": _write_csv,
+    ".graphml": _write_graphml,
+}
