@@ -174,4 +174,4 @@ def test_what_a_network_file_holds_and_is_not_read_is_told(tmp_path):
     (tmp_path / "net.csv").write_text("source,target,colour\na,b,red\nb,c,blue\n")
     words = [sys.executable, "-m", "ssdfl", "plan", "net.csv"]
     told = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True).stderr
-    assert told.startswith("ssdfl: note: net.csv: ignored attributes of links: colour\n")
+    assert told.startswith("ssdfl: net.csv: ignored attributes of links: colour\n")
