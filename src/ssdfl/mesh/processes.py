@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -160,7 +160,7 @@ def collected_rows(folders: list[Path]) -> list[Row]:
     honest = [folder for folder, lying in zip(folders, lies, strict=True) if not lying]
     records = []
     for cycle in range(1, last + 1):
-        rows = [rows.get(cycle) for rows in of_devices]
+        rows = [own.get(cycle) for own in of_devices]
         if any(rows):
             distance = _consensus_distance(honest) if cycle == last else math.nan
             records.append(asdict(_record(cycle, rows, lies, bytes_each, distance, score)))
@@ -188,39 +188,37 @@ def _record(
 
     How well it went is said of honest devices; what it cost, of all.
     """
-    rows = [row for row in of_devices if row is not None]
-    scores = [math.nan if row is None else row.get("score", math.nan) for row in of_devices]
-    known = ~np.isnan(scores)
-    tested, of_liars = (np.array(scores)[known & those] for those in (~lies, lies))
-    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    honest = [row for row, lying in zip(of_devices, lies, strict=True) if row is not None and not lying]
-    sent = int(columns["sent"].sum())
+    scores, sent = _column(of_devices, "score"), int(np.nansum(_column(of_devices, "sent")))
+    honest = [row for row, lying in zip(of_devices, lies, strict=True) if not lying]
+    tested = _known(honest, "score")
     return Record(
         cycle=cycle,
         score=statistic(np.mean, tested),
         score_std=statistic(np.std, tested),
         score_worst=statistic(score.worst, tested),
         average_model_score=math.nan,
-        loss=statistic(np.mean, np.array([row["loss"] for row in honest])),
+        loss=statistic(np.mean, _known(honest, "loss")),
         consensus_distance=consensus_distance,
-        effective_gradient=statistic(
-            _root_mean_square, np.array([row["effective_gradient"] for row in honest])
-        ),
+        effective_gradient=statistic(_root_mean_square, _known(honest, "effective_gradient")),
         transmissions=sent,
         sent_bytes=sent * bytes_each,
-        time_s=float(columns["time_s"].max()),
-        real_s=float(columns["real_s"].max()),
-        device_score=tuple(scores) if known.any() else (),
-        liar_score=statistic(np.mean, of_liars),
-        **_other_scores(honest),
+        time_s=float(np.nanmax(_column(of_devices, "time_s"))),
+        real_s=float(np.nanmax(_column(of_devices, "real_s"))),
+        device_score=() if np.isnan(scores).all() else tuple(scores.tolist()),
+        liar_score=statistic(np.mean, scores[lies & ~np.isnan(scores)]),
+        **{name: statistic(np.mean, _known(honest, name)) for name in OTHER_SCORES},
     )
 
 
-def _other_scores(rows: list[DeviceRow]) -> dict[str, Any]:
-    """The means of the task's other scores, if it has any."""
-    return {
-        name: float(np.mean([row[name] for row in rows])) for name in OTHER_SCORES if rows and name in rows[0]
-    }
+def _column(rows: Sequence[DeviceRow | None], name: str) -> FloatArray:
+    """(n,) what devices wrote under a name; NaN for those that wrote nothing."""
+    return np.array([(row or {}).get(name, math.nan) for row in rows])
+
+
+def _known(rows: Sequence[DeviceRow | None], name: str) -> FloatArray:
+    """The same without what is missing."""
+    values = _column(rows, name)
+    return values[~np.isnan(values)]
 
 
 def _root_mean_square(values: FloatArray) -> float:
