@@ -103,7 +103,7 @@ def test_own_method_and_model_from_the_working_folder(tmp_path):
 
 
 OWN_PARTS = """
-from ssdfl.methods.rules import AdaptThenCombine
+from ssdfl.methods.rules.plain import AdaptThenCombine
 
 class Late(AdaptThenCombine):
     def __init__(self, first: int, second: str) -> None:

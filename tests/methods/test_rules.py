@@ -123,7 +123,7 @@ def test_exchanges_sort(count):
 
 def test_clipping_pulls_no_further_than_the_radius():
     own, far = torch.zeros((1, 3)), torch.tensor([[[3.0, 4.0, 0.0]], [[0.0, 0.0, 0.5]]])
-    inbox = Inbox(torch.arange(1), torch.full((2, 1), 0.5), far)
+    inbox = Inbox(torch.arange(1), torch.full((2, 1), 0.5), far, np.array([[0], [1]]))
     clipped = find_rule("clipped:radius=1").combined(own, inbox)
     assert clipped[0].tolist() == pytest.approx([0.3, 0.4, 0.25])
     adaptive = find_rule("clipped:liars=1").combined(own, inbox)

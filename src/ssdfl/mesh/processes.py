@@ -206,8 +206,13 @@ def _record(
         real_s=float(np.nanmax(_column(of_devices, "real_s"))),
         device_score=() if np.isnan(scores).all() else tuple(scores.tolist()),
         liar_score=statistic(np.mean, scores[lies & ~np.isnan(scores)]),
-        **{name: statistic(np.mean, _known(honest, name)) for name in OTHER_SCORES},
+        **_other_scores(honest),
     )
+
+
+def _other_scores(rows: Sequence[DeviceRow | None]) -> dict[str, Any]:
+    """The means of the task's other scores; NaN where it has none."""
+    return {name: statistic(np.mean, _known(rows, name)) for name in OTHER_SCORES}
 
 
 def _column(rows: Sequence[DeviceRow | None], name: str) -> FloatArray:
