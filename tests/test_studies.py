@@ -92,3 +92,13 @@ def test_the_recommended_method_is_ahead_of_the_papers(methods_report):
     fewer = methods_report.ahead(rows, "extra, int8", "cta", "bytes")
     assert np.mean([one > 1 for one in sooner]) > 0.9
     assert min(fewer) > 1
+
+
+def test_the_cnns_page_shows_what_was_searched(monkeypatch):
+    monkeypatch.syspath_prepend(STUDIES / "cnn")
+    monkeypatch.delitem(sys.modules, "report", raising=False)
+    report = importlib.import_module("report")
+    sys.modules.pop("report")
+    table = report.table()
+    assert table in (STUDIES / "cnn" / "index.md").read_text(encoding="utf-8")
+    assert table.count("\n") > 10
