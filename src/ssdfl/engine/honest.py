@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence, Sized
 from functools import cached_property
 
@@ -44,7 +45,7 @@ class Honest:
         own = X[torch.from_numpy(self._here).to(X.device)]
         return (self.shares.total(own.sum(dim=0, keepdim=True)) / self._number(self._here)).to(X)
 
-    def root_mean_square(self, values: Tensor) -> float:
-        """Over everyone's (N, …) values that count."""
-        counted = values[torch.from_numpy(self.those(values.numpy(force=True))).to(values.device)]
-        return float(counted.double().square().mean().sqrt())
+    def root_mean(self, squares: Tensor) -> float:
+        """The root of the mean of everyone's (N, …) squares that count; 0 of none."""
+        counted = squares[torch.from_numpy(self.those(squares)).to(squares.device)]
+        return math.sqrt(counted.mean()) if counted.numel() else 0.0

@@ -157,8 +157,8 @@ class Loop:
         distances = _distances(shares, job.task.trained(state.X), job.task.trained(mean))
         return Record(
             cycle=cycle,
-            consensus_distance=honest.root_mean_square(distances),
-            effective_gradient=honest.root_mean_square(squares.sqrt()) if squares.numel() else 0.0,
+            consensus_distance=honest.root_mean(distances.square()),
+            effective_gradient=honest.root_mean(squares),
             transmissions=state.transmissions,
             sent_bytes=state.transmissions * job.message_bytes,
             time_s=float(state.ready_s.max()),
