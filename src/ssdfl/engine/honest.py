@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence, Sized
 from functools import cached_property
 
@@ -45,7 +44,6 @@ class Honest:
         own = X[torch.from_numpy(self._here).to(X.device)]
         return (self.shares.total(own.sum(dim=0, keepdim=True)) / self._number(self._here)).to(X)
 
-    def root_mean(self, squares: Tensor) -> float:
-        """The root of the mean of everyone's (N, …) squares that count; 0 of none."""
-        counted = squares[torch.from_numpy(self.those(squares)).to(squares.device)]
-        return math.sqrt(counted.mean()) if counted.numel() else 0.0
+    def counted(self, values: Tensor) -> Tensor:
+        """Those of everyone's (N, …) values that count."""
+        return values[torch.from_numpy(self.those(values)).to(values.device)]

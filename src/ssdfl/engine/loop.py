@@ -157,8 +157,8 @@ class Loop:
         distances = _distances(shares, job.task.trained(state.X), job.task.trained(mean))
         return Record(
             cycle=cycle,
-            consensus_distance=honest.root_mean(distances.square()),
-            effective_gradient=honest.root_mean(squares),
+            consensus_distance=float(honest.counted(distances).square().mean().sqrt()),
+            effective_gradient=math.sqrt(honest.counted(squares).mean()) if squares.numel() else 0.0,
             transmissions=state.transmissions,
             sent_bytes=state.transmissions * job.message_bytes,
             time_s=float(state.ready_s.max()),
