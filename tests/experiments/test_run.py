@@ -494,17 +494,15 @@ def test_liars_are_marked_and_results_are_those_of_the_others(tmp_path):
     folder = run_experiment(experiment, tmp_path / "run")
     assert [k for k, device in enumerate(folder.devices(0)) if device.get("liar")] == [1, 4]
     for row in folder.all_rows():
-        accuracy = np.array(row["device_accuracy"])
-        assert row["accuracy"] == pytest.approx(accuracy[[0, 2, 3, 5]].mean())
-        assert row["liar_accuracy"] == pytest.approx(accuracy[[1, 4]].mean())
-    headers, rows = summary_table(summarise(folder), 0.5)
+        accuracy = np.array(row["device_score"])
+        assert row["score"] == pytest.approx(accuracy[[0, 2, 3, 5]].mean())
+        assert row["liar_score"] == pytest.approx(accuracy[[1, 4]].mean())
+    headers, rows = summary_table(summarise(folder), folder.goal())
     assert headers[1:4] == ["honest %", "worst honest %", "liars %"]
     last = folder.all_rows()[1]
-    assert rows[0][1:4] == [
-        f"{100 * last[name]:.1f}" for name in ("accuracy", "accuracy_worst", "liar_accuracy")
-    ]
+    assert rows[0][1:4] == [f"{100 * last[name]:.1f}" for name in ("score", "score_worst", "liar_score")]
     page = write_report(folder).read_text(encoding="utf-8")
-    assert "liars 1, 4 by same-value, accuracy is that of honest devices" in page
+    assert "liars 1, 4 by same-value, scores are those of honest devices" in page
 
 
 @pytest.mark.parametrize(

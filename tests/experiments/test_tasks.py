@@ -212,7 +212,7 @@ def test_old_runs_still_read(tmp_path):
     folder = run_experiment(load_experiment(None, [*COMMON, "methods=['pdfl']"]), tmp_path / "run")
     expected = folder.all_rows()
     path = folder.method_folder(0, "pdfl") / "metrics.parquet"
-    table = parquet.read_table(path).drop_columns(["score_2", "score_3", "score_4"])
+    table = parquet.read_table(path).drop_columns(["score_2", "score_3", "score_4", "liar_score"])
     old = [name.replace("score", "accuracy") for name in table.column_names]
     parquet.write_table(table.rename_columns(old), path)
     folder.task_file.unlink()

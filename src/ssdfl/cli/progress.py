@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ssdfl.records.scores import READINGS
-
 if TYPE_CHECKING:
     from ssdfl.experiments import Advance
     from ssdfl.records import Experiment, Record, RunFolder, Score
@@ -52,7 +50,7 @@ class ProgressView:
         self.begun = False
         self.label, self.scores = "", list[float]()
         self.score: Score | None = None
-        self.reading = READINGS[0]
+        self.reading = ""
 
     def download(self, name: str, received: int, total: int) -> None:
         """Show how far a download is."""

@@ -143,7 +143,7 @@ def _lies(experiment: Experiment) -> str:
     if not liars:
         return ""
     who = f"{liars} liars" if isinstance(liars, int) else f"liars {', '.join(liars)}"
-    return f"; {who} by {attack}, accuracy is that of honest devices"
+    return f"; {who} by {attack}, scores are those of honest devices"
 
 
 def _data_notes(folder: RunFolder) -> str:
