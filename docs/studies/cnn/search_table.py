@@ -1,6 +1,6 @@
 """Print the table of docs/studies/cnn/index.md: cycles to the paper's accuracies, beside the paper's.
 
-python docs/studies/cnn/report.py
+python docs/studies/cnn/search_table.py
 """
 
 from __future__ import annotations
