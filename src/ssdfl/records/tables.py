@@ -93,23 +93,3 @@ def is_measured(row: Row, quantity: str = "score") -> bool:
 def has_test(row: Row) -> bool:
     """Whether the record's cycle ended with a test, of all models or of the averaged one only."""
     return any(is_measured(row, reading) for reading in READINGS)
-
-
-def shared_reading(runs: Iterable[Iterable[Row]]) -> str:
-    """What all of several runs can be compared by: the mean over devices, or the averaged model's score.
-
-    Runs that have tested nothing are not asked.
-
-    Examples:
-        >>> devices = [{"score": 0.5, "average_model_score": 0.6}]
-        >>> averaged = [{"score": math.nan, "average_model_score": 0.6}]
-        >>> shared_reading([devices]), shared_reading([devices, averaged])
-        ('score', 'average_model_score')
-    """
-    tested = [list(filter(has_test, run)) for run in runs]
-    shared = [reading for reading in READINGS if all(_has(run, reading) for run in filter(None, tested))]
-    return (*shared, READINGS[0])[0]
-
-
-def _has(run: Iterable[Row], reading: str) -> bool:
-    return any(is_measured(row, reading) for row in run)

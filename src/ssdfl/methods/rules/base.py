@@ -192,12 +192,16 @@ class Rule(ABC):
         """(n, d) what every local step goes down along besides its own direction."""
         raise NotImplementedError
 
-    @abstractmethod
     def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
         """What devices send, and what they keep. ``move`` is None if the rule is early.
 
-        It may write into the tensors of ``memory``.
+        By default the parameters: at the start of the step if the rule is early, else after training. A
+        rule's own may write into the tensors of ``memory``.
         """
+        if self.early:
+            return Message(theta), memory
+        assert move is not None
+        return Message(move.applied_to(theta)), memory
 
     @abstractmethod
     def receive(

@@ -88,11 +88,6 @@ class ExactDiffusion(Rule):
         """The correction."""
         return memory["correction"]
 
-    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
-        """The parameters after training."""
-        assert move is not None
-        return Message(move.applied_to(theta)), memory
-
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
     ) -> tuple[Rows, Memory]:
@@ -124,10 +119,6 @@ class Extra(Rule):
     def steer(self, at: Moment, memory: Memory) -> Rows:
         """The correction."""
         return memory["correction"]
-
-    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
-        """The parameters at the start of the step."""
-        return Message(theta), memory
 
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ssdfl.errors import InputError, check_range
 from ssdfl.methods.moment import Moment, Rows
-from ssdfl.methods.rules.base import Heard, Memory, Message, Move, Rule
+from ssdfl.methods.rules.base import Heard, Memory, Move, Rule
 from ssdfl.methods.rules.wrapped import WrappedRule
 
 
@@ -41,11 +41,6 @@ class QuasiGlobalMomentum(Rule):
     def steer(self, at: Moment, memory: Memory) -> Rows:
         """The momentum's part of a local step."""
         return self.beta * memory["momentum"]
-
-    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
-        """The parameters after training."""
-        assert move is not None
-        return Message(move.applied_to(theta)), memory
 
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ssdfl.methods.moment import Moment, Rows
-from ssdfl.methods.rules.base import Heard, Memory, Message, Move, Rule
+from ssdfl.methods.rules.base import Heard, Memory, Move, Rule
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,6 @@ class CombineThenAdapt(Rule):
     """
 
     additive = True
-
-    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
-        """The parameters at the start of the step."""
-        return Message(theta), memory
 
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
@@ -45,11 +41,6 @@ class AdaptThenCombine(Rule):
 
     early = False
     additive = True
-
-    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
-        """The parameters after training."""
-        assert move is not None
-        return Message(move.applied_to(theta)), memory
 
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard

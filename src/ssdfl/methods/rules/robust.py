@@ -9,17 +9,13 @@ from functools import lru_cache
 
 from ssdfl.errors import check_range
 from ssdfl.methods.moment import Moment, Rows
-from ssdfl.methods.rules.base import Heard, Inbox, Memory, Message, Move, Rule
+from ssdfl.methods.rules.base import Heard, Inbox, Memory, Move, Rule
 
 
 class RobustRule(Rule):
     """Sends as `cta` does; x⁺ is a robust combination of own and neighbours' parameters, plus the move."""
 
     linear = False
-
-    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
-        """The parameters at the start of the step."""
-        return Message(theta), memory
 
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
