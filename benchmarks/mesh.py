@@ -226,8 +226,8 @@ def whole_mesh(method: str, num_devices: int, cycles: int = 4) -> dict[str, floa
                         peaks[folder.name] = int(line.split()[1]) / 1e3
         statuses = processes.statuses()
     steps = max(status["step"] for status in statuses)
-    sent = sum(status["sent"] * status["message_bytes"] for status in statuses)
-    seconds = max(status["time_s"] for status in statuses)
+    sent = sum(status["received"] * status["message_bytes"] for status in statuses)
+    seconds = max(status["real_s"] for status in statuses)
     return {"step_s": seconds / steps, "sent_MB": sent / 1e6, "peak_MB": max(peaks.values())}
 
 

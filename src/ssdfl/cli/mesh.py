@@ -149,5 +149,5 @@ def _sending_rate(status: dict[str, Any], before: dict[str, Any]) -> str:
     seconds = status.get("real_s", 0) - before.get("real_s", 0)
     if not before or seconds <= 0:
         return UNKNOWN
-    messages = status.get("sent", 0) - before.get("sent", 0)
+    messages = status.get("received", 0) - before.get("received", 0)
     return f"{messages * status.get('message_bytes', 0) / seconds / 1000:,.0f}"

@@ -83,7 +83,7 @@ class DeviceEngine:
         self._check_finite(X, t)
         way = self.job.task.trained(X - theta)
         moved = torch.linalg.vector_norm(way, dim=1) if step.train[i] else X.new_zeros(1)
-        return Advanced(X, memory, moved, self.node.outbox.sent - state.transmissions)
+        return Advanced(X, memory, moved, self.node.received - state.transmissions)
 
     def evaluate(self, X: Tensor, home: Home | None = None) -> tuple[Tensor, Tensor]:
         """Test the device once; the mean of its parameters alone are these."""

@@ -41,6 +41,11 @@ class Node:
         names: the names of all devices, by index.
         patience_s: how long to wait for a neighbour that answers pings but has not come to a step.
         ping_deadline_s: how soon neighbours have to answer pings.
+
+    Attributes:
+        received: messages mixed, over all the processes that the device has been. Messages are counted
+            where they arrive: a sender that has finished does not wait until its last one is fetched.
+        received_bytes: what this process took from the transport for them.
     """
 
     def __init__(
@@ -54,7 +59,9 @@ class Node:
     ) -> None:
         self.network, self.index, self.names, self.transport = network, index, names, transport
         self.patience_s = patience_s
-        self.outbox, self.bad_messages, self.received = Outbox(), Counter[str](), 0
+        self.outbox, self.bad_messages = Outbox(), Counter[str]()
+        self.received, self.received_bytes = 0, 0
+        self._counting = threading.Lock()
         self.plan_digest = ""
         self._step, self._done = 0, False
         self._stopping = threading.Event()
@@ -92,10 +99,10 @@ class Node:
         self.bad_messages[f"{name}: {kind or 'empty request'}"] += 1
         return refusal(f"unknown request {kind}")
 
-    def begin(self, step: int, last_step: int, sent: int) -> None:
-        """A job begins or continues at a step; so many messages were sent before."""
+    def begin(self, step: int, last_step: int, received: int) -> None:
+        """A job begins or continues at a step; with the number of messages received before."""
         self.neighbours.last_step = last_step
-        self.outbox.sent = sent
+        self.received = received
         self.announce(step)
 
     def reach(self, step: int) -> None:
@@ -205,4 +212,7 @@ class Node:
             return None
         if kind != "parameters":
             raise BadMessageError(f"{kind} in answer to a pull")
-        return unpack(answer.parameters, own, at)
+        row = unpack(answer.parameters, own, at)
+        with self._counting:  # pulls end on several threads
+            self.received_bytes += answer.ByteSize()
+        return row

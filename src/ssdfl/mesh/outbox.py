@@ -18,16 +18,12 @@ class Outbox:
 
     Attributes:
         first_step: the first step of the device's present stretch.
-        sent: messages that were asked for and sent, over all the processes that the device has been.
-        sent_bytes: what this process gave the transport for them.
     """
 
     def __init__(self) -> None:
         self._messages: dict[int, bytes] = {}
         self._changed = threading.Condition()
         self.first_step = 0
-        self.sent = 0
-        self.sent_bytes = 0
 
     def publish(self, step: int, message: Parameters | None, needed_from: int) -> None:
         """Offer the message of a step, if anyone needs it; older ones are dropped."""
@@ -63,6 +59,4 @@ class Outbox:
                 if left_s <= 0:
                     return Response(wait=Wait())
                 self._changed.wait(left_s)
-            self.sent += 1
-            self.sent_bytes += len(self._messages[step])
             return self._messages[step]

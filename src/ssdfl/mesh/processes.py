@@ -188,7 +188,7 @@ def _record(
 
     How well it went is said of honest devices; what it cost, of all.
     """
-    scores, sent = _column(of_devices, "score"), int(np.nansum(_column(of_devices, "sent")))
+    scores, received = _column(of_devices, "score"), int(np.nansum(_column(of_devices, "received")))
     honest = [row for row, lying in zip(of_devices, lies, strict=True) if not lying]
     tested = _known(honest, "score")
     return Record(
@@ -200,8 +200,8 @@ def _record(
         loss=statistic(np.mean, _known(honest, "loss")),
         consensus_distance=consensus_distance,
         effective_gradient=statistic(_root_mean_square, _known(honest, "effective_gradient")),
-        transmissions=sent,
-        sent_bytes=sent * bytes_each,
+        transmissions=received,
+        sent_bytes=received * bytes_each,
         time_s=float(np.nanmax(_column(of_devices, "time_s"))),
         real_s=float(np.nanmax(_column(of_devices, "real_s"))),
         device_score=() if np.isnan(scores).all() else tuple(scores.tolist()),
