@@ -123,7 +123,7 @@ def device(
 
 def _table(statuses: list[dict[str, Any]], before: list[dict[str, Any]]) -> Table:
     table = Table(box=SIMPLE_HEAD)
-    for column in ("device", "step", "score", "neighbours", "kB/s out", "refused"):
+    for column in ("device", "step", "score", "neighbours", "kB/s in", "refused"):
         table.add_column(column, justify="left" if column == "device" else "right")
     earlier = {status["device"]: status for status in before}
     for status in statuses:
@@ -139,12 +139,12 @@ def _cells(status: dict[str, Any], before: dict[str, Any]) -> tuple[str, ...]:
         str(status.get("step", UNKNOWN)),
         status.get("shown_score") or UNKNOWN,
         f"failed ({status['failed']})" if "failed" in status else neighbours,
-        _sending_rate(status, before),
+        _receiving_rate(status, before),
         str(status.get("refused", UNKNOWN)),
     )
 
 
-def _sending_rate(status: dict[str, Any], before: dict[str, Any]) -> str:
+def _receiving_rate(status: dict[str, Any], before: dict[str, Any]) -> str:
     """kB/s since the status before."""
     seconds = status.get("real_s", 0) - before.get("real_s", 0)
     if not before or seconds <= 0:
