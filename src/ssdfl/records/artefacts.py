@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -75,6 +75,8 @@ class Artefact:
         series: the methods that are compared.
         reading: the record that is reported as accuracy.
         profile: what it was shrunk to.
+        rule: of the methods that name none; empty is each one's default.
+        networks: what takes the place of networks as the paper states them.
     """
 
     name: str
@@ -89,6 +91,8 @@ class Artefact:
     reading: str
     expected: tuple[Mapping[str, str], ...]
     profile: str = ""
+    rule: str = ""
+    networks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -105,7 +109,15 @@ class Artefact:
             values: dict[str, Any] = {"name": self.name}
             for settings in (self.base, panel.settings, point.settings, series.settings):
                 lay_over(values, settings)
+            self._read_as_calibrated(values)
             yield Case(panel.name, point.name, series.name, make_experiment(values))
+
+    def _read_as_calibrated(self, values: dict[str, Any]) -> None:
+        """Apply the profile's rule and networks to the values of a case."""
+        spec = values["network"]["spec"]
+        values["network"]["spec"] = self.networks.get(spec, spec)
+        if self.rule:
+            values["methods"] = [name if "+" in name else f"{name}+{self.rule}" for name in values["methods"]]
 
     def runs(self) -> list[Experiment]:
         """Its runs of one method and one seed; none for the bound."""
@@ -183,6 +195,8 @@ def load_artefact(
         reading=reading,
         expected=_expected(folder / f"{name}.csv"),
         profile=profile,
+        rule=common["profile"][profile].get("rule", ""),
+        networks=common["profile"][profile].get("networks", {}),
     )
 
 
