@@ -51,8 +51,8 @@ def link_speeds(inputs: ScoreInputs) -> SparseMatrix:
     network = inputs.network
     i, j = network.links.T
     time_s = network.message_time_s(inputs.message_bytes)
-    compute_s = network.compute_s * inputs.constants.local_steps
-    free_s = np.maximum(np.maximum(compute_s[i], compute_s[j]), time_s.min(initial=np.inf))
+    hidden_s = inputs.hidden_s
+    free_s = np.maximum(np.maximum(hidden_s[i], hidden_s[j]), time_s.min(initial=np.inf))
     return network.link_matrix(np.minimum(1.0, free_s / np.maximum(time_s, 1e-300)) ** 2)
 
 
@@ -95,8 +95,8 @@ class _Agglomeration:
     def __init__(self, inputs: ScoreInputs) -> None:
         network = inputs.network
         i, j = network.links.T
-        compute_s = inputs.constants.local_steps * float(network.compute_s.max())
-        level = _time_levels(network.message_time_s(inputs.message_bytes), compute_s)
+        hidden_s = float(inputs.hidden_s.max())
+        level = _time_levels(network.message_time_s(inputs.message_bytes), hidden_s)
         weight = np.asarray(inputs.A[i, j]).ravel()
         self.size = dict.fromkeys(range(network.num_devices), 1)
         self.between: dict[int, dict[int, tuple[int, float]]] = {device: {} for device in self.size}

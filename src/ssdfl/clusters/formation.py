@@ -54,6 +54,7 @@ class FormationSettings:
         threshold_step: the step size in Φ_min: ``eta``, as printed, or ``eta_E``, η times the local steps.
         amplification: how differences between devices become α_s.
         data_distance: (L,) how different the data of linked devices are, if not computed from their samples.
+        sends_early: messages leave before devices train, so sending hides behind computing.
     """
 
     constants: Constants = TRAINING
@@ -67,6 +68,7 @@ class FormationSettings:
     threshold_step: str = "eta"
     amplification: AmplificationSettings = PAPER_AMPLIFICATION
     data_distance: FloatArray | None = field(default=None, compare=False)
+    sends_early: bool = True
 
     def __post_init__(self) -> None:
         for name, known in _KNOWN.items():
@@ -160,6 +162,7 @@ def _form(network: Network, devices: Sequence[Device], settings: FormationSettin
         _FAST if fast else Budget(),
         settings.data_distance,
         settings.amplification,
+        settings.sends_early,
     )
     sizes = _sizes(n) if fast else list(range(1, n + 1))
     weigher = _Weigher(inputs, settings)

@@ -56,6 +56,11 @@ class Plan:
     names: tuple[str, ...] = ()
 
     @property
+    def messages(self) -> tuple[float | str | None, bool]:
+        """Bytes of the messages that it was formed for, if it was, and whether they leave before training."""
+        return self.settings.get("message_bytes"), bool(self.settings.get("sends_early", True))
+
+    @property
     def num_devices(self) -> int:
         """How many devices the plan covers."""
         return sum(len(cluster) for cluster in self.clusters)
@@ -198,6 +203,7 @@ def form_clusters(
         settings={
             **asdict(settings.constants),
             "message_bytes": settings.message_bytes,
+            "sends_early": settings.sends_early,
             "price": settings.price,
             "with_tau_a": settings.with_tau_a,
             "threshold_step": settings.threshold_step,

@@ -98,7 +98,7 @@ class Clock:
         ready_s = np.zeros(self.network.num_devices)
         for _ in range(CYCLES):
             for _ in range(tau_a):
-                ready_s = inside.deliver(ready_s, compute_s)
+                ready_s = inside.deliver(ready_s, compute_s, self.sends_early)
             for _ in range(tau_r):
                 ready_s = across.deliver(ready_s, np.zeros_like(compute_s))
         sent = tau_a * inside.transmissions + tau_r * across.transmissions

@@ -26,6 +26,7 @@ class Cycle:
         A: mixing of all devices, whose places matter and not its weights.
         A_intra: mixing while devices train.
         compute_s: (N,) seconds of a training step.
+        sends_early: messages leave before devices compute.
     """
 
     A: MixingMatrix
@@ -33,10 +34,11 @@ class Cycle:
     tau_a: int
     tau_r: int
     compute_s: FloatArray
+    sends_early: bool = True
 
     def time_s(self, network: Network, message_bytes: int) -> float:
         """Seconds of the cycle by the clock."""
-        clock = Clock(network, message_bytes)
+        clock = Clock(network, message_bytes, sends_early=self.sends_early)
         return clock.cycle_cost(self.A, self.A_intra, self.tau_a, self.tau_r, self.compute_s).time_s
 
 
@@ -69,26 +71,33 @@ def critical_links(network: Network, message_bytes: int, cycle: Cycle) -> list[i
     steps = one * CYCLES
     ready = [np.zeros(network.num_devices)]
     for messages, compute_s in steps:
-        ready.append(messages.deliver(ready[-1], compute_s))
+        ready.append(messages.deliver(ready[-1], compute_s, cycle.sends_early))
     waits: dict[int, float] = {}
     device = int(np.argmax(ready[-1]))
     for (messages, compute_s), ready_s in zip(reversed(steps), reversed(ready[:-1]), strict=True):
-        device, link, travel_s = _last_cause(messages, compute_s, ready_s, device, network.links)
+        done_s = ready_s + compute_s
+        left_s = ready_s if cycle.sends_early else done_s
+        device, link, travel_s = _last_cause(messages, left_s, done_s, device, network.links)
         if link is not None:
             waits[link] = waits.get(link, 0.0) + travel_s
     return sorted(waits, key=lambda link: (-waits[link], link))
 
 
 def _last_cause(
-    messages: Messages, compute_s: FloatArray, ready_s: FloatArray, device: int, links: IntArray
+    messages: Messages, left_s: FloatArray, done_s: FloatArray, device: int, links: IntArray
 ) -> tuple[int, int | None, float]:
-    """What a device ended a step with: its own computing, or a message, with its sender, link and seconds."""
+    """What a device ended a step with: its own computing, or a message, with its sender, link and seconds.
+
+    Args:
+        left_s: (N,) when each device's messages left.
+        done_s: (N,) when each device had computed.
+    """
     received = np.flatnonzero(messages.receiver == device)
     if not len(received):
         return device, None, 0.0
-    arrival_s = ready_s[messages.sender[received]] + messages.travel_s[received]
+    arrival_s = left_s[messages.sender[received]] + messages.travel_s[received]
     last = int(np.argmax(arrival_s))
-    if arrival_s[last] <= ready_s[device] + compute_s[device]:
+    if arrival_s[last] <= done_s[device]:
         return device, None, 0.0
     sender = int(messages.sender[received[last]])
     ends = sorted((device, sender))
