@@ -60,7 +60,8 @@ class ClusterTerms:
         size: N_s.
         lambda_2: second largest eigenvalue of Ã_s.
         lambda_min: smallest eigenvalue of Ã_s.
-        amplification: α_s of Assumption 4; statements use α̂_s = α_s + 1.
+        amplification: α_s of Assumption 4 (`ass:grad_var`); statements use α̂_s = α_s + 1
+            (`eq:bound_2nd_moment`).
         rho: the largest momentum of its devices, 1 if unknown.
         mu: the largest proximal factor of its devices, 1 if unknown.
     """
