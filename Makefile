@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export MPLBACKEND := Agg
 
-.PHONY: help demo test check complexity bench docs imports reproduce clean
+.PHONY: help demo test simulation check complexity bench docs imports reproduce clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -31,6 +31,9 @@ demo: .venv/.base  ## compare six methods on a small network (a minute)
 test: .venv/.dev  ## run the test suite
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not mesh"
 	$(BIN)/pytest -m mesh
+
+simulation: .venv/.dev  ## run the tests of everything but real devices
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not mesh" --ignore tests/mesh --ignore tests/cli/test_mesh.py
 
 check: .venv/.dev  ## format, lint, types, complexity, doctests, examples
 	$(BIN)/ruff format --check .
