@@ -11,7 +11,7 @@ from typing import Annotated, TextIO
 import typer
 
 import ssdfl
-from ssdfl.cli import bounds, data, export, graph, mesh, methods, plan, report, reproduce, run, sweep
+from ssdfl.cli import bounds, data, export, graph, mesh, methods, new, plan, report, reproduce, run, sweep
 from ssdfl.cli.ranks import report_mistake
 from ssdfl.errors import InputError, InputWarning, OtherRankError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
     epilog="Start with `ssdfl run`: it compares six methods on a small network in under a minute.",
 )
 app.command("run")(run.run)
+app.command("new")(new.new)
 app.command("report")(report.report)
 app.command("export")(export.export)
 app.command("methods")(methods.methods)

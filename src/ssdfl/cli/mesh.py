@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from ssdfl.cli.options import experiment_file
 from ssdfl.cli.progress import say
 
 app = typer.Typer(
@@ -25,7 +26,8 @@ Data = Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL
 def init(
     out: Annotated[Path, typer.Option(help="Folder for the devices' folders.")],
     file: Annotated[
-        Path | None, typer.Argument(help="Experiment (TOML). Without it, the default one.")
+        Path | None,
+        typer.Argument(help="Experiment (TOML). Without it, ./ssdfl.toml, else the default one."),
     ] = None,
     hosts: Annotated[
         Path | None,
@@ -57,7 +59,7 @@ def init(
     from ssdfl.mesh.hosts import read_hosts
     from ssdfl.records import load_experiment
 
-    experiment = load_experiment(file, settings or [])
+    experiment = load_experiment(experiment_file(file), settings or [])
     names = device_names(load_network(experiment.network.spec, default_seed=seed).num_devices)
     folders = init_mesh(
         experiment,

@@ -12,6 +12,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from ssdfl.cli.options import experiment_file
 from ssdfl.cli.plan_diff import show_difference
 from ssdfl.cli.progress import say
 
@@ -30,7 +31,8 @@ def plan(
     experiment: Annotated[
         Path | None,
         typer.Option(
-            help="Experiment (TOML) to plan for: its training, model and data. Else the default one."
+            help="Experiment (TOML) to plan for: its training, model and data. Without it and NETWORK, "
+            "./ssdfl.toml, else the default one."
         ),
     ] = None,
     settings: Annotated[
@@ -126,6 +128,7 @@ def plan(
         "clusters.strict": strict,
         "clusters.threshold_step": threshold_step,
     }
+    experiment = experiment_file(experiment, search=network is None)
     chosen = load_experiment(experiment, settings or [], _without_none(keys))
     if experiment is not None:
         sys.path.append(str(experiment.parent.resolve()))

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from ssdfl.cli import ranks
 from ssdfl.cli.live import LiveRun, serving
+from ssdfl.cli.options import experiment_file
 from ssdfl.cli.progress import say, showing_progress
 from ssdfl.cli.results import present
 from ssdfl.errors import InputError, check_range
@@ -31,7 +32,8 @@ INTERRUPTED = 130
 
 def run(
     file: Annotated[
-        Path | None, typer.Argument(help="Experiment (TOML). Without it, the default one.")
+        Path | None,
+        typer.Argument(help="Experiment (TOML). Without it, ./ssdfl.toml, else the default one."),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -102,6 +104,7 @@ def run(
     """
     from ssdfl.records import load_experiment, to_toml
 
+    file = experiment_file(file)
     overrides = _overrides(methods, seeds, plan, engine, device)
     experiment = load_experiment(file, settings or [], overrides)
     if show:
