@@ -54,16 +54,24 @@ def write_project(folder: Path, values: Mapping[str, str]) -> None:
     Raises:
         InputError: the folder exists.
     """
-    texts = files("ssdfl.cli").joinpath("project")
+    _make_folder(folder)
+    try:
+        for file, template in TEMPLATES.items():
+            (folder / file).write_text(_filled(template, values), encoding="utf-8")
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir()
     except FileExistsError:
         expected = "a name that no file or folder has here"
         raise InputError("NAME", str(folder), expected, "Choose another one.") from None
-    try:
-        for file, template in TEMPLATES.items():
-            text = texts.joinpath(template).read_text(encoding="utf-8")
-            (folder / file).write_text(Template(text).substitute(values), encoding="utf-8")
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    """A template's text with values in their places."""
+    text = files("ssdfl.cli").joinpath("project", template).read_text(encoding="utf-8")
+    return Template(text).substitute(values)

@@ -30,9 +30,16 @@ def experiment_file(given: Path | None, search: bool = True) -> Path | None:
     Args:
         search: whether the working folder's may be taken.
     """
-    found = Path(PROJECT_FILE)
-    if given is not None or not (search and found.is_file()):
+    if given is not None or not search:
         return given
+    return _project_file()
+
+
+def _project_file() -> Path | None:
+    """The working folder's experiment, if there is one; says so."""
+    found = Path(PROJECT_FILE)
+    if not found.is_file():
+        return None
     if ranks.number() is None:  # of several processes, the one that started them says it
         typer.echo(f"Experiment: {found}", err=True)
     return found
