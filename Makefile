@@ -35,9 +35,10 @@ test: .venv/.dev  ## run the test suite
 simulation: .venv/.dev  ## run the tests of everything but real devices
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not mesh" --ignore tests/mesh --ignore tests/cli/test_mesh.py
 
-check: .venv/.dev  ## format, lint, types, complexity, doctests, examples
+check: .venv/.dev  ## format, lint, spelling, types, complexity, doctests, examples
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/python .ci/complexity.py
 	$(BIN)/pytest --quiet --doctest-modules src
