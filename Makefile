@@ -65,7 +65,7 @@ imports: .venv/.base  ## draw again which package imports which
 
 ARTEFACTS ?= fmnist-taur fmnist-taur1 fmnist-taua fmnist-size fmnist-architecture
 PROFILE ?= small
-reproduce: .venv/.base  ## the paper's tables and figures (ARTEFACTS=all PROFILE=paper for everything; goes on where it stopped)
+reproduce: .venv/.base  ## the paper's tables and figures (ARTEFACTS=all PROFILE=paper for everything; continues where it stopped)
 	$(BIN)/ssdfl reproduce $(ARTEFACTS) --profile $(PROFILE)
 
 clean:  ## remove what the other targets made, except runs/

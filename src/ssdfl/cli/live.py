@@ -1,4 +1,4 @@
-"""``ssdfl run --live``: the report's page on loopback, while the run goes on."""
+"""``ssdfl run --live``: the report's page on loopback, during the run."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(404, "text/plain", "There is / and /data.json.")
         except ConnectionError:
             raise
-        except Exception as error:  # the page shows it, and the run goes on
+        except Exception as error:  # the page shows it, and the run continues
             text = f"The page cannot be made: {type(error).__name__}: {error}"
             if text != self.server.complaint:
                 sys.stderr.write(f"ssdfl: {text}\n")

@@ -73,7 +73,7 @@ def _print_warning(
 def main() -> None:
     """Run the command; a user's mistake ends with one line and exit code 2.
 
-    Being told to end is the same as Ctrl-C: what is done is kept, and processes of ours are ended, too.
+    SIGTERM has the same effect as Ctrl-C: finished work is kept, and our own processes end, too.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.showwarning = _print_warning

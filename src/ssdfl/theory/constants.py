@@ -12,7 +12,7 @@ LARGEST = 1e50
 
 @dataclass(frozen=True)
 class Constants:
-    """What a bound needs to know of training, beside the network.
+    """What a bound needs to know about training.
 
     Attributes:
         learning_rate: η.
@@ -54,7 +54,7 @@ class Constants:
 
 @dataclass(frozen=True)
 class ClusterTerms:
-    """What a bound needs to know of a cluster, or of the whole network, and its mixing matrix.
+    """What a bound needs to know about a cluster or the whole network, and its mixing matrix.
 
     Attributes:
         size: N_s.
