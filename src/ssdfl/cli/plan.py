@@ -12,6 +12,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from ssdfl.cli.options import experiment_file
 from ssdfl.cli.plan_diff import show_difference
 from ssdfl.cli.progress import say
 
@@ -30,7 +31,8 @@ def plan(
     experiment: Annotated[
         Path | None,
         typer.Option(
-            help="Experiment (TOML) to plan for: its training, model and data. Else the default one."
+            help="Experiment (TOML) to plan for: its training, model and data. Without it and NETWORK, "
+            "./ssdfl.toml, else the default one."
         ),
     ] = None,
     settings: Annotated[
@@ -63,7 +65,7 @@ def plan(
         typer.Option(help="time, bytes, drift, stationarity (the paper's), integrated, or module:function."),
     ] = None,
     mode: Annotated[
-        str | None, typer.Option(help="literal weighs everything, fast leaves out what costs most, or auto.")
+        str | None, typer.Option(help="literal tries everything, fast skips what takes longest, or auto.")
     ] = None,
     mixing: Annotated[str | None, typer.Option(help="Weights: metropolis, lazy or fastest.")] = None,
     with_tau_a: Annotated[
@@ -74,18 +76,20 @@ def plan(
     ] = None,
     strict: Annotated[
         bool | None,
-        typer.Option("--strict/--no-strict", help="Keep to the conductance threshold, whatever it costs."),
+        typer.Option("--strict/--no-strict", help="Respect the conductance threshold, whatever it costs."),
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write plan.json here, for ssdfl run --plan.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page to look at the plan with.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page that shows the plan.")] = None,
     export: Annotated[
         list[Path] | None,
         typer.Option(help="Write each device's cluster as .csv or .graphml. Repeatable."),
     ] = None,
     diff: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(metavar="OLD NEW", help="Form nothing: compare two plans, on NETWORK if it is given."),
+        typer.Option(
+            metavar="OLD NEW", help="Compare two plans, on NETWORK if it is given, instead of making one."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
@@ -126,6 +130,7 @@ def plan(
         "clusters.strict": strict,
         "clusters.threshold_step": threshold_step,
     }
+    experiment = experiment_file(experiment, search=network is None)
     chosen = load_experiment(experiment, settings or [], _without_none(keys))
     if experiment is not None:
         sys.path.append(str(experiment.parent.resolve()))

@@ -52,7 +52,7 @@ class PlanInputs:
         return replace(self, given={**self.given, **{name: facts[name] for name in names if name in facts}})
 
     def _facts(self) -> dict[str, str]:
-        """What only a task or the user can tell, in words."""
+        """In words: the values that only a task or the user can provide."""
         constants = self.settings.constants
         return {
             "devices": "what devices hold" if len(set(self.devices)) > 1 else "all devices alike",

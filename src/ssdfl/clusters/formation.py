@@ -1,4 +1,4 @@
-"""Algorithm 1, cluster formation: candidates of every size from 1 to N, and the best feasible one."""
+"""Algorithm 1 (`alg:cluster_form`): candidates of every size from 1 to N, and the best feasible one."""
 
 from __future__ import annotations
 
@@ -139,6 +139,8 @@ class Formation:
 
 def form(network: Network, devices: Sequence[Device], settings: FormationSettings) -> Formation:
     """Weigh partitions of every size and choose one, deterministically.
+
+    With ``partition="paper"`` and ``score="stationarity"`` it is Algorithm 1 (`alg:cluster_form`).
 
     Raises:
         InputError: there are not as many descriptors as devices, or the score is unknown.

@@ -153,7 +153,10 @@ Score = Callable[[ScoreInputs, Clusters], float]
 
 
 def stationarity(inputs: ScoreInputs, clusters: Clusters) -> float:
-    """The paper's H(S): the mean over clusters of Theorem 1's bound. It falls with every split."""
+    """The paper's H(S) of `alg:cluster_form`: the mean over clusters of Theorem 1's bound.
+
+    It falls with every split.
+    """
     constants = inputs.constants
     terms = [inputs.terms(cluster) for cluster in clusters]
     bounds = (

@@ -1,4 +1,4 @@
-"""Run an experiment into a folder, and go on after anything that stopped it."""
+"""Run an experiment into a folder, and resume it after any interruption."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def iterate_experiment(
     Args:
         out: the run's folder.
         network: runs on this one, such as a NetworkX graph, instead of the one that the experiment names.
-        resume: go on with what the folder holds. The result is bit for bit that of an unbroken run if the
+        resume: continue the run in the folder. The result is bit for bit that of an uninterrupted run if the
             engine ``resumes_exactly``: a mesh does not, since its devices stop at different steps.
         data: the folder to look for data sets in first; or the data set itself: a `Dataset`, a pandas frame,
             an Arrow table or a torch data set.
-        progress: is told of a download's progress.
+        progress: called with a download's progress.
 
     Raises:
         InputError: something in the experiment cannot be used; what was computed before is kept.
@@ -226,7 +226,7 @@ def _run_method(engine: str, folder: RunFolder, job: Job, method: str, process: 
     for row in saver.rows:
         yield Advance(job.seed, method, row["cycle"], None)
     cycles = run(job, engine, start, in_place=True)
-    del start  # the engine goes on in its memory
+    del start  # the engine continues in its memory
     for record, state in cycles:
         saver.rows.append(asdict(record))
         saver.save_if_due(record.cycle, state)
@@ -243,7 +243,7 @@ class _Saver:
         self._saved_s, self._took_s = time.monotonic(), 0.0
 
     def restore(self) -> State | None:
-        """Where an earlier run stopped, its records into ``rows``; None to begin anew."""
+        """Where an earlier run stopped, its records into ``rows``; None to start from the beginning."""
         start, self.rows = self.process.in_writer(self._reached) or (None, [])
         self._saved_s = time.monotonic()
         return start

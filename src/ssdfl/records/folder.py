@@ -161,9 +161,9 @@ class RunFolder:
         return experiment.model_copy(update={"network": section})
 
     def joined(self, experiment: Experiment) -> Experiment:
-        """The experiment to go on with: what the folder holds, with methods, seeds and cycles added.
+        """The experiment to continue: the folder's, with methods, seeds and cycles added.
 
-        Another engine may go on, unless one of the two has a process for each device: those keep their own
+        Another engine may continue it, unless one of the two has a process per device: those keep their own
         files.
 
         Raises:
@@ -288,7 +288,7 @@ class RunFolder:
         return [BoundRow(**row) for row in read_table(self.path / "bounds.parquet")]
 
     def note_versions(self, versions: Mapping[str, str]) -> None:
-        """Add what the run goes on with to ``versions.json``, unless it is what it went on with before."""
+        """Add the versions of a resumed run to ``versions.json``, unless they are the same as before."""
         known = self.versions()
         if not known or known[-1] != versions:
             write_text(self.path / "versions.json", json.dumps([*known, dict(versions)], indent=1) + "\n")

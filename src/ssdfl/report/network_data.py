@@ -23,7 +23,7 @@ DRAWN_LINKS = 20_000
 def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
     """Where devices are drawn, what they are called, and what links and computing cost.
 
-    Of more than 20 000 links only so many are listed, evenly chosen; ``num_links`` and ``degrees`` count all.
+    Of more than 20 000 links only 20 000 are listed, evenly chosen; ``num_links`` and ``degrees`` count all.
     """
     labels = labels_of(clusters, network.num_devices)
     links = _links(network)
@@ -108,7 +108,7 @@ def settings_table(plan: Plan) -> str:
 
 
 def rounded(value: float, digits: int = 7) -> float:
-    """A number with so many digits, to keep pages small.
+    """A number rounded to a few digits, to keep pages small.
 
     Examples:
         >>> rounded(0.123456789)
