@@ -89,6 +89,15 @@ def gather_inputs(experiment: Experiment, measure: bool, data: Path | None) -> P
     return inputs
 
 
+def with_given(
+    inputs: PlanInputs, devices: Path | None, constants: Mapping[str, Any], settings: Mapping[str, Any]
+) -> PlanInputs:
+    """Inputs with what the user gave by options that are no keys of an experiment."""
+    if devices is not None:
+        inputs = inputs.with_devices(devices)
+    return inputs.with_constants(constants).with_settings(settings)
+
+
 def _assumed(experiment: Experiment, source: str) -> PlanInputs:
     network = load_network(experiment.network.spec, default_seed=experiment.seeds[0])
     settings = formation_settings(experiment, TaskFacts())

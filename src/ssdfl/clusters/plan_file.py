@@ -15,6 +15,7 @@ from ssdfl.clusters.diagnostics import Diagnostic
 from ssdfl.clusters.formation import Skipped
 from ssdfl.clusters.partition import Clusters
 from ssdfl.clusters.plan import VERSION, Plan
+from ssdfl.clusters.standing import Standing
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.graph import Conductance
@@ -87,6 +88,7 @@ def _plan_from_json(data: dict[str, Any]) -> Plan:
         skipped=Skipped(**data["skipped"]),
         settings={name: _or_infinite(value) for name, value in data["settings"].items()},
         diagnostics=tuple(Diagnostic(**diagnostic) for diagnostic in data["diagnostics"]),
+        standing=Standing(**data["standing"]) if data.get("standing") else None,
     )
 
 
