@@ -2,7 +2,7 @@
 
 from ssdfl.clusters.candidates import Candidate, choose
 from ssdfl.clusters.decision import CHOICES, Decision
-from ssdfl.clusters.device_file import read_devices
+from ssdfl.clusters.device_file import read_devices, with_device_costs
 from ssdfl.clusters.diagnostics import Diagnostic
 from ssdfl.clusters.difference import Gain, Move, PlanDifference, compare_plans
 from ssdfl.clusters.explanation import Explanation, explain
@@ -77,5 +77,6 @@ __all__ = [
     "repair",
     "spectral_bisection",
     "unknown_devices",
+    "with_device_costs",
     "write_plan",
 ]
