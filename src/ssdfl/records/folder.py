@@ -228,20 +228,28 @@ class RunFolder:
         except InputError as error:
             raise InputError(error.what, error.got, error.expected, "Choose another --out.") from None
 
-    def model(self, method: str = "", seed: int | None = None, device: int | str = "mean") -> Any:
+    def model(
+        self,
+        method: str = "",
+        seed: int | None = None,
+        device: int | str = "mean",
+        *,
+        raw: bool = False,
+    ) -> Any:
         """A trained model, a ``torch.nn.Module`` in evaluation mode; see `ssdfl.load_model`.
 
         Args:
             method: which one's; may be left out if the run has one.
             seed: which one's; by default the run's first.
             device: its number or name, or ``mean`` for the mean of all devices' parameters.
+            raw: whether it shall take samples as they were before training, and predict in own units.
 
         Raises:
             InputError: no such method, seed or device; a missing or damaged checkpoint.
         """
         # Named as text: this package needs no torch, and what loads models is above it.
         load = cast(Callable[..., Any], import_object("ssdfl.experiments.models:load_model", "loader"))
-        return load(self.path, method, seed, device)
+        return load(self.path, method, seed, device, raw=raw)
 
     def write_rows(self, seed: int, method: str, rows: list[Row]) -> None:
         """Write one method's records so far."""
