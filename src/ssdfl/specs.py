@@ -76,6 +76,18 @@ def call_with_options(
     return {key: convert(f"{what}: {key}", value, known[key].annotation) for key, value in options.items()}
 
 
+def whole_number(text: str) -> int:
+    """A text as a whole number that a machine word holds, as larger ones break what computes with them.
+
+    Raises:
+        ValueError: it is none.
+    """
+    number = int(text)
+    if abs(number) >= 2**63:
+        raise ValueError("a number of more than 63 bits")
+    return number
+
+
 def convert(what: str, text: str, kind: Any) -> Any:
     """A text as the type that a parameter is annotated with; without one, as the number that it looks like.
 
@@ -88,15 +100,22 @@ def convert(what: str, text: str, kind: Any) -> Any:
     if kind not in _NOUNS:
         return _guess(text)
     try:
-        return _BOOLEANS[text.lower()] if kind is bool else kind(text)
+        return _READERS[kind](text)
     except (KeyError, ValueError):
         raise InputError(what, text, _NOUNS[kind], f"Write such a value, not {text!r}.") from None
 
 
+_READERS: dict[Any, Callable[[str], Any]] = {
+    int: whole_number,
+    float: float,
+    bool: lambda text: _BOOLEANS[text.lower()],
+}
+
+
 def _guess(text: str) -> Any:
-    for kind in (int, float):
+    for read in (whole_number, float):
         try:
-            return kind(text)
+            return read(text)
         except ValueError:
             continue
     return _BOOLEANS.get(text.lower(), text)
