@@ -35,7 +35,7 @@ def check_checksum(data: Mapping[str, Any], covered: Collection[str], where: str
         raise InputError(f"{CHECKSUM} in {where}", "none", "one", f'Restore it, or add "{CHECKSUM}": null.')
     if data[CHECKSUM] is None:
         return
-    found = _digest({key: data[key] for key in covered if key in data})
+    found = _digest(dict(filter(lambda item: item[0] in covered, data.items())))
     if data[CHECKSUM] != found:
         remedy = f'Restore a copy. If you changed it on purpose, set "{CHECKSUM}": null.'
         raise InputError(where, "damaged", f"data of the checksum {data[CHECKSUM]!s:.12}…", remedy)

@@ -57,12 +57,8 @@ def parse_plan(text: str, where: str = "plan") -> Plan:
     """
     try:
         data = json.loads(text)
-        if data["version"] not in READ_VERSIONS:
-            expected = " or ".join(map(str, READ_VERSIONS))
-            raise InputError(f"version of {where}", data["version"], expected, "Make the plan again.")
-        if data["version"] >= _FIRST_WITH_CHECKSUM:
-            check_checksum(data, _KEYS, where)
-        plan = _PlanData.model_validate(data).read()
+        _check_version(data, where)
+        plan = _plan_of(_PlanData.model_validate(data))
     except InputError:
         raise
     except ValidationError as error:
@@ -76,6 +72,15 @@ def parse_plan(text: str, where: str = "plan") -> Plan:
     return plan
 
 
+def _check_version(data: dict[str, Any], where: str) -> None:
+    """Refuse plans of unknown versions, and damaged ones."""
+    if data["version"] not in READ_VERSIONS:
+        expected = " or ".join(map(str, READ_VERSIONS))
+        raise InputError(f"version of {where}", data["version"], expected, "Make the plan again.")
+    if data["version"] >= _FIRST_WITH_CHECKSUM:
+        check_checksum(data, _KEYS, where)
+
+
 def _is_partition(plan: Plan) -> bool:
     devices = list(range(len(plan.names) or plan.num_devices))
     return sorted(chain.from_iterable(plan.clusters)) == devices
@@ -84,11 +89,11 @@ def _is_partition(plan: Plan) -> bool:
 def _check_candidates(plan: Plan, where: str) -> None:
     """Refuse candidates of devices that the plan does not have."""
     for candidate in plan.candidates:
-        named = [*chain.from_iterable(candidate.clusters), *candidate.split, *candidate.min_conductance.cut]
-        unknown = next((device for device in named if device >= plan.num_devices), None)
-        if unknown is not None:
+        named = (*candidate.clusters, candidate.split, candidate.min_conductance.cut)
+        highest = max(chain.from_iterable(named), default=0)
+        if highest >= plan.num_devices:
             expected = f"places from 0 to {plan.num_devices - 1}"
-            raise InputError(f"candidates of {where}", unknown, expected, "Correct them.")
+            raise InputError(f"candidates of {where}", highest, expected, "Correct them.")
 
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -112,17 +117,6 @@ class _CandidateData(_Strict):
     min_conductance: _Cut
     split: list[Whole]
     rule: str
-
-    def read(self) -> Candidate:
-        found = self.min_conductance
-        return Candidate(
-            clusters=_clusters(self.clusters),
-            score=_or_infinite(self.score),
-            threshold=self.threshold,
-            min_conductance=Conductance(found.lower, found.upper, tuple(found.cut)),
-            split=tuple(self.split),
-            rule=self.rule,
-        )
 
 
 class _SkippedData(_Strict):
@@ -153,22 +147,35 @@ class _PlanData(_Strict):
     settings: dict[str, bool | Whole | Number | str | None]
     diagnostics: list[_DiagnosticData]
 
-    def read(self) -> Plan:
-        names = tuple(self.devices or ())
-        if len(set(names)) < len(names):
-            raise ValueError("two devices have one name")
-        return Plan(
-            names=names,
-            clusters=_named_clusters(self.clusters, names) if names else _clusters(self.clusters),
-            partition=self.partition,
-            candidates=tuple(candidate.read() for candidate in self.candidates),
-            score_name=self.score_name,
-            choice=self.choice or GIVEN,
-            mode=self.mode,
-            skipped=Skipped(**self.skipped.model_dump()),
-            settings={name: _or_infinite(value) for name, value in self.settings.items()},
-            diagnostics=tuple(Diagnostic(**one.model_dump()) for one in self.diagnostics),
-        )
+
+def _plan_of(data: _PlanData) -> Plan:
+    names = tuple(data.devices or ())
+    if len(set(names)) < len(names):
+        raise ValueError("two devices have one name")
+    return Plan(
+        names=names,
+        clusters=_named_clusters(data.clusters, names) if names else _clusters(data.clusters),
+        partition=data.partition,
+        candidates=tuple(map(_candidate_of, data.candidates)),
+        score_name=data.score_name,
+        choice=data.choice or GIVEN,
+        mode=data.mode,
+        skipped=Skipped(**data.skipped.model_dump()),
+        settings=dict(zip(data.settings, map(_or_infinite, data.settings.values()), strict=True)),
+        diagnostics=tuple(Diagnostic(**one.model_dump()) for one in data.diagnostics),
+    )
+
+
+def _candidate_of(data: _CandidateData) -> Candidate:
+    found = data.min_conductance
+    return Candidate(
+        clusters=_clusters(data.clusters),
+        score=_or_infinite(data.score),
+        threshold=data.threshold,
+        min_conductance=Conductance(found.lower, found.upper, tuple(found.cut)),
+        split=tuple(data.split),
+        rule=data.rule,
+    )
 
 
 def _clusters(lists: Sequence[Sequence[int | str]]) -> Clusters:

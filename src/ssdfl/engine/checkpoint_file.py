@@ -73,7 +73,7 @@ class Facts(BaseModel):
 def write_tensors(tensors: dict[str, Tensor], path: Path, facts: dict[str, object]) -> None:
     """Write tensors with facts as their metadata and a checksum of both; a full disk raises OSError."""
     unsigned = json.dumps({"checksum": _UNKNOWN} | facts)
-    checksum = _checksum(unsigned, ((name, tensors[name]) for name in sorted(tensors)))
+    checksum = _checksum(unsigned, sorted(tensors.items()))
     text = unsigned.replace(_UNKNOWN, checksum, 1)
     try:
         save_file(tensors, path, metadata={_KEY: text})  # one key: several are stored in random order
@@ -89,16 +89,18 @@ def read_facts(file: Any, path: Path) -> Facts:
     """
     text = (file.metadata() or {}).get(_KEY, "")
     facts = _parsed(text, path)
-    if facts.format != _WITHOUT_CHECKSUM or facts.checksum:
-        names = sorted(file.keys())
-        found = _checksum(
-            text.replace(facts.checksum or "-", _UNKNOWN, 1),
-            ((name, file.get_tensor(name)) for name in names),
-        )
-        if found != facts.checksum:
-            expected = "the bytes that were written: its checksum says that it is damaged"
-            raise InputError("checkpoint", str(path), expected, f"Restore a copy. {ANEW}")
+    has_checksum = facts.format != _WITHOUT_CHECKSUM or bool(facts.checksum)
+    if has_checksum and facts.checksum != _found_checksum(file, text, facts.checksum):
+        expected = "the bytes that were written: its checksum says that it is damaged"
+        raise InputError("checkpoint", str(path), expected, f"Restore a copy. {ANEW}")
     return facts
+
+
+def _found_checksum(file: Any, text: str, written: str) -> str:
+    """The checksum of what is in an open file."""
+    unsigned = text.replace(written, _UNKNOWN, 1) if written else text
+    names = sorted(file.keys())
+    return _checksum(unsigned, zip(names, map(file.get_tensor, names), strict=True))
 
 
 def _parsed(text: str, path: Path) -> Facts:

@@ -72,18 +72,19 @@ class _File:
         found = [name for name in self.file.keys() if name.startswith(prefix)]  # noqa: SIM118 - not a dict
         return {name.removeprefix(prefix): name for name in found}
 
-    def shapes(self) -> dict[str, tuple[int, ...]]:
+    def shapes(self) -> dict[str, list[int]]:
         """The shapes of what belongs to a device.
 
         Raises:
             InputError: not one row for each device.
         """
-        found = {name: self.file.get_slice(key).get_shape() for name, key in self.names(PARAMETERS).items()}
-        for name, shape in found.items():
-            if not shape or shape[0] != len(self.facts.devices):
+        found = {}
+        for name, key in self.names(PARAMETERS).items():
+            rows, *found[name] = self.file.get_slice(key).get_shape() or [0]
+            if rows != len(self.facts.devices):
                 expected = f"{len(self.facts.devices)} rows, one for each device"
-                raise InputError(f"shape of {name} in {self.path}", shape, expected, "It is damaged.")
-        return {name: tuple(shape[1:]) for name, shape in found.items()}
+                raise InputError(f"shape of {name} in {self.path}", rows, expected, "It is damaged.")
+        return found
 
     def own(self, row: int) -> dict[str, Tensor]:
         """What belongs to the device in a row."""
