@@ -13,7 +13,7 @@ from ssdfl.clusters.labelled import LinkTable, fresh_label, with_pieces_apart
 from ssdfl.clusters.partition import clusters_of
 from ssdfl.clusters.scores import ScoreInputs
 from ssdfl.clusters.settling import Placement, settle
-from ssdfl.graph import Cycle, critical_links
+from ssdfl.graph import Cycle, critical_parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +67,9 @@ class RepairOptions:
             constants.tau_r,
             inputs.network.compute_s * constants.local_steps,
         )
-        critical = critical_links(inputs.network, inputs.message_bytes, cycle)
+        critical = critical_parts(inputs.network, inputs.message_bytes, cycle)
         inside = set(self.table.inside(labels).tolist())
-        return [link for link in critical if link in inside]
+        return [part.number for part in critical if part.kind == "link" and part.number in inside]
 
     def _cuts_at(self, labels: IntArray, link: int) -> Iterator[Option]:
         """Split the link's cluster there, or move one of its ends."""
