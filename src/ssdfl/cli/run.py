@@ -89,7 +89,7 @@ def run(
 
     Examples:
 
-    - `ssdfl run` compares six methods on handwritten digits (under a minute).
+    - `ssdfl run` compares seven methods on handwritten digits (about a minute).
 
     - `ssdfl run --set network.spec=er:n=30,p=0.1 --set schedule.tau_a=3 --seeds 3`
 

@@ -66,6 +66,7 @@ class RepairOptions:
             constants.tau_a,
             constants.tau_r,
             inputs.network.compute_s * constants.local_steps,
+            inputs.sends_early,
         )
         critical = critical_parts(inputs.network, inputs.message_bytes, cycle)
         inside = set(self.table.inside(labels).tolist())

@@ -217,7 +217,8 @@ def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> 
     folder.write_fact(instance.seed, "devices.json", json.dumps(devices, indent=1) + "\n")
     for place, plan in reversed(list(enumerate(instance.plans))):
         # plan.json is written last: readers take it as the sign that the other files exist.
-        name = f"plan-{plan.settings['message_bytes']}.json" if place else "plan.json"
+        size, early = plan.messages
+        name = f"plan-{size}{'' if early else '-late'}.json" if place else "plan.json"
         folder.write_plan(instance.seed, plan, name)
 
 

@@ -255,7 +255,8 @@ class RunFolder:
     def plans(self, seed: int) -> list[Plan]:
         """The plans that a seed's runs use, if they are made: `plan.json`, and those for other messages.
 
-        A method whose messages have another size has clusters of its own: ``plan-<bytes>.json``.
+        A method whose messages have another size has clusters of its own: ``plan-<bytes>.json``, or
+        ``plan-<bytes>-late.json`` if they leave after training.
         """
         others = sorted(self.seed_folder(seed).glob("plan-*.json"))
         first = self.seed_folder(seed) / "plan.json"
