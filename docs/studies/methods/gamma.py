@@ -1,6 +1,7 @@
 """Which γ suits `choco`: least squares on five networks, each compressor with many γ.
 
-    python docs/studies/methods/gamma.py      # a minute of a core; prints the table as Markdown
+    python docs/studies/methods/gamma.py topk    # half a minute of a core; prints the table as Markdown
+    python docs/studies/methods/gamma.py         # all compressors, two minutes
 
 Device i holds f_i(x) = ½ ‖x − b_i‖² with b_i normal, and takes steps with η = 0.1. What counts is how far
 devices are from the mean of all b_i in the end, against the best γ of the grid on that network.
@@ -8,6 +9,7 @@ devices are from the mean of all b_i in the end, against the best γ of the grid
 
 from __future__ import annotations
 
+import argparse
 import math
 from statistics import median
 
@@ -73,8 +75,8 @@ def line(name: str, option: str, value: float) -> list[str]:
     return [
         of,
         f"{compressor.contraction(NUMBERS):.3g}",
-        " ".join(f"{gamma:g}" for gamma in best),
-        f"{compressor.gamma:g}",
+        " ".join(f"{gamma:.2g}" for gamma in best),
+        f"{compressor.gamma:.2g}",
         f"{median(lost):.2f}",
         f"{max(lost):.2f}",
     ]
@@ -82,10 +84,13 @@ def line(name: str, option: str, value: float) -> list[str]:
 
 def main() -> None:
     """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("compressors", nargs="*", help="all by default")
+    asked = parser.parse_args().compressors
     heads = ["compressor", "δ", "best γ on each network", "default γ", "error / best: median", "most"]
     print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     for name, option, values in COMPRESSORS:
-        for value in values:
+        for value in values if name in asked or not asked else ():
             print(f"| {' | '.join(line(name, option, value))} |", flush=True)
 
 

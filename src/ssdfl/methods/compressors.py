@@ -110,6 +110,7 @@ class _Sparse(Compressor):
 
     Attributes:
         fraction: which share of them is sent.
+        haste: γ of `choco` over the square root of that share, fitted by docs/studies/methods/gamma.py.
     """
 
     fraction: float = 0.05
