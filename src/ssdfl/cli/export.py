@@ -12,11 +12,11 @@ def export(
     run: Annotated[Path, typer.Argument(help="A run's folder, or a device's.")],
     out: Annotated[Path, typer.Option(help="The file to write: model.safetensors, model.pt2 or model.onnx.")],
     method: Annotated[
-        str, typer.Option(help="Whose model, such as ssdfl; may be left out if the run has one method.")
+        str, typer.Option(help="The method, such as ssdfl; may be left out if the run has only one.")
     ] = "",
-    seed: Annotated[int | None, typer.Option(help="Of which seed; by default the run's first.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The seed; by default the run's first.")] = None,
     device: Annotated[
-        str, typer.Option(help="Of which device: its number or name, or mean for the mean of all.")
+        str, typer.Option(help="The device: its number or name, or mean for the mean of all.")
     ] = "mean",
 ) -> None:
     """Write a trained model for plain PyTorch, safetensors or ONNX Runtime.

@@ -153,7 +153,10 @@ Score = Callable[[ScoreInputs, Clusters], float]
 
 
 def stationarity(inputs: ScoreInputs, clusters: Clusters) -> float:
-    """The paper's H(S): the mean over clusters of Theorem 1's bound. It falls with every split."""
+    """The paper's H(S) of `alg:cluster_form`: the mean over clusters of Theorem 1's bound.
+
+    It falls with every split.
+    """
     constants = inputs.constants
     terms = [inputs.terms(cluster) for cluster in clusters]
     bounds = (
@@ -184,6 +187,11 @@ def sent_bytes(inputs: ScoreInputs, clusters: Clusters) -> float:
     return inputs.cycle_cost(clusters).sent_bytes * inputs.slowdown(clusters)
 
 
+COSTS: dict[str, Callable[[CycleCost], float]] = {
+    "time": lambda cost: cost.time_s,
+    "bytes": lambda cost: cost.sent_bytes,
+}
+"""What the scores that predict a cost take of a cycle; they multiply it by the slowdown."""
 SCORES: dict[str, Score] = {
     "time": time,
     "bytes": sent_bytes,

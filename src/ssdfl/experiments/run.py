@@ -1,4 +1,4 @@
-"""Run an experiment into a folder, and go on after anything that stopped it."""
+"""Run an experiment into a folder, and resume it after any interruption."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import time
 import tomllib
 from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,6 @@ from ssdfl.errors import InputError
 from ssdfl.experiments.advance import Advance
 from ssdfl.experiments.schedule_check import check_schedule
 from ssdfl.experiments.writer import Process, joining_others
-from ssdfl.files import remove_temporaries
 from ssdfl.graph import NetworkLike, from_json, load_network, to_json
 from ssdfl.learning import DataLike, Dataset, as_dataset, find_rate, label_counts, load_data
 from ssdfl.learning.sources import Progress
@@ -63,17 +63,19 @@ def iterate_experiment(
     Args:
         out: the run's folder.
         network: runs on this one, such as a NetworkX graph, instead of the one that the experiment names.
-        resume: go on with what the folder holds. The result is bit for bit that of an unbroken run if the
+        resume: continue the run in the folder. The result is bit for bit that of an uninterrupted run if the
             engine ``resumes_exactly``: a mesh does not, since its devices stop at different steps.
         data: the folder to look for data sets in first; or the data set itself: a `Dataset`, a pandas frame,
             an Arrow table or a torch data set.
-        progress: is told of a download's progress.
+        progress: called with a download's progress.
 
     Raises:
-        InputError: something in the experiment cannot be used; what was computed before is kept.
+        InputError: something in the experiment cannot be used, or another run writes into the folder; what
+            was computed before is kept.
     """
     folder = RunFolder(out)
-    with joining_others(experiment.engine) as process:
+    with joining_others(experiment.engine) as process, ExitStack() as stack:
+        process.in_writer(lambda: stack.enter_context(folder.held()))
         admitted = process.text_of_writer(lambda: to_toml(_admit(experiment, folder, network, resume)))
         experiment = make_experiment(tomllib.loads(admitted))
         for method in experiment.methods:
@@ -226,7 +228,7 @@ def _run_method(engine: str, folder: RunFolder, job: Job, method: str, process: 
     for row in saver.rows:
         yield Advance(job.seed, method, row["cycle"], None)
     cycles = run(job, engine, start, in_place=True)
-    del start  # the engine goes on in its memory
+    del start  # the engine continues in its memory
     for record, state in cycles:
         saver.rows.append(asdict(record))
         saver.save_if_due(record.cycle, state)
@@ -243,14 +245,13 @@ class _Saver:
         self._saved_s, self._took_s = time.monotonic(), 0.0
 
     def restore(self) -> State | None:
-        """Where an earlier run stopped, its records into ``rows``; None to begin anew."""
+        """Where an earlier run stopped, its records into ``rows``; None to start from the beginning."""
         start, self.rows = self.process.in_writer(self._reached) or (None, [])
         self._saved_s = time.monotonic()
         return start
 
     def _reached(self) -> tuple[State | None, list[Row]]:
         """The saved state and its records; neither if some records are lost."""
-        remove_temporaries(self.checkpoint.parent)
         start = load_state(self.checkpoint, self.job) if self.checkpoint.exists() else None
         reached = start.step // self.job.steps_per_cycle if start else 0
         saved = self.folder.read_rows(self.job.seed, self.method)

@@ -208,6 +208,9 @@ class Task:
     ) -> Tensor:
         """The training loss of a mini-batch, whose gradient is `eq:stochastic_local_grad`.
 
+        Over all samples of a device it is ``L_i`` (`eq:local_loss_def`), its gradient ``∇L_i``
+        (`eq:full_loss_grad`): ``training.batch_size = 0``.
+
         In mixed precision the model's layers compute in fewer bits; their gradients follow. The loss, whose
         sums need more, does not.
 

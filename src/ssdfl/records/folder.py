@@ -5,6 +5,7 @@ metrics.parquet                     all records of all methods and seeds
 bounds.parquet                      what was measured beside the paper's bounds, if it was compared
 versions.json                       what it ran with
 task.json                           what it was tested for, and what was done to its data
+run.lock                            held while a run writes into the folder
 seed-0/network.json, plan.json, devices.json
 seed-0/ssdfl/metrics.parquet        one row per cycle
 seed-0/ssdfl/checkpoint.safetensors the models of all devices after the last saved cycle
@@ -16,7 +17,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -26,8 +28,9 @@ import pyarrow as pa
 
 from ssdfl.clusters import Plan, read_plan, write_plan
 from ssdfl.errors import InputError, import_object, require
-from ssdfl.files import write_text
+from ssdfl.files import remove_temporaries, write_text
 from ssdfl.graph import Network, to_json
+from ssdfl.locks import locked
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.config import Experiment, load_experiment, write_experiment
 from ssdfl.records.engines import engine_traits
@@ -51,6 +54,8 @@ _LONGEST_NAME = 150
 _HASH_DIGITS = 16
 CHECKPOINT = "checkpoint.safetensors"
 """In a method's folder, or a device's: the state after the last saved cycle."""
+LOCK = "run.lock"
+"""In a run's folder: held while a run writes into it."""
 DEVICES_FOLDER = "mesh"
 """Of a method's folder: where devices that run as processes have theirs."""
 
@@ -161,9 +166,9 @@ class RunFolder:
         return experiment.model_copy(update={"network": section})
 
     def joined(self, experiment: Experiment) -> Experiment:
-        """The experiment to go on with: what the folder holds, with methods, seeds and cycles added.
+        """The experiment to continue: the folder's, with methods, seeds and cycles added.
 
-        Another engine may go on, unless one of the two has a process for each device: those keep their own
+        Another engine may continue it, unless one of the two has a process per device: those keep their own
         files.
 
         Raises:
@@ -177,6 +182,37 @@ class RunFolder:
         methods = dict.fromkeys([*old.methods, *experiment.methods])
         seeds = dict.fromkeys([*old.seeds, *experiment.seeds])
         return experiment.model_copy(update={"methods": tuple(methods), "seeds": tuple(seeds)})
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other runs out of the folder for the block, and remove what killed ones left half written.
+
+        Raises:
+            InputError: another run writes into it; the error names its process.
+        """
+        missing = _missing_folders(self.path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.path / LOCK))
+            except BlockingIOError as error:
+                expected = f"a folder that no other run writes into ({error.strerror})"
+                raise InputError(
+                    "--out", str(self.path), expected, "Wait for it, or choose another."
+                ) from None
+            remove_temporaries(self.path)
+            try:
+                yield
+            finally:
+                self._remove_if_unused(missing)
+
+    def _remove_if_unused(self, made: Sequence[Path]) -> None:
+        """Remove folders that were made for the lock alone, as if a run that was refused had left nothing."""
+        if made and [*self.path.iterdir()] == [self.path / LOCK]:
+            with suppress(OSError):  # Windows removes no open file
+                (self.path / LOCK).unlink()
+                for folder in made:
+                    folder.rmdir()
 
     def check_free(self) -> None:
         """Refuse to write into a folder that holds a run already."""
@@ -296,7 +332,7 @@ class RunFolder:
         return [BoundRow(**row) for row in read_table(self.path / "bounds.parquet")]
 
     def note_versions(self, versions: Mapping[str, str]) -> None:
-        """Add what the run goes on with to ``versions.json``, unless it is what it went on with before."""
+        """Add the versions of a resumed run to ``versions.json``, unless they are the same as before."""
         known = self.versions()
         if not known or known[-1] != versions:
             write_text(self.path / "versions.json", json.dumps([*known, dict(versions)], indent=1) + "\n")
@@ -305,6 +341,11 @@ class RunFolder:
         """What the run was made with: one entry, and one more for every change while it was resumed."""
         path = self.path / "versions.json"
         return list(_read_json(path)) if path.exists() else []
+
+
+def _missing_folders(path: Path) -> list[Path]:
+    """A folder and those above it that are not there, the innermost first."""
+    return [folder for folder in (path, *path.parents) if not folder.exists()]
 
 
 def _changed(path: Path, seed: int) -> InputError:

@@ -1,4 +1,4 @@
-"""What an experiment tells formation. Needs no torch, so that a plan can be made without data and model."""
+"""Formation's inputs from an experiment. Free of torch, so a plan can be made without data and model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ssdfl.theory import Constants
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """What only data and model can tell; the defaults are assumed where neither is at hand.
+    """What only data and model can provide; the defaults apply where neither is available.
 
     Attributes:
         gradient_bound: B of Assumption 2.
