@@ -156,6 +156,16 @@ class Goal:
         assert self.target is not None
         return f"{self.target / self.score.scale:g} {self.score.unit}".rstrip()
 
+    @property
+    def named_target(self) -> str:
+        """The target in a sentence: a number without a unit is preceded by what it is of.
+
+        Examples:
+            >>> Goal().named_target, Goal((SCORES["r2"],), 0.4).named_target
+            ('85 %', 'R² 0.4')
+        """
+        return self.shown_target if self.score.unit else f"{self.score.label} {self.shown_target}"
+
     def reached(self, value: float) -> bool:
         """Whether a value is at the target, or better."""
         return self.target is not None and self.score.reaches(value, self.target)

@@ -72,10 +72,10 @@ def verdict(summaries: Sequence[MethodSummary], goal: Goal) -> str:
     said = [best.method, best.value, best.margin]
     sentence = f"{best.category}: {', '.join(filter(None, said))}."
     if soonest:
-        return f"{sentence} Soonest at {goal.shown_target}: {_by_winner(soonest)}."
+        return f"{sentence} Soonest at {goal.named_target}: {_by_winner(soonest)}."
     if goal.target is None:
         return sentence
-    return f"{sentence} No method reached {goal.shown_target} with every seed."
+    return f"{sentence} No method reached {goal.named_target} with every seed."
 
 
 def _so_far(summaries: Sequence[MethodSummary], score: Score) -> str:
@@ -150,7 +150,7 @@ def _least_cost(reached: Sequence[MethodSummary], everybody_did: bool, goal: Goa
     margin = "" if everybody_did else "no other method reached it with every seed"
     if slower:
         margin = _cost_margin(slower[0], least, metric)
-    category = f"Fewest {metric.noun} to {goal.shown_target}"
+    category = f"Fewest {metric.noun} to {goal.named_target}"
     return Winner(category, _names(level), amount(least, metric), margin, metric.noun)
 
 
