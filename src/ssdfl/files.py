@@ -10,13 +10,20 @@ from pathlib import Path
 
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
-    """A temporary sibling of ``path`` that replaces it when the block succeeds and vanishes when it fails."""
+    """A temporary sibling of ``path`` that replaces it when the block succeeds and vanishes when it fails.
+
+    Raises:
+        OSError: of the block, with the name of the file if it has none: a full disk names no file.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
     try:
         yield temporary
         temporary.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -13,6 +13,7 @@ seed-0/ssdfl/mesh/device-00/        of devices that ran as processes: each one's
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import re
@@ -178,6 +179,16 @@ class RunFolder:
         seeds = dict.fromkeys([*old.seeds, *experiment.seeds])
         return experiment.model_copy(update={"methods": tuple(methods), "seeds": tuple(seeds)})
 
+    def check_begun(self) -> None:
+        """Refuse to resume a folder without a run: its name may be mistyped.
+
+        Raises:
+            InputError: with the most similar name of a run beside it, if there is one.
+        """
+        if not self.experiment_file.exists():
+            remedy = f"{_meant(self.path)} To start a run, leave out --resume."
+            raise InputError("--resume", str(self.path), "a folder with a run in it", remedy)
+
     def check_free(self) -> None:
         """Refuse to write into a folder that holds a run already."""
         if self.experiment_file.exists() or any(self.path.glob("seed-*")):
@@ -297,6 +308,13 @@ class RunFolder:
         """What the run was made with: one entry, and one more for every change while it was resumed."""
         path = self.path / "versions.json"
         return list(_read_json(path)) if path.exists() else []
+
+
+def _meant(path: Path) -> str:
+    """Which folder with a run has a name like a mistyped one, as a question; empty if none has."""
+    runs = [file.parent.name for file in path.parent.glob("*/experiment.toml")]
+    similar = difflib.get_close_matches(path.name, runs, n=1)
+    return f"Did you mean {path.parent / similar[0]}?" if similar else ""
 
 
 def _changed(path: Path, seed: int) -> InputError:
