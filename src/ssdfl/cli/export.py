@@ -21,10 +21,10 @@ def export(
 ) -> None:
     """Write a trained model for plain PyTorch, safetensors or ONNX Runtime.
 
-    - `.safetensors`: parameters and buffers by their names in `state_dict`; how inputs were normalised is in
-      the file's metadata.
+    - `.safetensors`: parameters and buffers by their names in `state_dict`; how inputs and targets were
+      encoded is in the file's metadata.
 
-    - `.pt2`: a program for `torch.export.load`. It takes raw inputs: the normalisation is part of it.
+    - `.pt2`: a program for `torch.export.load`. It takes raw samples and predicts in the targets' own units.
 
     - `.onnx`: the same for ONNX Runtime; needs `pip install 'ssdfl[onnx]'`.
 

@@ -45,7 +45,8 @@ def graph(
     `cliques:cliques=,size=` ring of cliques · `sites:sites=,size=,links=,slowdown=` two-tier sites ·
     `gaia` eleven cities of the world.
 
-    Random ones take `seed=`; all take `latency_s=`, `bandwidth_Bps=`, `compute_s=`.
+    Random ones take `seed=`; all take `latency_s=`, `bandwidth_Bps=`, `compute_s=`, `uplink_Bps=`,
+    `downlink_Bps=`.
 
     Files: `.graphml`, `.gml`, `.csv` (source,target,latency_s,bandwidth_Bps), node-link `.json`,
     adjacency `.npy` and `.npz`.

@@ -187,6 +187,11 @@ def sent_bytes(inputs: ScoreInputs, clusters: Clusters) -> float:
     return inputs.cycle_cost(clusters).sent_bytes * inputs.slowdown(clusters)
 
 
+COSTS: dict[str, Callable[[CycleCost], float]] = {
+    "time": lambda cost: cost.time_s,
+    "bytes": lambda cost: cost.sent_bytes,
+}
+"""What the scores that predict a cost take of a cycle; they multiply it by the slowdown."""
 SCORES: dict[str, Score] = {
     "time": time,
     "bytes": sent_bytes,

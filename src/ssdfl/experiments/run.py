@@ -6,6 +6,7 @@ import json
 import time
 import tomllib
 from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,6 @@ from ssdfl.errors import InputError
 from ssdfl.experiments.advance import Advance
 from ssdfl.experiments.schedule_check import check_schedule
 from ssdfl.experiments.writer import Process, joining_others
-from ssdfl.files import remove_temporaries
 from ssdfl.graph import NetworkLike, from_json, load_network, to_json
 from ssdfl.learning import DataLike, Dataset, as_dataset, find_rate, label_counts, load_data
 from ssdfl.learning.sources import Progress
@@ -70,10 +70,12 @@ def iterate_experiment(
         progress: called with a download's progress.
 
     Raises:
-        InputError: something in the experiment cannot be used; what was computed before is kept.
+        InputError: something in the experiment cannot be used, or another run writes into the folder; what
+            was computed before is kept.
     """
     folder = RunFolder(out)
-    with joining_others(experiment.engine) as process:
+    with joining_others(experiment.engine) as process, ExitStack() as stack:
+        process.in_writer(lambda: stack.enter_context(folder.held()))
         admitted = process.text_of_writer(lambda: to_toml(_admit(experiment, folder, network, resume)))
         experiment = make_experiment(tomllib.loads(admitted))
         for method in experiment.methods:
@@ -250,7 +252,6 @@ class _Saver:
 
     def _reached(self) -> tuple[State | None, list[Row]]:
         """The saved state and its records; neither if some records are lost."""
-        remove_temporaries(self.checkpoint.parent)
         start = load_state(self.checkpoint, self.job) if self.checkpoint.exists() else None
         reached = start.step // self.job.steps_per_cycle if start else 0
         saved = self.folder.read_rows(self.job.seed, self.method)

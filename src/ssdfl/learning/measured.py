@@ -141,7 +141,7 @@ def _curvature(task: Task, θ: Tensor, device: int, positions: IntArray, iterati
         v = v / v.norm()
         leaf = θ.clone().requires_grad_()
         g = _gradient(task, leaf, device, positions, differentiable=True)
-        (v,) = torch.autograd.grad(g, leaf, grad_outputs=v)
+        (v,) = torch.autograd.grad(g @ v, leaf)  # grad_outputs=v would import sympy, which takes seconds
         λ = float(v.norm())
         if λ == 0:
             break

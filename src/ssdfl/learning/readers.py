@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,17 +13,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
-import pyarrow.parquet as parquet
 from numpy.typing import NDArray
 
+from ssdfl.claims import check_arrays
 from ssdfl.errors import InputError
+from ssdfl.learning.arrow_files import joined_batches, read_parquet
 from ssdfl.learning.dataset import Dataset, make_dataset
-from ssdfl.learning.formats import decode_image, image_cells
+from ssdfl.learning.encoding import Encoding
+from ssdfl.learning.formats import BROKEN, decode_image, image_cells
 from ssdfl.learning.normalisation import Normalisation, channel_normalisation, column_normalisation
 from ssdfl.learning.tables import AS_IT_IS, Files, Reading, split_off, table_dataset
 
 TABLES: dict[str, Callable[[Path], pa.Table]] = {
-    ".parquet": parquet.read_table,
+    ".parquet": read_parquet,
     ".csv": csv.read_csv,
 }
 """Readers of tables, by the ending of a file's name."""
@@ -43,7 +44,8 @@ def read_path(path: Path, reading: Reading = AS_IT_IS) -> Dataset:
     """
     for holds, read in _KINDS:
         if holds(path):
-            return read(path, reading)
+            with reading_file(path):
+                return read(path, reading)
     kinds = "a .parquet, .csv or .npz file, or a folder of tables, of images by class, or of Hugging Face's"
     raise InputError("data.name", str(path), kinds, "See docs/data.md.")
 
@@ -55,7 +57,7 @@ def reading_file(path: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, pa.ArrowException) as error:
+    except BROKEN as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError("data file", str(path), "a whole file", f"It cannot be read ({reason}).") from error
 
@@ -117,8 +119,10 @@ def _read_npz(path: Path, reading: Reading) -> Dataset:
 
     A third array of another name with a value for each sample can be dealt by (``data.column``).
     """
-    with reading_file(path), np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+    with reading_file(path):
+        check_arrays(path)
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
     whole = _part(arrays, "")
     if whole is not None:
         columns = {reading.column: arrays[reading.column]} if reading.column in arrays else {}
@@ -175,12 +179,8 @@ def arrays_dataset(
     chosen = split_off(len(targets), reading.test_share) if test is None else test
     dealt = {name: values[~chosen] for name, values in (columns or {}).items()}
     normalisation = _normalisation(inputs[~chosen])
-    ready = (
-        inputs.astype(np.int64)
-        if normalisation is None
-        else normalisation.applied_to(inputs).astype(np.float32)
-    )
-    values, num_classes = _ready_targets(targets, reading)
+    ready = inputs.astype(np.int64) if normalisation is None else normalisation.applied_to(inputs)
+    values, num_classes, scale = _ready_targets(targets, reading, ~chosen)
     return Dataset(
         ready[~chosen],
         values[~chosen],
@@ -188,13 +188,14 @@ def arrays_dataset(
         values[chosen],
         num_classes,
         columns=dealt,
-        notes=(_TOKENS if normalisation is None else _SCALED,),
-        normalisation=normalisation,
+        notes=(_TOKENS if normalisation is None else _SCALED, *([] if scale is None else [_SCALED_TARGETS])),
+        encoding=Encoding(normalisation, target=scale),
     )
 
 
 _TOKENS = "Whole numbers are taken as tokens, as they are."
 _SCALED = "Inputs: to mean 0 and deviation 1 over the training set, each channel of images, each column else."
+_SCALED_TARGETS = "Targets: to mean 0 and deviation 1 for training; scores are in their own units."
 
 
 def _normalisation(inputs: NDArray[Any]) -> Normalisation | None:
@@ -204,12 +205,18 @@ def _normalisation(inputs: NDArray[Any]) -> Normalisation | None:
     return channel_normalisation(inputs) if inputs.ndim == 4 else column_normalisation(inputs)
 
 
-def _ready_targets(targets: NDArray[Any], reading: Reading) -> tuple[NDArray[Any], int]:
+def _ready_targets(
+    targets: NDArray[Any], reading: Reading, train: NDArray[np.bool_]
+) -> tuple[NDArray[Any], int, Normalisation | None]:
+    """Targets, how many classes they have, and how numbers were standardised."""
     classes = targets.dtype.kind in "iub" if reading.kind == "auto" else reading.kind == "classes"
-    if not classes:
-        return targets.astype(np.float32), 0
-    values = targets.astype(np.int64)
-    return values, int(values.max()) + 1
+    if classes:
+        values = targets.astype(np.int64)
+        return values, int(values.max()) + 1, None
+    if reading.kind == "labels":
+        return targets.astype(np.float32), 0, None
+    scale = column_normalisation(targets[train])
+    return scale.applied_to(targets), 0, scale
 
 
 def _is_image_folder(path: Path) -> bool:
@@ -250,7 +257,8 @@ def _images(
 ) -> Dataset:
     data = make_dataset((images[~test], labels[~test]), (images[test], labels[test]))
     told = f"Target: {len(names)} classes, {', '.join(names[:6])}{' …' if len(names) > 6 else ''}."
-    return replace(data, num_classes=len(names), notes=(*data.notes, told))
+    encoding = replace(data.encoding, classes=tuple(names))
+    return replace(data, num_classes=len(names), notes=(*data.notes, told), encoding=encoding)
 
 
 def _image_table(table: pa.Table, images: NDArray[np.uint8], reading: Reading) -> Dataset:
@@ -295,7 +303,8 @@ def _arrow_files(folder: Path) -> pa.Table:
     tables = []
     for path in paths:
         with reading_file(path), pa.memory_map(str(path)) as source:
-            tables.append(pa.ipc.open_stream(source).read_all())
+            reader = pa.ipc.open_stream(source)
+            tables.append(joined_batches(path, reader, reader.schema))
     return pa.concat_tables(tables)
 
 

@@ -5,6 +5,7 @@ metrics.parquet                     all records of all methods and seeds
 bounds.parquet                      what was measured beside the paper's bounds, if it was compared
 versions.json                       what it ran with
 task.json                           what it was tested for, and what was done to its data
+run.lock                            held while a run writes into the folder
 seed-0/network.json, plan.json, devices.json
 seed-0/ssdfl/metrics.parquet        one row per cycle
 seed-0/ssdfl/checkpoint.safetensors the models of all devices after the last saved cycle
@@ -17,7 +18,8 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -27,8 +29,9 @@ import pyarrow as pa
 
 from ssdfl.clusters import Plan, read_plan, write_plan
 from ssdfl.errors import InputError, import_object, require
-from ssdfl.files import write_text
+from ssdfl.files import remove_temporaries, write_text
 from ssdfl.graph import Network, to_json
+from ssdfl.locks import locked
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.config import Experiment, load_experiment, write_experiment
 from ssdfl.records.engines import engine_traits
@@ -52,6 +55,8 @@ _LONGEST_NAME = 150
 _HASH_DIGITS = 16
 CHECKPOINT = "checkpoint.safetensors"
 """In a method's folder, or a device's: the state after the last saved cycle."""
+LOCK = "run.lock"
+"""In a run's folder: held while a run writes into it."""
 DEVICES_FOLDER = "mesh"
 """Of a method's folder: where devices that run as processes have theirs."""
 
@@ -189,6 +194,37 @@ class RunFolder:
             remedy = f"{_meant(self.path)} To start a run, leave out --resume."
             raise InputError("--resume", str(self.path), "a folder with a run in it", remedy)
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other runs out of the folder for the block, and remove what killed ones left half written.
+
+        Raises:
+            InputError: another run writes into it; the error names its process.
+        """
+        missing = _missing_folders(self.path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.path / LOCK))
+            except BlockingIOError as error:
+                expected = f"a folder that no other run writes into ({error.strerror})"
+                raise InputError(
+                    "--out", str(self.path), expected, "Wait for it, or choose another."
+                ) from None
+            remove_temporaries(self.path)
+            try:
+                yield
+            finally:
+                self._remove_if_unused(missing)
+
+    def _remove_if_unused(self, made: Sequence[Path]) -> None:
+        """Remove folders that were made for the lock alone, as if a run that was refused had left nothing."""
+        if made and [*self.path.iterdir()] == [self.path / LOCK]:
+            with suppress(OSError):  # Windows removes no open file
+                (self.path / LOCK).unlink()
+                for folder in made:
+                    folder.rmdir()
+
     def check_free(self) -> None:
         """Refuse to write into a folder that holds a run already."""
         if self.experiment_file.exists() or any(self.path.glob("seed-*")):
@@ -239,20 +275,28 @@ class RunFolder:
         except InputError as error:
             raise InputError(error.what, error.got, error.expected, "Choose another --out.") from None
 
-    def model(self, method: str = "", seed: int | None = None, device: int | str = "mean") -> Any:
+    def model(
+        self,
+        method: str = "",
+        seed: int | None = None,
+        device: int | str = "mean",
+        *,
+        raw: bool = False,
+    ) -> Any:
         """A trained model, a ``torch.nn.Module`` in evaluation mode; see `ssdfl.load_model`.
 
         Args:
             method: which one's; may be left out if the run has one.
             seed: which one's; by default the run's first.
             device: its number or name, or ``mean`` for the mean of all devices' parameters.
+            raw: whether it shall take samples as they were before training, and predict in own units.
 
         Raises:
             InputError: no such method, seed or device; a missing or damaged checkpoint.
         """
         # Named as text: this package needs no torch, and what loads models is above it.
         load = cast(Callable[..., Any], import_object("ssdfl.experiments.models:load_model", "loader"))
-        return load(self.path, method, seed, device)
+        return load(self.path, method, seed, device, raw=raw)
 
     def write_rows(self, seed: int, method: str, rows: list[Row]) -> None:
         """Write one method's records so far."""
@@ -315,6 +359,11 @@ def _meant(path: Path) -> str:
     runs = [file.parent.name for file in path.parent.glob("*/experiment.toml")]
     similar = difflib.get_close_matches(path.name, runs, n=1)
     return f"Did you mean {path.parent / similar[0]}?" if similar else ""
+
+
+def _missing_folders(path: Path) -> list[Path]:
+    """A folder and those above it that are not there, the innermost first."""
+    return [folder for folder in (path, *path.parents) if not folder.exists()]
 
 
 def _changed(path: Path, seed: int) -> InputError:

@@ -36,7 +36,16 @@ def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
         "num_links": len(links),
         "degrees": np.bincount(network.links.ravel(), minlength=network.num_devices).tolist(),
         "compute_ms": [rounded(seconds * 1e3) for seconds in network.compute_s.tolist()],
+        "uplink_MBps": _megabytes(network.uplink_Bps),
+        "downlink_MBps": _megabytes(network.downlink_Bps),
     }
+
+
+def _megabytes(limits_Bps: FloatArray) -> list[float | None]:
+    """MB/s of each device's uplink or downlink, None for an unlimited one; empty if all are unlimited."""
+    if not np.isfinite(limits_Bps).any():
+        return []
+    return [rounded(limit / 1e6) if math.isfinite(limit) else None for limit in limits_Bps.tolist()]
 
 
 def _drawn_at(network: Network, labels: IntArray) -> dict[str, Any]:
