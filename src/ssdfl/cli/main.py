@@ -1,4 +1,4 @@
-"""The ``ssdfl`` command: it reads what the user asks for and hands it to the library."""
+"""The ``ssdfl`` command: it parses arguments and calls the library."""
 
 from __future__ import annotations
 

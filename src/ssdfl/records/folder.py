@@ -1,4 +1,4 @@
-"""A run's folder: what was asked, what it ran on, what came out.
+"""A run's folder: its experiment, its inputs and its results.
 
 experiment.toml                     the experiment with every value written out
 metrics.parquet                     all records of all methods and seeds
@@ -236,7 +236,7 @@ class RunFolder:
             )
 
     def write_fact(self, seed: int, name: str, text: str) -> None:
-        """Write what a seed's runs share; on resumption it has to be what it was.
+        """Write what a seed's runs share; when a run is resumed, it must not have changed.
 
         Raises:
             InputError: the network, the plan or the devices have changed.
