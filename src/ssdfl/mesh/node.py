@@ -68,7 +68,9 @@ class Node:
         self._places = {name: place for place, name in enumerate(names)}
         linked = [names[j] for j in network.neighbours(index)]
         self.neighbours = Neighbours(linked, transport, self.status, ping_deadline_s, self.bad_messages)
-        self._pulls = ThreadPoolExecutor(max(1, len(linked)), thread_name_prefix="pull")
+        # Of each neighbour: a pull, what it waits for, and what is asked for ahead of it.
+        self._pulls = ThreadPoolExecutor(max(1, 3 * len(linked)), thread_name_prefix="pull")
+        self._ahead: dict[tuple[str, int], Future[Response | None]] = {}
         self.answers: dict[str, Callable[[Request], Response]] = {}
 
     @property
@@ -121,7 +123,41 @@ class Node:
             own: this device's message of the step, which theirs have to be like.
         """
         theirs = {j: replace(at, devices=np.array([j])) for j in devices}
-        return {j: self._pulls.submit(self._pull, self.names[j], there, own) for j, there in theirs.items()}
+        self._ahead = {key: answer for key, answer in self._ahead.items() if key[1] >= at.t}
+        return {
+            j: self._pulls.submit(self._pull, self.names[j], there, own, self._asked(self.names[j], at.t))
+            for j, there in theirs.items()
+        }
+
+    def ask_ahead(self, step: int, devices: Iterable[int]) -> None:
+        """Ask neighbours for their messages of a step to come, so that they send them once they have them.
+
+        Without that, every message would wait for its request to travel. An answer that does not come is
+        asked for again by `ask`.
+        """
+        for key in [(self.names[j], step) for j in devices]:
+            if key not in self._ahead:
+                self._ahead[key] = self._pulls.submit(self._ask_early, *key)
+
+    def _asked(self, name: str, step: int) -> Future[Response | None]:
+        """The answer that was asked for ahead of a step; none if it was not."""
+        unasked: Future[Response | None] = Future()
+        unasked.set_result(None)
+        return self._ahead.pop((name, step), unasked)
+
+    def _ask_early(self, name: str, step: int) -> Response | None:
+        """A neighbour's answer about a step to come, if it gives one."""
+        deadline = time.monotonic() + self.patience_s
+        try:
+            while self._there(name) and time.monotonic() < deadline:
+                answer = self._ask_once(name, step, deadline)
+                if answer.WhichOneof("kind") == "parameters":
+                    return answer
+                if answer.WhichOneof("kind") != "wait":
+                    return None
+        except UnreachableError:
+            log.debug("%s cannot be asked ahead for step %d", name, step)
+        return None
 
     def finish(self, last_step: int) -> None:
         """All steps are done."""
@@ -180,8 +216,13 @@ class Node:
         same_plan = neighbour.plan_digest in ("", self.plan_digest)
         return neighbour.alive and same_plan and not self.stopped
 
-    def _pull(self, name: str, at: Moment, own: Message) -> Tensor | None:
+    def _pull(self, name: str, at: Moment, own: Message, ahead: Future[Response | None]) -> Tensor | None:
         """A neighbour's message of a step; None if it is gone, absent, too slow, or sends nonsense."""
+        answer = ahead.result()
+        return self._pull_now(name, at, own) if answer is None else self._taken_or_none(name, answer, at, own)
+
+    def _pull_now(self, name: str, at: Moment, own: Message) -> Tensor | None:
+        """The same, asked for now."""
         step = at.t
         deadline = time.monotonic() + self.patience_s
         while self._there(name) and self.neighbours[name].first_step <= step:
@@ -191,14 +232,19 @@ class Node:
             try:
                 answer = self._ask_once(name, step, deadline)
                 if answer.WhichOneof("kind") != "wait":
-                    return self._taken(answer, at, own)
+                    return self._taken_or_none(name, answer, at, own)
             except UnreachableError:
                 time.sleep(RETRY_S)
-            except BadMessageError as error:
-                self.bad_messages[name] += 1
-                log.warning("%s sent %s: dropped", name, error)
-                return None
         return None
+
+    def _taken_or_none(self, name: str, answer: Response, at: Moment, own: Message) -> Tensor | None:
+        """The message in an answer; a bad one is counted and dropped."""
+        try:
+            return self._taken(answer, at, own)
+        except BadMessageError as error:
+            self.bad_messages[name] += 1
+            log.warning("%s sent %s: dropped", name, error)
+            return None
 
     def _ask_once(self, name: str, step: int, deadline: float) -> Response:
         left_s = max(PULL_DEADLINE_S, deadline - time.monotonic())
