@@ -62,6 +62,9 @@ class DeviceConfig:
     ping_deadline_s: float = PING_DEADLINE_S
 
 
+_CONFIG = TypeAdapter(DeviceConfig)
+
+
 def device_names(num_devices: int) -> tuple[str, ...]:
     """``device-00``, ``device-01``, …: as many digits as needed, two at least."""
     digits = max(2, len(str(num_devices - 1)))
@@ -247,7 +250,7 @@ def read_device(folder: Path) -> DeviceConfig:
     """
     try:
         text = (folder / "device.json").read_text(encoding="utf-8")
-        config = TypeAdapter(DeviceConfig).validate_json(text, strict=True)
+        config = _CONFIG.validate_json(text, strict=True)
         _check_config(config)
     except ValidationError as error:
         where = str(folder / "device.json")
