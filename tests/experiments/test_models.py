@@ -127,7 +127,7 @@ def run_of_conv(tmp_path_factory):
 def raw_test_images():
     """The test images as they were before normalisation."""
     data = tiny_data()
-    normal = data.normalisation
+    normal = data.encoding.normalisation
     return (data.test_inputs * normal.deviation + normal.mean).astype(np.float32)
 
 
@@ -236,7 +236,7 @@ def by_value(image_shape, num_classes):
 def test_a_model_without_normalisation_is_exported_as_it_is(run_of_conv):
     trained = trained_model(run_of_conv.path)
     assert on_raw_inputs(trained.model, trained.facts) is not trained.model
-    facts = type(trained.facts)(trained.facts.inputs, 4, None)
+    facts = type(trained.facts)(trained.facts.inputs, 4)
     assert on_raw_inputs(trained.model, facts) is trained.model
 
 

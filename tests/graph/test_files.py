@@ -37,6 +37,7 @@ def network():
         latency_s=[0.1, 0.2, 0.3, 0.4],
         bandwidth_Bps=[1e3, 2e3, 3e3, 4e3],
         compute_s=[1, 2, 3, 4],
+        uplink_Bps=[100, np.inf, 300, 400],
     )
 
 
@@ -52,6 +53,23 @@ def test_what_is_written_is_read_back(network, tmp_path, ending):
         assert again.bandwidth_Bps == pytest.approx(network.bandwidth_Bps)
     if ending in (".graphml", ".gml", ".json", ".npz"):
         assert again.compute_s == pytest.approx(network.compute_s)
+        assert again.uplink_Bps == pytest.approx(network.uplink_Bps)
+        assert np.isinf(again.downlink_Bps).all()
+
+
+def test_uplinks_in_units(tmp_path):
+    path = tmp_path / "net.gml"
+    path.write_text("""graph [
+  node [ id 0 label "a" uplink_Mbps 8 ]
+  node [ id 1 label "b" downlink_kBps 2 ]
+  edge [ source 0 target 1 ]
+]""")
+    network = read_network(path)
+    assert network.uplink_Bps.tolist() == [1e6, np.inf]
+    assert network.downlink_Bps.tolist() == [np.inf, 2e3]
+    path.write_text(path.read_text().replace("uplink_Mbps", "uplink"))
+    with pytest.raises(InputError, match="attribute of device a = uplink = 8: expected one of .*uplink_Mbps"):
+        read_network(path)
 
 
 def test_json_keeps_added_links_and_positions(tmp_path):

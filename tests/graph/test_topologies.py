@@ -114,6 +114,8 @@ def test_seeds_differ_and_default_seed_is_used():
         ("ring:n=5,n=6", "each key once"),
         ("ring:n=4,latency_s=-1", r"latency_s\[0\] = -1.0: expected seconds"),
         ("ring:n=4,bandwidth_Bps=0", "bandwidth_Bps"),
+        ("ring:n=4,uplink_Bps=0", r"uplink_Bps\[0\] = 0.0: expected bytes per second above 0"),
+        ("ring:n=4,downlink_Bps=nan", r"downlink_Bps\[0\] = nan"),
     ],
 )
 def test_bad_specs_are_refused(spec, message):
@@ -125,6 +127,7 @@ def test_uniform_costs_in_a_spec():
     network = load_network("ring:n=4,latency_s=0.5,bandwidth_Bps=100,compute_s=2")
     assert set(network.message_time_s(50)) == {1.0}
     assert set(network.compute_s) == {2.0}
+    assert set(load_network("ring:n=4,latency_s=0.5,uplink_Bps=50").message_time_s(50)) == {1.5}
 
 
 @pytest.mark.parametrize(

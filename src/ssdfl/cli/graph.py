@@ -23,7 +23,7 @@ def graph(
     mixing: Annotated[
         str, typer.Option(help="Weights for the spectrum: metropolis, lazy or fastest.")
     ] = "metropolis",
-    clusters: Annotated[int, typer.Option(help="Colour so many clusters (spectral bisection).")] = 1,
+    clusters: Annotated[int, typer.Option(help="Number of clusters to colour (spectral bisection).")] = 1,
     picture: Annotated[Path | None, typer.Option(help="Where to draw it; by default NAME.png here.")] = None,
     save: Annotated[
         Path | None, typer.Option(help="Also write the network: .graphml, .gml, .csv, .json, .npy or .npz.")
@@ -40,7 +40,8 @@ def graph(
     `cliques:cliques=,size=` ring of cliques · `sites:sites=,size=,links=,slowdown=` two-tier sites ·
     `gaia` eleven cities of the world.
 
-    Random ones take `seed=`; all take `latency_s=`, `bandwidth_Bps=`, `compute_s=`.
+    Random ones take `seed=`; all take `latency_s=`, `bandwidth_Bps=`, `compute_s=`, `uplink_Bps=`,
+    `downlink_Bps=`.
 
     Files: `.graphml`, `.gml`, `.csv` (source,target,latency_s,bandwidth_Bps), node-link `.json`,
     adjacency `.npy` and `.npz`.
@@ -50,7 +51,7 @@ def graph(
 
     check_choice("--mixing", mixing, MIXINGS)
     if picture is not None and picture.suffix.lower() != ".png":
-        raise InputError("--picture", str(picture), "a .png file", "Choose such a name.")
+        raise InputError("--picture", str(picture), "a .png file", "Choose a name that ends in .png.")
     network = load_network(spec)
     plan = plan_clusters(network, clusters, MIXINGS[mixing])
     facts = {**describe(network, mixing), "clusters": [list(cluster) for cluster in plan.clusters]}
@@ -67,7 +68,7 @@ def graph(
 
 
 def _file_name(spec: str) -> str:
-    """A file name that tells which network it is.
+    """A file name that says which network it is.
 
     Examples:
         >>> _file_name("er:n=30,p=0.1")

@@ -1,4 +1,4 @@
-"""``ssdfl run --live``: the report's page on loopback, while the run goes on."""
+"""``ssdfl run --live``: the report's page on loopback, during the run."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Annotated, TextIO
 import typer
 
 import ssdfl
-from ssdfl.cli import bounds, data, export, graph, mesh, methods, plan, report, reproduce, run, sweep
+from ssdfl.cli import bounds, data, export, graph, mesh, methods, new, plan, report, reproduce, run, sweep
 from ssdfl.cli.ranks import report_mistake
 from ssdfl.errors import InputError, InputWarning, OtherRankError
 
@@ -23,9 +23,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
     help="Serverless semi-decentralized federated learning: compare methods, plan networks, run devices.",
-    epilog="Start with `ssdfl run`: it compares six methods on a small network in under a minute.",
+    epilog="Start with `ssdfl run`: it compares seven methods on a small network in about a minute.",
 )
 app.command("run")(run.run)
+app.command("new")(new.new)
 app.command("report")(report.report)
 app.command("export")(export.export)
 app.command("methods")(methods.methods)
@@ -72,7 +73,7 @@ def _print_warning(
 def main() -> None:
     """Run the command; a user's mistake ends with one line and exit code 2.
 
-    Being told to end is the same as Ctrl-C: what is done is kept, and processes of ours are ended, too.
+    SIGTERM has the same effect as Ctrl-C: finished work is kept, and our own processes end, too.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.showwarning = _print_warning

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from ssdfl.cli.options import experiment_file
 from ssdfl.cli.progress import say
 
 app = typer.Typer(
@@ -25,7 +26,8 @@ Data = Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL
 def init(
     out: Annotated[Path, typer.Option(help="Folder for the devices' folders.")],
     file: Annotated[
-        Path | None, typer.Argument(help="Experiment (TOML). Without it, the default one.")
+        Path | None,
+        typer.Argument(help="Experiment (TOML). Without it, ./ssdfl.toml, else the default one."),
     ] = None,
     hosts: Annotated[
         Path | None,
@@ -38,12 +40,14 @@ def init(
     seed: Annotated[int, typer.Option(help="The seed to run.")] = 0,
     patience: Annotated[float, typer.Option(help="Seconds to wait for a slow neighbour.")] = 60.0,
     ping_deadline: Annotated[
-        float, typer.Option(help="Seconds to answer a ping in; who misses two in a row is gone.")
+        float,
+        typer.Option(help="Seconds to answer a ping; a neighbour that misses two in a row counts as gone."),
     ] = 1.5,
     own_certificates: Annotated[
         bool,
         typer.Option(
-            "--own-certificates", help="Make none: put key.pem, certificate.pem, authority.pem there."
+            "--own-certificates",
+            help="Make none: put key.pem, certificate.pem and authority.pem into each folder.",
         ),
     ] = False,
 ) -> None:
@@ -57,7 +61,7 @@ def init(
     from ssdfl.mesh.hosts import read_hosts
     from ssdfl.records import load_experiment
 
-    experiment = load_experiment(file, settings or [])
+    experiment = load_experiment(experiment_file(file), settings or [])
     names = device_names(load_network(experiment.network.spec, default_seed=seed).num_devices)
     folders = init_mesh(
         experiment,
@@ -70,12 +74,12 @@ def init(
         certificates=not own_certificates,
     )
     typer.echo(f"{len(folders)} devices in {out}. Start one: ssdfl device {folders[0]}")
-    typer.echo(f"All of this host: ssdfl mesh up {out}. Keep {out / 'ca' / 'authority.key'} off the devices.")
+    typer.echo(f"All on this host: ssdfl mesh up {out}. Keep {out / 'ca' / 'authority.key'} off the devices.")
 
 
 @app.command("up")
 def up(mesh: Annotated[Path, typer.Argument(help="The mesh's folder.")], data: Data = None) -> None:
-    """Run all devices of this host, with a live table. Ctrl-C stops them; the same command goes on."""
+    """Run all devices of this host, with a live table. Ctrl-C stops them; the same command continues."""
     from ssdfl.mesh.processes import MeshProcesses, watch_statuses
 
     console = Console(stderr=True)
@@ -89,7 +93,7 @@ def up(mesh: Annotated[Path, typer.Argument(help="The mesh's folder.")], data: D
                 before = statuses
     except KeyboardInterrupt:
         processes.stop()
-        say(console, f"Stopped; what is done is kept. Go on with: ssdfl mesh up {mesh}")
+        say(console, f"Stopped; finished work is kept. Continue with: ssdfl mesh up {mesh}")
         raise typer.Exit(130) from None
     finally:
         processes.stop()
@@ -113,11 +117,11 @@ def device(
     folder: Annotated[Path, typer.Argument(help="The device's folder, from ssdfl mesh init.")],
     data: Data = None,
 ) -> None:
-    """Run one device, anywhere. It goes on where its checkpoint is; logs and metrics stay in its folder."""
+    """Run one device, anywhere. It continues from its checkpoint; logs and metrics stay in its folder."""
     from ssdfl.mesh.device import run_device
 
     if not run_device(folder, data):
-        typer.echo(f"Stopped; go on with: ssdfl device {folder}", err=True)
+        typer.echo(f"Stopped; continue with: ssdfl device {folder}", err=True)
         raise typer.Exit(130)
 
 

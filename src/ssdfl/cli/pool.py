@@ -27,12 +27,16 @@ if TYPE_CHECKING:
     from ssdfl.experiments.pool import Resources
     from ssdfl.records import Experiment
 
-Workers = Annotated[int, typer.Option(help="Runs at a time; 0 is one per core, or all that a cluster can.")]
+Workers = Annotated[
+    int, typer.Option(help="Runs at a time; 0 is one per core, or as many as the cluster allows.")
+]
 Cpus = Annotated[int, typer.Option(help="Cores of one run.")]
 Gpus = Annotated[float, typer.Option(help="GPUs of one run, with --backend ray and engine.device = cuda.")]
-BackendName = Annotated[str, typer.Option("--backend", help="What does the runs: processes or ray.")]
-Address = Annotated[str, typer.Option(help="A Ray cluster's, such as auto; none is this machine.")]
-Cache = Annotated[Path, typer.Option(help="Folder for the runs, which those who ask for the same share.")]
+BackendName = Annotated[str, typer.Option("--backend", help="What executes the runs: processes or ray.")]
+Address = Annotated[
+    str, typer.Option(help="Address of a Ray cluster, such as auto; by default this machine.")
+]
+Cache = Annotated[Path, typer.Option(help="Folder for the runs; identical runs are shared.")]
 Data = Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Print the runs and how long they will take, and stop.")
@@ -102,7 +106,7 @@ def run_all(
                     outcome = "failed" if done.error else f"{done.seconds:.0f} s"
                     say(console, f"{number}/{len(runs)} {what}: {outcome}")
     except KeyboardInterrupt:
-        say(console, "Interrupted; what is done is kept. The same command goes on.")
+        say(console, "Interrupted; finished work is kept. Run the same command to continue.")
         raise typer.Exit(130) from None
     return failed
 

@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: bars on a terminal, one line per finished method elsewhere."""
+"""What a run shows while it is running: bars on a terminal, one line per finished method elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 def sparkline(values: Sequence[float], width: int = 16) -> str:
-    """Values as a row of blocks from the least to the most, at most so many.
+    """Values as a row of blocks from the least to the most, at most ``width`` of them.
 
     Examples:
         >>> sparkline([0.1, 0.4, 0.8])

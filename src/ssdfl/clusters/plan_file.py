@@ -18,6 +18,7 @@ from ssdfl.clusters.diagnostics import Diagnostic
 from ssdfl.clusters.formation import Skipped
 from ssdfl.clusters.partition import Clusters
 from ssdfl.clusters.plan import VERSION, Plan
+from ssdfl.clusters.standing import Standing
 from ssdfl.errors import InputError, unfit_value
 from ssdfl.files import write_text
 from ssdfl.graph import Conductance
@@ -133,6 +134,12 @@ class _DiagnosticData(_Strict):
     detail: str
 
 
+class _StandingData(_Strict):
+    gap: Number
+    spread: Number
+    changed: Whole = 0
+
+
 class _PlanData(_Strict):
     """What a plan.json has to be."""
 
@@ -146,6 +153,7 @@ class _PlanData(_Strict):
     skipped: _SkippedData
     settings: dict[str, bool | Whole | Number | str | None]
     diagnostics: list[_DiagnosticData]
+    standing: _StandingData | None = None
 
 
 def _plan_of(data: _PlanData) -> Plan:
@@ -163,6 +171,7 @@ def _plan_of(data: _PlanData) -> Plan:
         skipped=Skipped(**data.skipped.model_dump()),
         settings=dict(zip(data.settings, map(_or_infinite, data.settings.values()), strict=True)),
         diagnostics=tuple(Diagnostic(**one.model_dump()) for one in data.diagnostics),
+        standing=None if data.standing is None else Standing(**data.standing.model_dump()),
     )
 
 

@@ -33,7 +33,7 @@ STEP = "cycle"
 
 
 class Log(Protocol):
-    """Where records go besides the run's folder."""
+    """Where records go in addition to the run's folder."""
 
     def last(self, seed: int, method: str) -> int:
         """The last cycle that was written before this run went on; 0 if none was."""
@@ -89,11 +89,11 @@ class TensorBoardLog:
 class MLflowLog:
     """An MLflow run for every method and seed, where ``MLFLOW_TRACKING_URI`` says or MLflow's default is.
 
-    A run that is resumed goes on in the MLflow runs that have its folder, methods and seeds as tags.
+    A resumed run continues in the MLflow runs that have its folder, methods and seeds as tags.
     """
 
     def __init__(self, experiment: Experiment, out: Path, resumed: bool) -> None:
-        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # a run tells nobody that it runs
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # a run reports to nobody that it runs
         self._mlflow = require("mlflow", "mlflow")
         self._entities = require("mlflow.entities", "mlflow")
         logging.getLogger("mlflow").setLevel(logging.WARNING)
@@ -143,7 +143,8 @@ class MLflowLog:
             return work()
         except Exception as error:  # of whatever lies between us and the tracking server
             self._lost = True
-            _warn(f"MLflow hears no more of this run; --resume --log mlflow will tell it. It says: {error}")
+            later = "--resume --log mlflow adds them later"
+            _warn(f"MLflow gets no more records of this run; {later}. It says: {error}")
             return None
 
     def _find(self, seed: int, method: str) -> int:

@@ -1,4 +1,4 @@
-"""Run an experiment into a folder, and go on after anything that stopped it."""
+"""Run an experiment into a folder, and resume it after any interruption."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def iterate_experiment(
     Args:
         out: the run's folder.
         network: runs on this one, such as a NetworkX graph, instead of the one that the experiment names.
-        resume: go on with what the folder holds. The result is bit for bit that of an unbroken run if the
+        resume: continue the run in the folder. The result is bit for bit that of an uninterrupted run if the
             engine ``resumes_exactly``: a mesh does not, since its devices stop at different steps.
         data: the folder to look for data sets in first; or the data set itself: a `Dataset`, a pandas frame,
             an Arrow table or a torch data set.
-        progress: is told of a download's progress.
+        progress: called with a download's progress.
 
     Raises:
         InputError: something in the experiment cannot be used, or another run writes into the folder; what
@@ -217,7 +217,8 @@ def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> 
     folder.write_fact(instance.seed, "devices.json", json.dumps(devices, indent=1) + "\n")
     for place, plan in reversed(list(enumerate(instance.plans))):
         # plan.json is written last: readers take it as the sign that the other files exist.
-        name = f"plan-{plan.settings['message_bytes']}.json" if place else "plan.json"
+        size, early = plan.messages
+        name = f"plan-{size}{'' if early else '-late'}.json" if place else "plan.json"
         folder.write_plan(instance.seed, plan, name)
 
 
@@ -228,7 +229,7 @@ def _run_method(engine: str, folder: RunFolder, job: Job, method: str, process: 
     for row in saver.rows:
         yield Advance(job.seed, method, row["cycle"], None)
     cycles = run(job, engine, start, in_place=True)
-    del start  # the engine goes on in its memory
+    del start  # the engine continues in its memory
     for record, state in cycles:
         saver.rows.append(asdict(record))
         saver.save_if_due(record.cycle, state)
@@ -245,7 +246,7 @@ class _Saver:
         self._saved_s, self._took_s = time.monotonic(), 0.0
 
     def restore(self) -> State | None:
-        """Where an earlier run stopped, its records into ``rows``; None to begin anew."""
+        """Where an earlier run stopped, its records into ``rows``; None to start from the beginning."""
         start, self.rows = self.process.in_writer(self._reached) or (None, [])
         self._saved_s = time.monotonic()
         return start

@@ -5,6 +5,7 @@ from ssdfl.learning.conversion import DataLike, as_dataset
 from ssdfl.learning.dataset import Dataset, make_dataset
 from ssdfl.learning.datasets import DATASETS, load_data, load_dataset
 from ssdfl.learning.dealing import PARTITIONS, Dealing, deal
+from ssdfl.learning.encoding import Column, Encoding
 from ssdfl.learning.inputs import Inputs, call_model, count, map_inputs, parts_of
 from ssdfl.learning.layout import Buffers, Home, Layout
 from ssdfl.learning.losses import LOSSES, find_loss
@@ -50,10 +51,12 @@ __all__ = [
     "PARTITIONS",
     "RATES",
     "Buffers",
+    "Column",
     "DataLike",
     "Dataset",
     "Dealing",
     "DeviceConstants",
+    "Encoding",
     "Home",
     "Inputs",
     "Layout",

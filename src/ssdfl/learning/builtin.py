@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ssdfl.learning.dataset import Dataset
+from ssdfl.learning.encoding import Encoding
 from ssdfl.learning.tables import Reading, table_dataset
 from ssdfl.rng import generator
 
@@ -90,6 +91,7 @@ def logbooks(_: Path) -> Dataset:
         num_classes=len(letters),
         columns={"book": np.concatenate(keepers)},
         notes=(f"Text: {WINDOW} characters a sample, {len(letters)} different ones.",),
+        encoding=Encoding(vocabulary=tuple(letters), classes=tuple(letters)),
     )
 
 

@@ -98,9 +98,10 @@ def halved(data: Dataset) -> Dataset:
     parts = ((data.train_inputs, data.train_targets), (data.test_inputs, data.test_targets))
     train, test = ((half(np.asarray(images)), labels) for images, labels in parts)
     again = make_dataset(train, test)
-    if data.normalisation is None or again.normalisation is None:
+    first, second = data.encoding.normalisation, again.encoding.normalisation
+    if first is None or second is None:
         return again
-    return replace(again, normalisation=again.normalisation.after(data.normalisation))
+    return replace(again, encoding=replace(data.encoding, normalisation=second.after(first)))
 
 
 def _digits(_: Path) -> Dataset:

@@ -19,6 +19,7 @@ from ssdfl.claims import check_arrays
 from ssdfl.errors import InputError
 from ssdfl.learning.arrow_files import joined_batches, read_parquet
 from ssdfl.learning.dataset import Dataset, make_dataset
+from ssdfl.learning.encoding import Encoding
 from ssdfl.learning.formats import BROKEN, decode_image, image_cells
 from ssdfl.learning.normalisation import Normalisation, channel_normalisation, column_normalisation
 from ssdfl.learning.tables import AS_IT_IS, Files, Reading, split_off, table_dataset
@@ -178,12 +179,8 @@ def arrays_dataset(
     chosen = split_off(len(targets), reading.test_share) if test is None else test
     dealt = {name: values[~chosen] for name, values in (columns or {}).items()}
     normalisation = _normalisation(inputs[~chosen])
-    ready = (
-        inputs.astype(np.int64)
-        if normalisation is None
-        else normalisation.applied_to(inputs).astype(np.float32)
-    )
-    values, num_classes = _ready_targets(targets, reading)
+    ready = inputs.astype(np.int64) if normalisation is None else normalisation.applied_to(inputs)
+    values, num_classes, scale = _ready_targets(targets, reading, ~chosen)
     return Dataset(
         ready[~chosen],
         values[~chosen],
@@ -191,13 +188,14 @@ def arrays_dataset(
         values[chosen],
         num_classes,
         columns=dealt,
-        notes=(_TOKENS if normalisation is None else _SCALED,),
-        normalisation=normalisation,
+        notes=(_TOKENS if normalisation is None else _SCALED, *([] if scale is None else [_SCALED_TARGETS])),
+        encoding=Encoding(normalisation, target=scale),
     )
 
 
 _TOKENS = "Whole numbers are taken as tokens, as they are."
 _SCALED = "Inputs: to mean 0 and deviation 1 over the training set, each channel of images, each column else."
+_SCALED_TARGETS = "Targets: to mean 0 and deviation 1 for training; scores are in their own units."
 
 
 def _normalisation(inputs: NDArray[Any]) -> Normalisation | None:
@@ -207,12 +205,18 @@ def _normalisation(inputs: NDArray[Any]) -> Normalisation | None:
     return channel_normalisation(inputs) if inputs.ndim == 4 else column_normalisation(inputs)
 
 
-def _ready_targets(targets: NDArray[Any], reading: Reading) -> tuple[NDArray[Any], int]:
+def _ready_targets(
+    targets: NDArray[Any], reading: Reading, train: NDArray[np.bool_]
+) -> tuple[NDArray[Any], int, Normalisation | None]:
+    """Targets, how many classes they have, and how numbers were standardised."""
     classes = targets.dtype.kind in "iub" if reading.kind == "auto" else reading.kind == "classes"
-    if not classes:
-        return targets.astype(np.float32), 0
-    values = targets.astype(np.int64)
-    return values, int(values.max()) + 1
+    if classes:
+        values = targets.astype(np.int64)
+        return values, int(values.max()) + 1, None
+    if reading.kind == "labels":
+        return targets.astype(np.float32), 0, None
+    scale = column_normalisation(targets[train])
+    return scale.applied_to(targets), 0, scale
 
 
 def _is_image_folder(path: Path) -> bool:
@@ -253,7 +257,8 @@ def _images(
 ) -> Dataset:
     data = make_dataset((images[~test], labels[~test]), (images[test], labels[test]))
     told = f"Target: {len(names)} classes, {', '.join(names[:6])}{' …' if len(names) > 6 else ''}."
-    return replace(data, num_classes=len(names), notes=(*data.notes, told))
+    encoding = replace(data.encoding, classes=tuple(names))
+    return replace(data, num_classes=len(names), notes=(*data.notes, told), encoding=encoding)
 
 
 def _image_table(table: pa.Table, images: NDArray[np.uint8], reading: Reading) -> Dataset:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.arrays import BoolArray, IntArray
 from ssdfl.errors import InputError
 from ssdfl.learning.dataset import Dataset
+from ssdfl.learning.encoding import Column, Encoding, as_numbers, as_texts
+from ssdfl.learning.normalisation import column_normalisation
 from ssdfl.rng import generator
 
 MOST_CATEGORIES = 50
@@ -70,17 +72,20 @@ def table_dataset(table: pa.Table, reading: Reading = AS_IT_IS, files: Files | N
     """
     targets = _target_names(table, reading)
     test = _test_rows(table, reading, files)
-    inputs, notes = _inputs(table, {*targets, reading.column, SPLIT}, ~test)
-    values, num_classes, told = _targets(table, targets, reading, ~test)
+    columns, notes = _input_columns(table, {*targets, reading.column, SPLIT}, ~test)
+    wanted = _targets(table, targets, reading, ~test)
+    encoding = replace(wanted.encoding, columns=columns, targets=tuple(targets))
+    inputs = encoding.inputs(table)
     return Dataset(
         train_inputs=inputs[~test],
-        train_targets=values[~test],
+        train_targets=wanted.values[~test],
         test_inputs=inputs[test],
-        test_targets=values[test],
-        num_classes=num_classes,
+        test_targets=wanted.values[test],
+        num_classes=len(encoding.classes),
         loss="multilabel" if reading.kind == "labels" else "auto",
         columns=_dealing_columns(table, reading, files, ~test),
-        notes=(*notes, told),
+        notes=(*notes, wanted.told),
+        encoding=encoding,
     )
 
 
@@ -145,12 +150,12 @@ def split_off(count: int, share: float, groups: IntArray | None = None) -> BoolA
     return test
 
 
-class _Encoded(NamedTuple):
-    """A column as inputs, which kind it is, and what is said of it."""
+class _Described(NamedTuple):
+    """A column, how it becomes inputs unless it is left out, which kind it is, and what is said of it."""
 
     kind: str
     told: str
-    values: NDArray[np.float32] | None
+    column: Column | None
 
 
 _TOLD = {
@@ -161,33 +166,56 @@ _TOLD = {
 """What is done to each kind of column."""
 
 
-def _inputs(table: pa.Table, reserved: set[str], train: BoolArray) -> tuple[NDArray[np.float32], list[str]]:
-    """(rows, inputs) and what was done."""
+def _input_columns(
+    table: pa.Table, reserved: set[str], train: BoolArray
+) -> tuple[tuple[Column, ...], list[str]]:
+    """How columns become inputs, and what is said of them."""
     names = [name for name in table.column_names if name not in reserved]
-    columns = [_encoded_column(name, table.column(name), train) for name in names]
-    parts = [one.values for one in columns if one.values is not None]
-    if not parts:
+    found = [_described_column(name, table.column(name), train) for name in names]
+    columns = tuple(one.column for one in found if one.column is not None)
+    if not columns:
         raise InputError("columns", ", ".join(table.column_names), "inputs beside the target", "Add some.")
-    return np.concatenate(parts, axis=1), list(filter(None, (_told_kind(kind, columns) for kind in _TOLD)))
+    return columns, list(filter(None, (_told_kind(kind, found) for kind in _TOLD)))
 
 
-def _told_kind(kind: str, columns: Sequence[_Encoded]) -> str:
+def _told_kind(kind: str, columns: Sequence[_Described]) -> str:
     names = [one.told for one in columns if one.kind == kind]
     return f"{_TOLD[kind]}: {', '.join(names)}." if names else ""
 
 
-def _encoded_column(name: str, column: pa.ChunkedArray, train: BoolArray) -> _Encoded:
+def _described_column(name: str, column: pa.ChunkedArray, train: BoolArray) -> _Described:
     if is_number(column.type):
-        values = _standardised(_as_numbers(column), train)[:, None]
-        return _Encoded("number", _told_gaps(name, column), values)
-    hot = _one_hot(column, train)
-    if hot is None:
-        return _Encoded("", name, None)
-    return _Encoded("category", f"{name} ({hot.shape[1]})", hot)
+        return _Described("number", _told_gaps(name, column), _number_column(name, column, train))
+    values = _categories(column, train)
+    if values is None:
+        return _Described("", name, None)
+    return _Described("category", f"{name} ({len(values)})", Column(name, values=values))
 
 
 def _told_gaps(name: str, column: pa.ChunkedArray) -> str:
     return f"{name} ({column.null_count} missing, taken as the mean)" if column.null_count else name
+
+
+def _number_column(name: str, column: pa.ChunkedArray, train: BoolArray) -> Column:
+    values = as_numbers(column)
+    known = values[train & np.isfinite(values)]
+    if not len(known):
+        return Column(name)
+    return Column(name, float(known.mean()), float(known.std()) or 1.0)
+
+
+def _categories(column: pa.ChunkedArray, train: BoolArray) -> tuple[str, ...] | None:
+    """The values of the training rows in alphabetical order.
+
+    None of a column with no categories, or with so many that hardly two rows share one, such as names.
+    """
+    if not is_category(column.type):
+        return None
+    codes, names = encoded(column)
+    if len(names) > min(MOST_CATEGORIES, len(codes) / 2):
+        return None
+    seen = np.flatnonzero(np.bincount(codes[train], minlength=len(names)))
+    return tuple(names[code] for code in seen)
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -201,33 +229,6 @@ def is_category(kind: pa.DataType) -> bool:
     return bool(texts or pa.types.is_boolean(kind))
 
 
-def _as_numbers(column: pa.ChunkedArray) -> FloatArray:
-    values: FloatArray = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return values
-
-
-def _standardised(values: FloatArray, train: BoolArray) -> NDArray[np.float32]:
-    known = values[train & np.isfinite(values)]
-    mean = known.mean() if len(known) else 0.0
-    deviation = known.std() if len(known) else 0.0
-    scaled = (np.where(np.isfinite(values), values, mean) - mean) / (deviation or 1.0)
-    return np.asarray(scaled, dtype=np.float32)
-
-
-def _one_hot(column: pa.ChunkedArray, train: BoolArray) -> NDArray[np.float32] | None:
-    """(rows, values) 1 where a row has a value of the training rows; those in alphabetical order.
-
-    None of a column with no categories, or with so many that hardly two rows share one, such as names.
-    """
-    if not is_category(column.type):
-        return None
-    codes, names = encoded(column)
-    if len(names) > min(MOST_CATEGORIES, len(codes) / 2):
-        return None
-    seen = np.flatnonzero(np.bincount(codes[train], minlength=len(names)))
-    return np.asarray(codes[:, None] == seen, dtype=np.float32)
-
-
 def encoded(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
     """(rows,) the number of each row's text, and the texts in order; missing ones are a text of their own.
 
@@ -236,8 +237,7 @@ def encoded(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
         >>> codes.tolist(), names
         ([2, 1, 0], ['', 'a', 'b'])
     """
-    texts = pc.fill_null(column.cast(pa.string()), "").combine_chunks()
-    coded = texts.dictionary_encode()
+    coded = as_texts(column).combine_chunks().dictionary_encode()
     found = np.array(coded.dictionary.to_pylist(), dtype=object)
     order = np.argsort(found)
     place = np.empty(len(found), dtype=np.int64)
@@ -246,10 +246,15 @@ def encoded(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
     return codes, [str(name) for name in found[order]]
 
 
-def _targets(
-    table: pa.Table, names: Sequence[str], reading: Reading, train: BoolArray
-) -> tuple[NDArray[Any], int, str]:
-    """(rows, …) targets, how many classes they have, and what was done."""
+class _Targets(NamedTuple):
+    """(rows, …) targets, how they were made, and what is said of them."""
+
+    values: NDArray[Any]
+    encoding: Encoding
+    told: str
+
+
+def _targets(table: pa.Table, names: Sequence[str], reading: Reading, train: BoolArray) -> _Targets:
     columns = {name: table.column(name) for name in names}
     for name, column in columns.items():
         _check_whole(name, column)
@@ -258,7 +263,8 @@ def _targets(
     first = columns[names[0]]
     if len(columns) == 1 and _are_classes(first, reading):
         codes, classes = _classes(first)
-        return codes, len(classes), f"Target {names[0]}: {len(classes)} classes, {_listed(classes)}."
+        told = f"Target {names[0]}: {len(classes)} classes, {_listed(classes)}."
+        return _Targets(codes, Encoding(classes=tuple(classes)), told)
     return _numbers(columns, train)
 
 
@@ -285,7 +291,7 @@ def _classes(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
     """Classes in the order of their numbers, or of their texts."""
     if is_category(column.type):
         return encoded(column)
-    found, codes = np.unique(_as_numbers(column), return_inverse=True)
+    found, codes = np.unique(as_numbers(column), return_inverse=True)
     return codes.astype(np.int64), [f"{one:g}" for one in found]
 
 
@@ -293,26 +299,28 @@ def _listed(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (" …" if len(names) > most else "")
 
 
-def _labels(columns: Mapping[str, pa.ChunkedArray]) -> tuple[NDArray[Any], int, str]:
-    values = np.stack([*map(_as_numbers, columns.values())], axis=1)
+def _labels(columns: Mapping[str, pa.ChunkedArray]) -> _Targets:
+    values = np.stack([*map(as_numbers, columns.values())], axis=1)
     names = ", ".join(columns)
     if not np.isin(values, (0, 1)).all():
         raise InputError("targets", names, "0 or 1 in every row, for labels", "Or data.targets.")
-    return values.astype(np.float32), 0, f"Targets {names}: {len(columns)} labels, each 0 or 1."
+    told = f"Targets {names}: {len(columns)} labels, each 0 or 1."
+    return _Targets(values.astype(np.float32), Encoding(), told)
 
 
-def _numbers(columns: Mapping[str, pa.ChunkedArray], train: BoolArray) -> tuple[NDArray[Any], int, str]:
+def _numbers(columns: Mapping[str, pa.ChunkedArray], train: BoolArray) -> _Targets:
     for name, column in columns.items():
         _check_numeric(name, column)
-    values = np.stack([*map(_as_numbers, columns.values())], axis=1)
-    mean, deviation = values[train].mean(axis=0), values[train].std(axis=0)
-    scaled = ((values - mean) / np.where(deviation > 0, deviation, 1.0)).astype(np.float32)
-    told = map(_told_scale, columns, mean, deviation)
-    return scaled[:, 0] if len(columns) == 1 else scaled, 0, f"{'; '.join(told)}."
+    values = np.stack([*map(as_numbers, columns.values())], axis=1)
+    if len(columns) == 1:
+        values = values[:, 0]
+    scale = column_normalisation(values[train])
+    told = map(_told_scale, columns, np.atleast_1d(scale.mean), np.atleast_1d(scale.deviation))
+    return _Targets(scale.applied_to(values), Encoding(target=scale), f"{'; '.join(told)}.")
 
 
 def _told_scale(name: str, mean: float, deviation: float) -> str:
-    return f"Target {name}: standardised, mean {mean:.4g}, and 1 is {deviation:.4g}"
+    return f"Target {name}: mean {mean:.4g}, deviation {deviation:.4g}; scores are in its own units"
 
 
 def _dealing_columns(

@@ -91,6 +91,47 @@ def _is_signed_by(shown: x509.Certificate, signer: x509.Certificate) -> bool:
     return True
 
 
+def certified_key(certificate: bytes, authority: bytes) -> tuple[str, ec.EllipticCurvePublicKey] | None:
+    """The device that a certificate names and its public key; None unless the authority has signed it."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    try:
+        shown = x509.load_pem_x509_certificate(certificate)
+        key = shown.public_key()
+    except (ValueError, TypeError):
+        return None
+    names = shown.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    is_signed = _is_signed_by(shown, x509.load_pem_x509_certificate(authority))
+    if not (is_signed and len(names) == 1 and isinstance(key, ec.EllipticCurvePublicKey)):
+        return None
+    return str(names[0].value), key
+
+
+def sign(key: bytes, statement: bytes) -> bytes:
+    """A statement's signature by a key in PEM."""
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    private = load_pem_private_key(key, password=None)
+    assert isinstance(private, ec.EllipticCurvePrivateKey)
+    return private.sign(statement, ec.ECDSA(hashes.SHA256()))
+
+
+def signed(key: ec.EllipticCurvePublicKey, statement: bytes, signature: bytes) -> bool:
+    """Whether a signature of a statement is by the owner of a key."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    try:
+        key.verify(signature, statement, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        return False
+    return True
+
+
 def _check_dates(device: str, name: str, certificate: x509.Certificate) -> None:
     now = datetime.datetime.now(datetime.UTC)
     first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc

@@ -23,11 +23,12 @@ from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError
 from ssdfl.files import remove_temporaries, write_text
 from ssdfl.graph import Network
-from ssdfl.learning import describe_devices, fork_generators, load_data
+from ssdfl.learning import Task, describe_devices, fork_generators, load_data
 from ssdfl.locks import locked
 from ssdfl.mesh.certificates import check_certificate, check_private
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
 from ssdfl.mesh.digest import plan_digest
+from ssdfl.mesh.evidence import Evidence
 from ssdfl.mesh.facts_file import read_facts, write_facts
 from ssdfl.mesh.flood import Flood, lacking
 from ssdfl.mesh.folder import INITIAL, DeviceConfig, check_reach, read_device
@@ -53,6 +54,8 @@ SAVE_S = 1.0
 STATUS_S = 0.5
 MEET_S = 20.0
 TELL_S = 3.0
+SLACK_BYTES = 4 << 20
+FACT_BYTES = 4 << 10
 
 log = logging.getLogger(__name__)
 
@@ -67,10 +70,17 @@ class RunningDevice:
         self.network, self.task, self.optimizers = draw(self.experiment, self.config.seed, dataset)
         _check_neighbours(self.config, self.network)
         credentials = _credentials(folder, self.config.name)
-        transport = GrpcTransport(self.config.listen, self.config.neighbours, credentials)
         config = self.config
+        limit = _largest_message_bytes(self.task, len(config.names))
+        transport = GrpcTransport(config.listen, config.neighbours, credentials, limit)
         self.node = Node(
-            self.network, config.index, config.names, transport, config.patience_s, config.ping_deadline_s
+            self.network,
+            config.index,
+            config.names,
+            transport,
+            config.patience_s,
+            config.ping_deadline_s,
+            Evidence(config.name, config.names, credentials),
         )
         self.transport = transport
         self._status_s = 0.0
@@ -157,7 +167,7 @@ class RunningDevice:
         limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
 
         def need_not_wait() -> bool:
-            return not self._without_plan() or self.node.furthest_ahead(job, state.step) > 0
+            return not self._without_plan() or self.node.is_left_behind(job, state.step)
 
         met = self.node.neighbours.wait(need_not_wait, limit_s)
         if self.node.stopped:
@@ -173,15 +183,22 @@ class RunningDevice:
         return [name for name, one in known.items() if not (one.alive and one.plan_digest)]
 
     def _check_plans(self) -> None:
-        """Refuse to train beside a neighbour with another plan."""
-        ours = self.node.plan_digest
-        for name in self.node.neighbours.alive:
-            theirs = self.node.neighbours[name].plan_digest
-            if theirs and theirs != ours:
-                expected = f"{ours[:12]}, as {self.config.name} has"
-                remedy = "Give all devices the same experiment, network and version of ssdfl."
-                time.sleep(TELL_S)  # so that the other learns of it, too
-                raise InputError(f"plan of {name}", theirs[:12], expected, remedy)
+        """Train without neighbours that have another plan; refuse if most of them do.
+
+        This device counts among those that agree, so that one liar stops nobody with two other neighbours.
+        """
+        ours, neighbours = self.node.plan_digest, self.node.neighbours
+        plans = {name: neighbours[name].plan_digest for name in neighbours.alive}
+        others = {name: plan for name, plan in plans.items() if plan and plan != ours}
+        agreeing = 1 + sum(plan == ours for plan in plans.values())
+        for name, theirs in others.items():
+            if len(others) < agreeing:
+                log.error("%s has another plan (%s): training without it", name, theirs[:12])
+                continue
+            expected = f"{ours[:12]}, as {self.config.name} has"
+            remedy = "Give all devices the same experiment, network and version of ssdfl."
+            time.sleep(TELL_S)  # so that the other learns of it, too
+            raise InputError(f"plan of {name}", theirs[:12], expected, remedy)
 
     def _train(self, job: Job, state: State) -> State:
         saved_s, score = time.monotonic(), math.nan
@@ -297,6 +314,11 @@ def _check_neighbours(config: DeviceConfig, network: Network) -> None:
         expected = f"{', '.join(linked)}, as in network.json"
         remedy = "Write the folders again: ssdfl mesh init."
         raise InputError("neighbours in device.json", ", ".join(config.neighbours), expected, remedy)
+
+
+def _largest_message_bytes(task: Task, num_devices: int) -> int:
+    """What the largest honest message may have: four vectors of eight bytes a number, or everyone's facts."""
+    return SLACK_BYTES + 4 * 8 * task.num_parameters + FACT_BYTES * num_devices
 
 
 def _credentials(folder: Path, name: str) -> Credentials:

@@ -20,6 +20,7 @@ from ssdfl.learning import (
     parse_optimizer,
 )
 from ssdfl.learning.facts import ModelFacts, sample_of
+from ssdfl.learning.task import suited
 from ssdfl.records.config import Experiment
 from ssdfl.rng import generator
 
@@ -35,10 +36,11 @@ def draw(
 
 def _task(experiment: Experiment, data: Dataset, network: Network, seed: int) -> Task:
     config, goal = experiment.model, experiment.task
+    data = suited(data, goal.loss)
     facts = ModelFacts(
         inputs=sample_of(data.train_inputs),
         outputs=num_outputs(data, goal.loss),
-        normalisation=data.normalisation,
+        encoding=data.encoding,
         notes=data.notes,
     )
     model = build_model(

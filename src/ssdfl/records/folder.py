@@ -166,9 +166,9 @@ class RunFolder:
         return experiment.model_copy(update={"network": section})
 
     def joined(self, experiment: Experiment) -> Experiment:
-        """The experiment to go on with: what the folder holds, with methods, seeds and cycles added.
+        """The experiment to continue: the folder's, with methods, seeds and cycles added.
 
-        Another engine may go on, unless one of the two has a process for each device: those keep their own
+        Another engine may continue it, unless one of the two has a process per device: those keep their own
         files.
 
         Raises:
@@ -255,7 +255,8 @@ class RunFolder:
     def plans(self, seed: int) -> list[Plan]:
         """The plans that a seed's runs use, if they are made: `plan.json`, and those for other messages.
 
-        A method whose messages have another size has clusters of its own: ``plan-<bytes>.json``.
+        A method whose messages have another size has clusters of its own: ``plan-<bytes>.json``, or
+        ``plan-<bytes>-late.json`` if they leave after training.
         """
         others = sorted(self.seed_folder(seed).glob("plan-*.json"))
         first = self.seed_folder(seed) / "plan.json"
@@ -264,20 +265,28 @@ class RunFolder:
         except InputError as error:
             raise InputError(error.what, error.got, error.expected, "Choose another --out.") from None
 
-    def model(self, method: str = "", seed: int | None = None, device: int | str = "mean") -> Any:
+    def model(
+        self,
+        method: str = "",
+        seed: int | None = None,
+        device: int | str = "mean",
+        *,
+        raw: bool = False,
+    ) -> Any:
         """A trained model, a ``torch.nn.Module`` in evaluation mode; see `ssdfl.load_model`.
 
         Args:
             method: which one's; may be left out if the run has one.
             seed: which one's; by default the run's first.
             device: its number or name, or ``mean`` for the mean of all devices' parameters.
+            raw: whether it shall take samples as they were before training, and predict in own units.
 
         Raises:
             InputError: no such method, seed or device; a missing or damaged checkpoint.
         """
         # Named as text: this package needs no torch, and what loads models is above it.
         load = cast(Callable[..., Any], import_object("ssdfl.experiments.models:load_model", "loader"))
-        return load(self.path, method, seed, device)
+        return load(self.path, method, seed, device, raw=raw)
 
     def write_rows(self, seed: int, method: str, rows: list[Row]) -> None:
         """Write one method's records so far."""
@@ -324,7 +333,7 @@ class RunFolder:
         return [BoundRow(**row) for row in read_table(self.path / "bounds.parquet")]
 
     def note_versions(self, versions: Mapping[str, str]) -> None:
-        """Add what the run goes on with to ``versions.json``, unless it is what it went on with before."""
+        """Add the versions of a resumed run to ``versions.json``, unless they are the same as before."""
         known = self.versions()
         if not known or known[-1] != versions:
             write_text(self.path / "versions.json", json.dumps([*known, dict(versions)], indent=1) + "\n")

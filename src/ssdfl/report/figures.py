@@ -28,13 +28,13 @@ from ssdfl.report.world import WORLD
 
 Places = dict[int, FloatArray]
 """Where each device is drawn."""
-# Okabe and Ito's colours, which colour-blind people can tell apart.
+# Okabe and Ito's colours, which colour-blind people can distinguish.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#B8A900")
 DASHES = ("-", "--", "-.", ":")
 INSIDE, BETWEEN = "#555555", "#999999"
 """Colours of links inside a cluster and between clusters."""
 MANY_DEVICES = 60
-"""Beyond so many, devices are drawn small and without names."""
+"""Above this number, devices are drawn small and without names."""
 
 
 def plot_network(network: Network, clusters: Clusters = (), title: str = "") -> Figure:

@@ -61,7 +61,7 @@ def tested_rows(folder: RunFolder) -> tuple[Experiment, list[Row]]:
     experiment, rows = folder.experiment(), folder.all_rows()
     if not any(map(has_test, rows)):
         go_on = ["ssdfl", "run", str(folder.experiment_file), "--resume", "--out", str(folder.path)]
-        remedy = f"Go on with: {shlex.join(go_on)}"
+        remedy = f"Continue with: {shlex.join(go_on)}"
         raise InputError("records", str(folder.path), "a run that has tested something", remedy)
     return experiment, rows
 
@@ -78,7 +78,7 @@ def run_body(
 
     Args:
         figures: pictures and captions for readers who allow no scripts.
-        status: shown on top, by a page that is served while the run goes on.
+        status: shown on top, by a page that is served during the run.
     """
     again = shlex.join(["ssdfl", "run", str(folder.experiment_file)])
     return fill(
@@ -106,7 +106,7 @@ def run_parts(
     *,
     goes_on: bool = False,
 ) -> dict[str, str]:
-    """The parts of a run's page that change while the run goes on, by their names in the template."""
+    """The parts of a run's page that change during the run, by their names in the template."""
     goal = folder.goal(experiment)
     results = RunResults(experiment, rows)
     summaries = results.summaries(goal)
@@ -191,13 +191,13 @@ def _how_to_get_bounds(folder: RunFolder, experiment: Experiment, goes_on: bool)
     """Why a page shows no bounds, and what to do about it."""
     if not engine_traits(experiment.engine.name).records_gaps:
         return (
-            f"No device of a {experiment.engine.name} sees what the bounds speak of. "
+            f"No device of a {experiment.engine.name} sees what the bounds are about. "
             "Record it with another engine."
         )
     if not experiment.evaluate.gaps:
         return "Not recorded. Record it with --set evaluate.gaps=true --set training.local_steps=1."
     if experiment.training.local_steps > 1:
-        return "The paper's bounds speak of one local step. Run with --set training.local_steps=1."
+        return "The paper's bounds are for one local step. Run with --set training.local_steps=1."
     if goes_on:
         return "Compared when the run ends."
     return f"Not compared yet: {shlex.join(['ssdfl', 'bounds', str(folder.path)])}, then ssdfl report."

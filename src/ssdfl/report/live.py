@@ -1,4 +1,4 @@
-"""The page of a run that goes on: `report.html` that asks for what is new."""
+"""The page of a running run: `report.html` that polls for news."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ DRAWN_LINKS = 20_000
 def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
     """Where devices are drawn, what they are called, and what links and computing cost.
 
-    Of more than 20 000 links only so many are listed, evenly chosen; ``num_links`` and ``degrees`` count all.
+    Of more than 20 000 links only 20 000 are listed, evenly chosen; ``num_links`` and ``degrees`` count all.
     """
     labels = labels_of(clusters, network.num_devices)
     links = _links(network)
@@ -36,7 +36,16 @@ def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
         "num_links": len(links),
         "degrees": np.bincount(network.links.ravel(), minlength=network.num_devices).tolist(),
         "compute_ms": [rounded(seconds * 1e3) for seconds in network.compute_s.tolist()],
+        "uplink_MBps": _megabytes(network.uplink_Bps),
+        "downlink_MBps": _megabytes(network.downlink_Bps),
     }
+
+
+def _megabytes(limits_Bps: FloatArray) -> list[float | None]:
+    """MB/s of each device's uplink or downlink, None for an unlimited one; empty if all are unlimited."""
+    if not np.isfinite(limits_Bps).any():
+        return []
+    return [rounded(limit / 1e6) if math.isfinite(limit) else None for limit in limits_Bps.tolist()]
 
 
 def _drawn_at(network: Network, labels: IntArray) -> dict[str, Any]:
@@ -108,7 +117,7 @@ def settings_table(plan: Plan) -> str:
 
 
 def rounded(value: float, digits: int = 7) -> float:
-    """A number with so many digits, to keep pages small.
+    """A number rounded to a few digits, to keep pages small.
 
     Examples:
         >>> rounded(0.123456789)

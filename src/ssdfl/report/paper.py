@@ -120,7 +120,7 @@ def _questions(artefact: Artefact, panel: Variant, runs: Sequence[Sequence[Row]]
 
 
 def _identity(row: Mapping[str, str]) -> tuple[str, str, str, str]:
-    """What tells a number of the paper from the others."""
+    """What identifies a number of the paper."""
     return row["panel"], row["point"], row["series"], row["threshold"]
 
 

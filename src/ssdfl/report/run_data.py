@@ -155,7 +155,7 @@ def _facts(folder: RunFolder, seed: int, plan: Plan) -> dict[str, Any]:
 
 
 def _device_scores(rows: Sequence[Row], most: int) -> dict[str, Any]:
-    """By method: the cycles that tested, at most so many, and every device's score after each."""
+    """By method: the cycles that tested, thinned out, and every device's score after each."""
     tested = rows_by_method(row for row in rows if is_measured(row))
     return {
         method: _scores_by_cycle(run, most)

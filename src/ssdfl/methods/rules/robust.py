@@ -54,10 +54,10 @@ class Clipped(RobustRule):
     def combined(self, own: Rows, inbox: Inbox) -> Rows:
         """Own parameters and what is left of the neighbours' pulls."""
         apart = inbox.rows - own
-        distances = apart.square().sum(-1).sqrt_()
+        distances = apart.norm(dim=-1)
         radius = self.radius or self._radius(distances)
         left = (radius / distances.clamp(min=1e-30)).clamp(max=1)
-        return own + (apart * (inbox.weights * left)[:, :, None]).sum(0)
+        return apart.mul_((inbox.weights * left)[:, :, None]).sum(0).add_(own)
 
     def _radius(self, distances: Rows) -> Rows:
         """(g,) the distance within which all but a few neighbours are."""
