@@ -100,6 +100,19 @@ def _runs(process: int) -> bool:
     return True
 
 
+def is_there(path: Path) -> bool:
+    """Whether a file or folder is there; False for a text that is too long, or otherwise no name of a file.
+
+    Examples:
+        >>> is_there(Path(".")), is_there(Path("a" * 1000))
+        (True, False)
+    """
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def write_text(path: Path | str, text: str, durable: bool = True) -> None:
     """Write a text file atomically."""
     with atomic_path(path, durable) as temporary:

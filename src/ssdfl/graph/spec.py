@@ -12,6 +12,7 @@ import networkx as nx
 import numpy as np
 
 from ssdfl.errors import InputError, check_range
+from ssdfl.files import is_there
 from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.files import FORMATS, check_connected, read_network
 from ssdfl.graph.network import Graph, Network
@@ -81,7 +82,7 @@ def _parse(spec: str) -> tuple[str, dict[str, str]]:
 
 def _from_file(spec: str) -> Network:
     path = Path(spec)
-    if path.suffix.lower() in FORMATS or path.exists():
+    if path.suffix.lower() in FORMATS or is_there(path):
         return read_network(path)
     raise InputError(
         "network",

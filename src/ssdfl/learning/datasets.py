@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssdfl.errors import InputError, find_function
+from ssdfl.files import is_there
 from ssdfl.learning.builtin import diabetes, housing, logbooks
 from ssdfl.learning.conversion import as_dataset
 from ssdfl.learning.dataset import Dataset, make_dataset
@@ -63,7 +64,7 @@ def load_dataset(
         (1, 8, 8)
     """
     if name not in DATASETS:
-        return read_path(Path(name), reading) if Path(name).exists() else _own_dataset(name, reading)
+        return read_path(Path(name), reading) if is_there(Path(name)) else _own_dataset(name, reading)
     info = DATASETS[name]
     if info.source is None:
         return info.load(Path())
