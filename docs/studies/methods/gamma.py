@@ -1,7 +1,7 @@
 """Which γ suits `choco`: least squares on five networks, each compressor with many γ.
 
-    python docs/studies/methods/gamma.py topk    # half a minute of a core; prints the table as Markdown
-    python docs/studies/methods/gamma.py         # all compressors, two minutes
+    python docs/studies/methods/gamma.py topk randomk    # a minute of a core; prints the table as Markdown
+    python docs/studies/methods/gamma.py                 # all compressors, two minutes
 
 Device i holds f_i(x) = ½ ‖x − b_i‖² with b_i normal, and takes steps with η = 0.1. What counts is how far
 devices are from the mean of all b_i in the end, against the best γ of the grid on that network.
@@ -31,7 +31,7 @@ NETWORKS = (
 )
 COMPRESSORS = (
     ("topk", "fraction", (0.01, 0.05, 0.1, 0.3)),
-    ("randomk", "fraction", (0.05, 0.3)),
+    ("randomk", "fraction", (0.05,)),
     ("sign", "block", (256,)),
     ("int8", "block", (256,)),
     ("bf16", "", (0,)),
