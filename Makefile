@@ -23,7 +23,7 @@ help:  ## list the targets
 	$(PIP) --editable '.[docs]'
 	@touch $@
 
-demo: .venv/.base  ## compare six methods on a small network (a minute)
+demo: .venv/.base  ## compare seven methods on a small network (a minute)
 	$(BIN)/ssdfl run
 
 # Tests of pages need chromium and chromedriver on the PATH, tests of two machines need root and iproute2.

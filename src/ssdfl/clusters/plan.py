@@ -61,6 +61,11 @@ class Plan:
     standing: Standing | None = None
 
     @property
+    def messages(self) -> tuple[float | str | None, bool]:
+        """Bytes of the messages that it was formed for, if it was, and whether they leave before training."""
+        return self.settings.get("message_bytes"), bool(self.settings.get("sends_early", True))
+
+    @property
     def num_devices(self) -> int:
         """How many devices the plan covers."""
         return sum(len(cluster) for cluster in self.clusters)

@@ -22,8 +22,8 @@ from ssdfl.rng import generator
 SKETCH = 32
 """Numbers that describe a device's gradient."""
 _OF_LABELS = 1.2
-"""Drift by label frequencies over drift by sketches in units of samples' gradients, which also differ within a
-label: the root of the ratio of squares, from 1.21 to 1.26 in the formation study."""
+"""Drift by label frequencies over drift by sketches in units of samples' gradients, which also differ within
+a label: the root of the ratio of squares, from 1.21 to 1.26 in the formation study."""
 _NORMED = 8
 
 

@@ -311,7 +311,9 @@ class Experiment(Section):
 
     name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")] = "demo"
     methods: Annotated[tuple[str, ...], AfterValidator(_distinct)] = Field(
-        ("ssdfl", "sdfl", "pdfl", "stc", "cstc", "central"), min_length=1, strict=False
+        ("ssdfl", "ssdfl+extra", "ssdfl+extra:compressor=int8", "sdfl", "pdfl", "stc", "central"),
+        min_length=1,
+        strict=False,
     )
     seeds: Annotated[tuple[Seed, ...], AfterValidator(_distinct)] = Field((0, 1), min_length=1, strict=False)
     cycles: Count = 30

@@ -13,11 +13,11 @@ from typing import Any, Literal
 from ssdfl.errors import InputError
 
 SCALES = {"%": 0.01, "MB": 1e6}
-"""How much of what is stored makes one of a unit; 1 for all other units."""
+"""Stored values per unit; 1 for all other units."""
 READINGS = ("score", "average_model_score")
 """The columns of records that can be ranked: the mean over devices, or the averaged model's score."""
 MOST_SCORES = 4
-"""So many scores of a task fit into a record."""
+"""How many scores of a task fit into a record."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ ACCURACY = SCORES["accuracy"]
 
 @dataclass(frozen=True)
 class Goal:
-    """What results are held to: the task's scores, the first of which ranks, and the value to reach.
+    """How results are judged: the task's scores, the first of which ranks, and the value to reach.
 
     Attributes:
         target: of the first score; None if there is none.

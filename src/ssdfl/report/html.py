@@ -1,4 +1,4 @@
-"""``report.html``: a run in one file, readable with no network."""
+"""``report.html``: a run in one file, readable offline."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _data_notes(folder: RunFolder) -> str:
 
 
 def _references(methods: Sequence[str]) -> str:
-    """What the reader should know of the methods that are not ranked."""
+    """What the reader should know about the methods that are not ranked."""
     references = [find_method(method) for method in filter(is_reference, methods)]
     return " ".join(
         f"<em>{escape(one.name)}</em> ({escape(one.summary)}) is a reference and is not ranked."
@@ -173,7 +173,7 @@ def _references(methods: Sequence[str]) -> str:
 
 
 def _plans(folder: RunFolder, experiment: Experiment) -> str:
-    """What is to be said of each seed's plan; the scripts show the chosen seed's."""
+    """Remarks on each seed's plan; the scripts show those of the chosen seed."""
     plans = {seed: plan for seed in experiment.seeds if (plan := folder.plan(seed)) is not None}
     first = next(iter(plans), None)
     return "".join(_plan_text(seed, plan, seed == first) for seed, plan in plans.items())
