@@ -23,7 +23,7 @@ SKETCH = 32
 """Numbers that describe a device's gradient."""
 _OF_LABELS = 1.2
 """Drift by label frequencies over drift by sketches in units of samples' gradients, which also differ within
-a label: the root of the ratio of squares, from 1.17 to 1.26 in the formation study."""
+a label: the root of the ratio of squares, from 1.21 to 1.26 in the formation study."""
 _NORMED = 8
 
 
