@@ -22,6 +22,9 @@ def atomic_path(path: Path | str, durable: bool = True) -> Iterator[Path]:
     Args:
         durable: the new file survives a power cut once the block has ended, and the old one until then.
             That waits for the disk: leave it out for what is written often or made again easily.
+
+    Raises:
+        OSError: of the block, with the name of the file if it has none: a full disk names no file.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,6 +37,9 @@ def atomic_path(path: Path | str, durable: bool = True) -> Iterator[Path]:
         temporary.replace(path)
         if durable:
             _sync_folder(path.parent)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -110,6 +110,16 @@ def test_a_link_that_became_slow_leaves_its_cluster():
     assert labels[1] != labels[3]
 
 
+def test_a_device_whose_uplink_became_slow_leaves_its_cluster():
+    plan = form_clusters(sites(), skewed(8))
+    uplink_Bps = np.full(8, np.inf)
+    uplink_Bps[3] = 2e4
+    slower = replace(sites(more=[("d", "h", FAST_S)]), uplink_Bps=uplink_Bps)
+    found = repair(plan, slower, skewed(8))
+    assert found.plan.chosen.score <= 1.05 * form_clusters(slower, skewed(8)).chosen.score
+    assert any("cycles wait for" in step and "d" in step for step in found.steps)
+
+
 def _is(network, a, b):
     ends = [{network.names[i], network.names[j]} for i, j in network.links]
     return np.array([one == {a, b} for one in ends])

@@ -38,7 +38,7 @@ def present(folder: RunFolder, as_json: bool) -> Path:
 
 
 def _remarks(folder: RunFolder, experiment: Experiment) -> list[str]:
-    """What the user has to know of the plans, if a method used them."""
+    """What the user should know about the plans, if a method used them."""
     from ssdfl.methods import find_method
 
     if not any(find_method(method).needs_plan for method in experiment.methods):

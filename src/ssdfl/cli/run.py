@@ -186,8 +186,10 @@ def _choose_folder(name: str, out: Path | None, resume: bool) -> tuple[RunFolder
 
     newest = newest_folder(name, RUNS)
     restarted = ranks.begun([out or newest]) if ranks.number() == 0 else None
-    chosen = out or restarted or (newest if resume else next_free_folder(name, RUNS))
-    return RunFolder(chosen), resume or restarted is not None
+    chosen = RunFolder(out or restarted or (newest if resume else next_free_folder(name, RUNS)))
+    if resume and ranks.number() in (None, 0):  # other machines need not have the folder
+        chosen.check_begun()
+    return chosen, resume or restarted is not None
 
 
 def _run_here(request: _Request, port: int | None, log: list[str]) -> None:

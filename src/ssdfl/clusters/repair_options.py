@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
-from ssdfl.arrays import IntArray
+from ssdfl.arrays import BoolArray, IntArray
 from ssdfl.clusters.fitting import listed_names
 from ssdfl.clusters.labelled import LinkTable, fresh_label, with_pieces_apart
 from ssdfl.clusters.partition import clusters_of
 from ssdfl.clusters.scores import ScoreInputs
 from ssdfl.clusters.settling import Placement, settle
-from ssdfl.graph import Cycle, critical_parts
+from ssdfl.graph import Cycle, Part, critical_parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ class RepairOptions:
             yield from self._cuts_at(labels, link)
 
     def _awaited(self, labels: IntArray) -> list[int]:
-        """Links inside clusters on the critical path of a cycle."""
+        """Links inside clusters on the critical path of a cycle, or of a device that it waits for."""
         inputs = self.inputs
         constants = inputs.constants
         cycle = Cycle(
@@ -68,9 +69,15 @@ class RepairOptions:
             inputs.network.compute_s * constants.local_steps,
             inputs.sends_early,
         )
-        critical = critical_parts(inputs.network, inputs.message_bytes, cycle)
-        inside = set(self.table.inside(labels).tolist())
-        return [part.number for part in critical if part.kind == "link" and part.number in inside]
+        inside = self.table.inside(labels)
+        parts = critical_parts(inputs.network, inputs.message_bytes, cycle)
+        awaited = [inside[self._belong_to(part, inside)].tolist() for part in parts]
+        return list(dict.fromkeys(chain.from_iterable(awaited)))
+
+    def _belong_to(self, part: Part, links: IntArray) -> BoolArray:
+        """Which of some links are the part, or share it as a device's uplink or downlink."""
+        is_link = part.kind == "link"
+        return links == part.number if is_link else (self.table.links[links] == part.number).any(axis=1)
 
     def _cuts_at(self, labels: IntArray, link: int) -> Iterator[Option]:
         """Split the link's cluster there, or move one of its ends."""

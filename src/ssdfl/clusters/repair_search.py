@@ -62,6 +62,7 @@ class RepairSearch:
         if self.is_thorough:
             self._try_all(self.options.rivals(rivals), INDIFFERENCE)
             self._repeat(self.options.merges)
+            self._shorten_cycle()  # a merged cluster may have a link to wait for that its parts had not
             self._move()
 
     def _join(self, placements: Sequence[Placement]) -> None:

@@ -110,7 +110,7 @@ def _admit(
 
 
 def _check_rate(before: Experiment, after: Experiment) -> None:
-    """Refuse to train longer where the learning rate of what is done would have been another."""
+    """Refuse to train longer where that would change the learning rate of finished cycles."""
     rates = [find_rate(one.training.rate, one.cycles) for one in (before, after)]
     done = range(min(before.cycles, after.cycles))
     if any(rates[0](cycle) != rates[1](cycle) for cycle in done):
@@ -237,7 +237,7 @@ def _run_method(engine: str, folder: RunFolder, job: Job, method: str, process: 
 
 
 class _Saver:
-    """Keeps a method's records and state: every two seconds, or less often where saving takes long."""
+    """Saves a method's records and state: every two seconds, or less often if saving takes long."""
 
     def __init__(self, folder: RunFolder, job: Job, method: str, process: Process) -> None:
         self.folder, self.job, self.method, self.process = folder, job, method, process

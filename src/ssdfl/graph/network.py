@@ -134,6 +134,8 @@ class Network:
             latency_s=self.latency_s[turn],
             bandwidth_Bps=self.bandwidth_Bps[turn],
             compute_s=self.compute_s[order],
+            uplink_Bps=self.uplink_Bps[order],
+            downlink_Bps=self.downlink_Bps[order],
             names=tuple(self.names[device] for device in order),
             positions=None if self.positions is None else self.positions[order],
             added_links=tuple(sorted((a, b) for a, b in added)),

@@ -1,4 +1,4 @@
-"""A run's folder: what was asked, what it ran on, what came out.
+"""A run's folder: its experiment, its inputs and its results.
 
 experiment.toml                     the experiment with every value written out
 metrics.parquet                     all records of all methods and seeds
@@ -14,6 +14,7 @@ seed-0/ssdfl/mesh/device-00/        of devices that ran as processes: each one's
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import re
@@ -183,6 +184,16 @@ class RunFolder:
         seeds = dict.fromkeys([*old.seeds, *experiment.seeds])
         return experiment.model_copy(update={"methods": tuple(methods), "seeds": tuple(seeds)})
 
+    def check_begun(self) -> None:
+        """Refuse to resume a folder without a run: its name may be mistyped.
+
+        Raises:
+            InputError: with the most similar name of a run beside it, if there is one.
+        """
+        if not self.experiment_file.exists():
+            remedy = f"{_meant(self.path)} To start a run, leave out --resume."
+            raise InputError("--resume", str(self.path), "a folder with a run in it", remedy)
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep other runs out of the folder for the block, and remove what killed ones left half written.
@@ -225,7 +236,7 @@ class RunFolder:
             )
 
     def write_fact(self, seed: int, name: str, text: str) -> None:
-        """Write what a seed's runs share; on resumption it has to be what it was.
+        """Write what a seed's runs share; when a run is resumed, it must not have changed.
 
         Raises:
             InputError: the network, the plan or the devices have changed.
@@ -342,6 +353,13 @@ class RunFolder:
         """What the run was made with: one entry, and one more for every change while it was resumed."""
         path = self.path / "versions.json"
         return list(_read_json(path)) if path.exists() else []
+
+
+def _meant(path: Path) -> str:
+    """Which folder with a run has a name like a mistyped one, as a question; empty if none has."""
+    runs = [file.parent.name for file in path.parent.glob("*/experiment.toml")]
+    similar = difflib.get_close_matches(path.name, runs, n=1)
+    return f"Did you mean {path.parent / similar[0]}?" if similar else ""
 
 
 def _missing_folders(path: Path) -> list[Path]:

@@ -93,9 +93,9 @@ class ExactDiffusion(Rule):
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
     ) -> tuple[Rows, Memory]:
         """Halfway to the mixed parameters."""
-        halfway = heard.mixed.lerp_(heard.own, 0.5)
-        memory["correction"].add_(heard.own - halfway, alpha=_gain(at))
-        return halfway, memory
+        apart = heard.own - heard.mixed
+        memory["correction"].add_(apart, alpha=_gain(at) / 2)
+        return heard.mixed.add_(apart, alpha=0.5), memory
 
 
 @dataclass(frozen=True)
