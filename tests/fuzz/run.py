@@ -138,28 +138,49 @@ def _memory_mb() -> float:
 
 def show(path: Path) -> None:
     """Print a recorded run as a table."""
-    with path.open(newline="", encoding="utf-8") as lines:
-        rows = list(csv.DictReader(lines))
+    rows = _recorded(path)
     print("| target | inputs | read | refused | failures | seconds | longest, s | memory, MB |")
     print("|---|---|---|---|---|---|---|---|")
-    for row in rows:
-        numbers = [f"{int(row[key]):,}" for key in ("inputs", "read", "refused", "failures")]
+    for one in rows:
+        numbers = [f"{number:,}" for number in (one.inputs, one.read, one.refused, one.failures)]
         print(
-            "|",
-            " | ".join([row["target"], *numbers, row["seconds"], row["longest_s"], row["memory_mb"]]),
-            "|",
+            "|", " | ".join([one.target, *numbers]), f"| {one.seconds} | {one.longest_s} | {one.memory_mb} |"
         )
-    print(f"| all | {sum(int(row['inputs']) for row in rows):,} |")
+    print(f"| all | {sum(one.inputs for one in rows):,} |")
 
 
 def append(path: Path, count: Count) -> None:
-    """Add a target's counts to a file."""
-    new = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as lines:
-        writer = csv.DictWriter(lines, [one.name for one in fields(Count)])
-        if new:
-            writer.writeheader()
-        writer.writerow(asdict(count))
+    """Add a target's counts to those in a file."""
+    rows = {one.target: one for one in _recorded(path)}
+    before = rows.get(count.target, Count(count.target))
+    rows[count.target] = Count(
+        count.target,
+        **{
+            key: getattr(before, key) + getattr(count, key)
+            for key in ("inputs", "read", "refused", "failures")
+        },
+        seconds=round(before.seconds + count.seconds, 1),
+        longest_s=max(before.longest_s, count.longest_s),
+        memory_mb=max(before.memory_mb, count.memory_mb),
+    )
+    with path.open("w", newline="", encoding="utf-8") as lines:
+        writer = csv.DictWriter(lines, [one.name for one in fields(Count)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(map(asdict, rows.values()))
+
+
+def _recorded(path: Path) -> list[Count]:
+    """The counts in a file; none if there is none."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as lines:
+        return [
+            Count(
+                row.pop("target"),
+                **{key: float(text) if "." in text else int(text) for key, text in row.items()},
+            )
+            for row in csv.DictReader(lines)
+        ]
 
 
 def main() -> None:
