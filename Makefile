@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export MPLBACKEND := Agg
 
-.PHONY: help demo test simulation check complexity bench docs imports reproduce clean
+.PHONY: help demo test simulation check complexity fuzz bench docs imports reproduce clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -23,7 +23,7 @@ help:  ## list the targets
 	$(PIP) --editable '.[docs]'
 	@touch $@
 
-demo: .venv/.base  ## compare six methods on a small network (a minute)
+demo: .venv/.base  ## compare seven methods on a small network (a minute)
 	$(BIN)/ssdfl run
 
 # Tests of pages need chromium and chromedriver on the PATH, tests of two machines need root and iproute2.
@@ -46,6 +46,9 @@ check: .venv/.dev  ## format, lint, spelling, types, complexity, doctests, examp
 
 complexity: .venv/.dev  ## print the mean cyclomatic complexity, and what is above the limit
 	$(BIN)/python .ci/complexity.py
+
+fuzz: .venv/.dev  ## a minute of nearly right inputs for every reader (half an hour)
+	$(BIN)/python tests/fuzz/run.py --seconds 60
 
 bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 	$(PIP) --editable '.[peers]'

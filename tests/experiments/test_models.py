@@ -18,6 +18,8 @@ from ssdfl.experiments.models import trained_model
 from ssdfl.learning.export import on_raw_inputs
 from ssdfl.records import RunFolder, load_experiment, make_experiment
 
+pytestmark = pytest.mark.xdist_group("exports")  # what writes ONNX takes seconds to import
+
 TINY = (
     "data.name=helpers:tiny_data",
     "data.labels_per_device=2",

@@ -20,6 +20,8 @@ from ssdfl.learning.facts import ModelFacts
 from ssdfl.learning.normalisation import Normalisation
 from ssdfl.records import load_experiment
 
+pytestmark = pytest.mark.xdist_group("exports")  # what writes ONNX takes seconds to import
+
 COMMON = (
     "seeds=[0]",
     "training.batch_size=8",

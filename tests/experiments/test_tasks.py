@@ -81,6 +81,8 @@ def test_an_lstm_on_text(tmp_path):
     assert data["metrics"]["score"]["better"] == "lower"
     assert data["metrics"]["score_2"]["label"] == "mean test accuracy of the next token"
     assert data["target"] is None
+    assert "the target is" not in text
+    assert "A dash" not in text
     assert json.loads((folder.seed_folder(0) / "devices.json").read_text())[0]["labels"] == []
 
 
@@ -95,6 +97,7 @@ def test_a_regression(tmp_path):
     assert data["metrics"]["score_2"]["label"] == "test mean absolute error"
     said = headline([RunResults(folder.experiment(), folder.all_rows())], folder.goal())
     assert said.startswith("Best final R²: ")
+    assert "R² 0.2" in said
     assert " % " not in said
 
 

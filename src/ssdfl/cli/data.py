@@ -1,4 +1,4 @@
-"""``ssdfl data``: which data sets there are, where they lie, how to get them, and who holds what."""
+"""``ssdfl data``: list data sets, find and fetch them, and show who holds what."""
 
 from __future__ import annotations
 

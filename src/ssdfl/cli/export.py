@@ -26,7 +26,7 @@ def export(
 
     - `.pt2`: a program for `torch.export.load`. It takes raw samples and predicts in the targets' own units.
 
-    - `.onnx`: the same for ONNX Runtime; needs `pip install 'ssdfl[onnx]'`.
+    - `.onnx`: the same for ONNX Runtime; needs the extra `onnx`.
 
     A model of your own is named `module:function`; the module lies in the working folder or on PYTHONPATH.
     """

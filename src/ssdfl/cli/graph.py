@@ -16,6 +16,8 @@ from ssdfl.cli.options import check_choice
 from ssdfl.errors import InputError
 
 MOST_SHOWN = 60
+MOST_LINKS = 20
+MOST_DRAWN = 5000
 
 
 def graph(
@@ -24,7 +26,10 @@ def graph(
         str, typer.Option(help="Weights for the spectrum: metropolis, lazy or fastest.")
     ] = "metropolis",
     clusters: Annotated[int, typer.Option(help="Number of clusters to colour (spectral bisection).")] = 1,
-    picture: Annotated[Path | None, typer.Option(help="Where to draw it; by default NAME.png here.")] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(help="Where to draw it; by default NAME.png here, for at most 5,000 devices."),
+    ] = None,
     save: Annotated[
         Path | None, typer.Option(help="Also write the network: .graphml, .gml, .csv, .json, .npy or .npz.")
     ] = None,
@@ -57,14 +62,20 @@ def graph(
     facts = {**describe(network, mixing), "clusters": [list(cluster) for cluster in plan.clusters]}
     if save is not None:
         write_network(network, save)
-    if picture is not None or not as_json:
-        picture = picture or Path(f"{_file_name(spec)}.png")
+    picture = picture or _default_picture(spec, network.num_devices, as_json)
+    if picture is not None:
         _plot(network, plan.clusters, picture)
         facts["picture"] = str(picture)
     if as_json:
         typer.echo(json.dumps(facts, indent=1))
     else:
         _print(facts)
+
+
+def _default_picture(spec: str, num_devices: int, as_json: bool) -> Path | None:
+    """Where to draw without being asked; None where that would take long or nobody looks."""
+    too_many = num_devices > MOST_DRAWN
+    return None if as_json or too_many else Path(f"{_file_name(spec)}.png")
 
 
 def _file_name(spec: str) -> str:
@@ -96,6 +107,8 @@ def _print(facts: dict[str, Any]) -> None:
 
 def _readable(key: str, value: Any) -> str:
     special: dict[str, Callable[[Any], str]] = {"added_links": _added_links, "clusters": _clusters}
+    if value is None:
+        return "not computed for so large a network"
     if key in special:
         return special[key](value)
     if isinstance(value, list):
@@ -107,8 +120,9 @@ def _readable(key: str, value: Any) -> str:
 def _added_links(links: list[tuple[int, int]]) -> str:
     if not links:
         return "none needed"
-    pairs = ", ".join(f"{i}–{j}" for i, j in links)
-    return f"{len(links)} to make it connected: {pairs}"
+    pairs = ", ".join(f"{i}–{j}" for i, j in links[:MOST_LINKS])
+    more = ", …" if len(links) > MOST_LINKS else ""
+    return f"{len(links)} to make it connected: {pairs}{more}"
 
 
 def _clusters(clusters: list[list[int]]) -> str:

@@ -1,7 +1,8 @@
-"""The ``ssdfl`` command: it reads what the user asks for and hands it to the library."""
+"""The ``ssdfl`` command: it parses arguments and calls the library."""
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 import warnings
@@ -23,7 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
     help="Serverless semi-decentralized federated learning: compare methods, plan networks, run devices.",
-    epilog="Start with `ssdfl run`: it compares six methods on a small network in under a minute.",
+    epilog="Start with `ssdfl run`: it compares seven methods on a small network in about a minute.",
 )
 app.command("run")(run.run)
 app.command("new")(new.new)
@@ -87,5 +88,12 @@ def main() -> None:
     except InputError as error:
         sys.exit(report_mistake(f"ssdfl: {error}"))
     except OSError as error:
-        path = error.filename or "file"
-        sys.exit(report_mistake(f"ssdfl: {path} = {error.strerror}: expected a usable path. Check it."))
+        sys.exit(report_mistake(f"ssdfl: {_in_words(error)}"))
+
+
+def _in_words(error: OSError) -> str:
+    """What the system refused, for which file, and what to do about it."""
+    path, says = error.filename or "file", error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{path} = {says}: expected free space. Make room, or write elsewhere with --out."
+    return f"{path} = {says}: expected a usable path. Check it."

@@ -21,7 +21,7 @@ TEMPLATES = {
     "network.csv": "network.csv.txt",
     "my_data.py": "my_data.py.txt",
     "my_model.py": "my_model.py.txt",
-    "test_project.py": "test_project.py.txt",
+    "test_project.py": "project_test.py.txt",
     ".gitignore": "gitignore.txt",
 }
 """The files of a project, and the templates that they are made from."""

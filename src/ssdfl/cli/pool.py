@@ -1,4 +1,4 @@
-"""What commands that do many runs share: options, an estimate, and one view of how far all runs are."""
+"""What commands with many runs share: options, an estimate, and a view of the progress of all runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def estimate(
     resources: Resources,
     data: Path | None,
 ) -> None:
-    """Print how many runs of each group are there and to do, and how long these will take.
+    """Print how many runs of each group are finished and missing, and how long the missing ones will take.
 
     Args:
         titles: of the columns that name a group.
@@ -79,7 +79,7 @@ def estimate(
 def run_all(
     runs: list[Experiment], cache: Path, data: Path | None, resources: Resources, backend: str
 ) -> list[str]:
-    """Do what is missing of different runs and show how far they are; the failures, in words."""
+    """Execute missing runs and show their progress; returns the failures in words."""
     from ssdfl.experiments.pool import run_pool
 
     console = Console(stderr=True)

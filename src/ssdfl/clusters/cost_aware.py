@@ -51,8 +51,8 @@ def link_speeds(inputs: ScoreInputs) -> SparseMatrix:
     network = inputs.network
     i, j = network.links.T
     time_s = network.message_time_s(inputs.message_bytes)
-    compute_s = network.compute_s * inputs.constants.local_steps
-    free_s = np.maximum(np.maximum(compute_s[i], compute_s[j]), time_s.min(initial=np.inf))
+    hidden_s = inputs.hidden_s
+    free_s = np.maximum(np.maximum(hidden_s[i], hidden_s[j]), time_s.min(initial=np.inf))
     return network.link_matrix(np.minimum(1.0, free_s / np.maximum(time_s, 1e-300)) ** 2)
 
 
@@ -132,8 +132,7 @@ class Agglomeration:
 def link_levels(inputs: ScoreInputs) -> IntArray:
     """(L,) links' times on a logarithmic scale of 10 % steps; 0 for what is over before a training step."""
     time_s = inputs.network.message_time_s(inputs.message_bytes)
-    compute_s = inputs.constants.local_steps * float(inputs.network.compute_s.max())
-    floor = max(compute_s, float(time_s.min(initial=np.inf)), 1e-300)
+    floor = max(float(inputs.hidden_s.max()), float(time_s.min(initial=np.inf)), 1e-300)
     levels: IntArray = np.round(np.log(np.maximum(time_s / floor, 1.0)) / np.log(_SAME_TIME)).astype(np.int64)
     return levels
 

@@ -16,7 +16,7 @@ from ssdfl.clusters.formation import PREDICTIONS
 from ssdfl.clusters.plan import Plan
 from ssdfl.graph import Network
 
-_RULES_OF_TRAINING = ("tau_a", "tau_r", "local_steps", "message_bytes")
+_RULES_OF_TRAINING = ("tau_a", "tau_r", "local_steps", "message_bytes", "sends_early")
 
 
 @dataclass(frozen=True)
@@ -174,4 +174,5 @@ def _gain_in_score(old: Plan, new: Plan) -> Iterator[Gain]:
 
 
 def _is_same_training(old: Plan, new: Plan) -> bool:
-    return all(old.settings.get(name) == new.settings.get(name) for name in _RULES_OF_TRAINING)
+    before, after = ({"sends_early": True, **plan.settings} for plan in (old, new))
+    return all(before.get(name) == after.get(name) for name in _RULES_OF_TRAINING)

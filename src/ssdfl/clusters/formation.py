@@ -64,6 +64,7 @@ class FormationSettings:
         threshold_step: the step size in Φ_min: ``eta``, as printed, or ``eta_E``, η times the local steps.
         amplification: how differences between devices become α_s.
         data_distance: (L,) how different the data of linked devices are, if not computed from their samples.
+        sends_early: messages leave before devices train, so sending hides behind computing.
     """
 
     constants: Constants = TRAINING
@@ -77,6 +78,7 @@ class FormationSettings:
     threshold_step: str = "eta"
     amplification: AmplificationSettings = PAPER_AMPLIFICATION
     data_distance: FloatArray | None = field(default=None, compare=False)
+    sends_early: bool = True
 
     def __post_init__(self) -> None:
         for name, known in _KNOWN.items():
@@ -203,6 +205,7 @@ def score_inputs(network: Network, devices: Sequence[Device], settings: Formatio
         _FAST if settings.mode_for(network.num_devices) == "fast" else Budget(),
         settings.data_distance,
         settings.amplification,
+        settings.sends_early,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ssdfl.arrays import IntArray
+from ssdfl.checksums import with_checksum
 from ssdfl.clusters.advice import advice
 from ssdfl.clusters.candidates import Candidate
 from ssdfl.clusters.decision import GIVEN, Decision
@@ -20,7 +21,7 @@ from ssdfl.clusters.standing import Standing
 from ssdfl.errors import InputError
 from ssdfl.graph import Network, NetworkLike, Weights, load_network, metropolis
 
-VERSION = 3
+VERSION = 4
 _VIRTUES = {
     "nearest": "comes nearest",
     "fewest": "has the fewest clusters of the same predicted {}",
@@ -59,6 +60,11 @@ class Plan:
     diagnostics: tuple[Diagnostic, ...] = ()
     names: tuple[str, ...] = ()
     standing: Standing | None = None
+
+    @property
+    def messages(self) -> tuple[float | str | None, bool]:
+        """Bytes of the messages that it was formed for, if it was, and whether they leave before training."""
+        return self.settings.get("message_bytes"), bool(self.settings.get("sends_early", True))
 
     @property
     def num_devices(self) -> int:
@@ -147,11 +153,11 @@ class Plan:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as JSON data, with a version that readers check; what is infinite is null.
+        """The plan as JSON data, with a version and checksum that readers check; what is infinite is null.
 
         ``clusters`` has names. Candidates have places in ``devices``, since names would be many.
         """
-        return {
+        data = {
             "version": VERSION,
             "num_devices": self.num_devices,
             "num_clusters": self.num_clusters,
@@ -168,6 +174,7 @@ class Plan:
             "diagnostics": [asdict(diagnostic) for diagnostic in self.diagnostics],
             "candidates": [_candidate_to_json(candidate) for candidate in self.candidates],
         }
+        return with_checksum(data)
 
 
 def form_clusters(

@@ -20,6 +20,7 @@ def record(settings: FormationSettings) -> dict[str, float | str]:
     return {
         **asdict(settings.constants),
         "message_bytes": settings.message_bytes,
+        "sends_early": settings.sends_early,
         "price": settings.price,
         "with_tau_a": settings.with_tau_a,
         "threshold_step": settings.threshold_step,
@@ -54,6 +55,7 @@ def settings_from(recorded: Mapping[str, float | str], partition: str, score: st
         with_tau_a=values["with_tau_a"],
         threshold_step=values["threshold_step"],
         amplification=_part(AmplificationSettings, values),
+        sends_early=values.get("sends_early", True),
     )
 
 

@@ -67,6 +67,7 @@ class RepairOptions:
             constants.tau_a,
             constants.tau_r,
             inputs.network.compute_s * constants.local_steps,
+            inputs.sends_early,
         )
         inside = self.table.inside(labels)
         parts = critical_parts(inputs.network, inputs.message_bytes, cycle)

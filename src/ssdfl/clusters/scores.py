@@ -56,6 +56,7 @@ class ScoreInputs:
         budget: what may be left out to be fast.
         data_distance: (L,) `data_distances` of the links, if devices' samples are not at hand.
         amplification: how differences between devices become α_s.
+        sends_early: messages leave before devices train, so sending hides behind computing.
     """
 
     network: Network
@@ -66,6 +67,7 @@ class ScoreInputs:
     budget: Budget = field(default_factory=Budget)
     data_distance: FloatArray | None = None
     amplification: AmplificationSettings = PAPER_AMPLIFICATION
+    sends_early: bool = True
 
     def __post_init__(self) -> None:
         n = self.network.num_devices
@@ -98,7 +100,12 @@ class ScoreInputs:
 
     @cached_property
     def _clock(self) -> Clock:
-        return Clock(self.network, self.message_bytes)
+        return Clock(self.network, self.message_bytes, sends_early=self.sends_early)
+
+    @property
+    def hidden_s(self) -> FloatArray:
+        """(N,) how long a message may travel while its receiver is busy anyway."""
+        return self.network.compute_s * (self.constants.local_steps if self.sends_early else 0)
 
     def cycle_cost(self, clusters: Clusters) -> CycleCost:
         """What a cycle costs with these clusters."""

@@ -1,4 +1,4 @@
-"""Experiments: run into a folder, resumed where they stopped, many at a time, held against the paper."""
+"""Experiments: run into a folder, resumed, many at a time, and compared with the paper."""
 
 from ssdfl.experiments.advance import Advance
 from ssdfl.experiments.models import export_model, load_encoding, load_model

@@ -36,7 +36,7 @@ class Log(Protocol):
     """Where records go in addition to the run's folder."""
 
     def last(self, seed: int, method: str) -> int:
-        """The last cycle that was written before this run went on; 0 if none was."""
+        """The last cycle that was written before this run was resumed; 0 if none was."""
 
     def write(self, seed: int, method: str, row: Row) -> None:
         """Add one cycle's record."""
@@ -136,7 +136,7 @@ class MLflowLog:
             raise InputError("MLflow tracking", place, "a place to write to", remedy) from error
 
     def _try(self, work: Callable[[], Result]) -> Result | None:
-        """Do something where MLflow is; after a failure nothing more, as the folder has the records."""
+        """Call MLflow; after a failure do nothing more, since the folder has the records."""
         if self._lost:
             return None
         try:
@@ -193,7 +193,7 @@ LOGS: Mapping[str, Callable[[Experiment, Path, bool], Log]] = {
 
 
 class _OnlyNew:
-    """Passes on to a log the cycles that it does not have yet."""
+    """Adds to a log the cycles that it lacks."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -214,7 +214,7 @@ class _OnlyNew:
 def logging_to(
     names: Sequence[str], experiment: Experiment, folder: RunFolder
 ) -> Iterator[Callable[[Advance], None]]:
-    """A function that adds every cycle's record to the named logs; they hear how the run ended.
+    """A function that adds every cycle's record to the named logs; they are closed with how the run ended.
 
     Nothing is written before the first record. Logs that lack cycles of an earlier run get those too.
 

@@ -62,7 +62,7 @@ def _in_tasks(
 
 
 def _finished(ray: Any, reference: object, one: Experiment, root: Path) -> Finished:
-    """What became of a task; its files are brought home if they are not there."""
+    """The outcome of a task; its files are copied here if they are missing."""
     try:
         seconds, error, files = ray.get(reference)
     except ray.exceptions.RayError as failure:

@@ -33,7 +33,7 @@ KILLED = f"its process was killed {RETRIES + 1} times. Is there enough memory?"
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that has ended: where it is, how long it took here (0 if it was there), or why it failed."""
+    """A run that has ended: its folder, how long it took here (0 if it was cached), or why it failed."""
 
     experiment: Experiment
     folder: RunFolder
@@ -64,14 +64,14 @@ class Resources:
 
     @property
     def at_a_time_here(self) -> int:
-        """How many runs this machine does side by side."""
+        """How many runs this machine executes side by side."""
         return self.at_a_time or max(1, cores() // self.cpus)
 
 
 DEFAULT = Resources()
 
 Backend = Callable[[Sequence[Experiment], Path, Path | None, Resources], Iterator[Finished]]
-"""Does runs into folders under a root, with data sets from a folder; yields each as it ends."""
+"""Executes runs in folders under a root, with data sets from a folder; yields each as it ends."""
 
 
 def run_pool(
@@ -82,7 +82,7 @@ def run_pool(
     resources: Resources = DEFAULT,
     backend: str = "processes",
 ) -> Iterator[Finished]:
-    """Do the runs that are not there yet, and yield each as it ends.
+    """Execute the runs that are not cached, and yield each as it ends.
 
     Args:
         experiments: of one method and one seed each, as `single_runs` makes them.
@@ -191,7 +191,7 @@ def _dataset(config: DataSection, data: Path | None) -> Dataset:
 
 
 def run_one(values: dict[str, object], folder: Path, data: Path | None) -> tuple[float, str]:
-    """Do or finish one run, in a backend's process: how long it took, and its error if it failed."""
+    """Start or finish one run, in a backend's process: how long it took, and its error if it failed."""
     start = time.monotonic()
     try:
         experiment = make_experiment(values)

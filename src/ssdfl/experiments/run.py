@@ -6,6 +6,7 @@ import json
 import time
 import tomllib
 from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,6 @@ from ssdfl.errors import InputError
 from ssdfl.experiments.advance import Advance
 from ssdfl.experiments.schedule_check import check_schedule
 from ssdfl.experiments.writer import Process, joining_others
-from ssdfl.files import remove_temporaries
 from ssdfl.graph import NetworkLike, from_json, load_network, to_json
 from ssdfl.learning import DataLike, Dataset, as_dataset, find_rate, label_counts, load_data
 from ssdfl.learning.sources import Progress
@@ -70,10 +70,12 @@ def iterate_experiment(
         progress: called with a download's progress.
 
     Raises:
-        InputError: something in the experiment cannot be used; what was computed before is kept.
+        InputError: something in the experiment cannot be used, or another run writes into the folder; what
+            was computed before is kept.
     """
     folder = RunFolder(out)
-    with joining_others(experiment.engine) as process:
+    with joining_others(experiment.engine) as process, ExitStack() as stack:
+        process.in_writer(lambda: stack.enter_context(folder.held()))
         admitted = process.text_of_writer(lambda: to_toml(_admit(experiment, folder, network, resume)))
         experiment = make_experiment(tomllib.loads(admitted))
         for method in experiment.methods:
@@ -108,7 +110,7 @@ def _admit(
 
 
 def _check_rate(before: Experiment, after: Experiment) -> None:
-    """Refuse to train longer where the learning rate of what is done would have been another."""
+    """Refuse to train longer where that would change the learning rate of finished cycles."""
     rates = [find_rate(one.training.rate, one.cycles) for one in (before, after)]
     done = range(min(before.cycles, after.cycles))
     if any(rates[0](cycle) != rates[1](cycle) for cycle in done):
@@ -215,7 +217,8 @@ def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> 
     folder.write_fact(instance.seed, "devices.json", json.dumps(devices, indent=1) + "\n")
     for place, plan in reversed(list(enumerate(instance.plans))):
         # plan.json is written last: readers take it as the sign that the other files exist.
-        name = f"plan-{plan.settings['message_bytes']}.json" if place else "plan.json"
+        size, early = plan.messages
+        name = f"plan-{size}{'' if early else '-late'}.json" if place else "plan.json"
         folder.write_plan(instance.seed, plan, name)
 
 
@@ -234,7 +237,7 @@ def _run_method(engine: str, folder: RunFolder, job: Job, method: str, process: 
 
 
 class _Saver:
-    """Keeps a method's records and state: every two seconds, or less often where saving takes long."""
+    """Saves a method's records and state: every two seconds, or less often if saving takes long."""
 
     def __init__(self, folder: RunFolder, job: Job, method: str, process: Process) -> None:
         self.folder, self.job, self.method, self.process = folder, job, method, process
@@ -250,7 +253,6 @@ class _Saver:
 
     def _reached(self) -> tuple[State | None, list[Row]]:
         """The saved state and its records; neither if some records are lost."""
-        remove_temporaries(self.checkpoint.parent)
         start = load_state(self.checkpoint, self.job) if self.checkpoint.exists() else None
         reached = start.step // self.job.steps_per_cycle if start else 0
         saved = self.folder.read_rows(self.job.seed, self.method)

@@ -12,10 +12,12 @@ import networkx as nx
 import numpy as np
 
 from ssdfl.errors import InputError, check_range
+from ssdfl.files import is_there
 from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.files import FORMATS, check_connected, read_network
 from ssdfl.graph.network import Graph, Network
 from ssdfl.graph.topologies import TOPOLOGIES
+from ssdfl.specs import whole_number
 
 COSTS = ("latency_s", "bandwidth_Bps", "compute_s", "uplink_Bps", "downlink_Bps")
 
@@ -80,7 +82,7 @@ def _parse(spec: str) -> tuple[str, dict[str, str]]:
 
 def _from_file(spec: str) -> Network:
     path = Path(spec)
-    if path.suffix.lower() in FORMATS or path.exists():
+    if path.suffix.lower() in FORMATS or is_there(path):
         return read_network(path)
     raise InputError(
         "network",
@@ -123,7 +125,7 @@ def _check_keys(kind: str, known: Mapping[str, inspect.Parameter], values: dict[
 
 def _convert(key: str, value: str, kind: type) -> Any:
     try:
-        return kind(value)
+        return whole_number(value) if kind is int else kind(value)
     except ValueError:
         noun = {"int": "a whole number", "float": "a number"}[kind.__name__]
         raise InputError(key, value, noun, f"Write it like {key}={kind(1)}.") from None

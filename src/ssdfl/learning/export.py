@@ -32,6 +32,9 @@ SAFETENSORS = ".safetensors"
 class Normalised(nn.Module):
     """A model of raw inputs: they are normalised first."""
 
+    mean: Tensor
+    deviation: Tensor
+
     def __init__(self, model: nn.Module, normalisation: Normalisation, dtype: torch.dtype) -> None:
         super().__init__()
         self.model = model
@@ -40,7 +43,7 @@ class Normalised(nn.Module):
 
     def forward(self, raw: Tensor) -> Any:
         """What the model gives for raw inputs (n, …)."""
-        return self.model((raw - self.mean) / self.deviation)  # type: ignore[operator]
+        return self.model((raw - self.mean) / self.deviation)
 
 
 class OfRows(nn.Module):
@@ -48,6 +51,12 @@ class OfRows(nn.Module):
 
     Every input of the model has a column that it comes from and, if that is a category, a code.
     """
+
+    sources: Tensor
+    means: Tensor
+    deviations: Tensor
+    categories: Tensor
+    codes: Tensor
 
     def __init__(self, model: nn.Module, columns: Sequence[Column], dtype: torch.dtype) -> None:
         super().__init__()
@@ -66,15 +75,18 @@ class OfRows(nn.Module):
 
     def forward(self, rows: Tensor) -> Any:
         """What the model gives for rows (n, columns); a number that is missing is NaN."""
-        raw = rows.double().index_select(1, self.sources)  # type: ignore[arg-type]
-        numbers = (raw - self.means) / self.deviations  # type: ignore[operator]
+        raw = rows.double().index_select(1, self.sources)
+        numbers = (raw - self.means) / self.deviations
         known = torch.where(torch.isnan(raw) | torch.isinf(raw), 0.0, numbers)
-        inputs = torch.where(self.categories, (raw == self.codes).double(), known)  # type: ignore[arg-type]
+        inputs = torch.where(self.categories, (raw == self.codes).double(), known)
         return self.model(inputs.to(self.dtype))
 
 
 class InUnits(nn.Module):
     """A model whose outputs are in the targets' own units."""
+
+    mean: Tensor
+    deviation: Tensor
 
     def __init__(self, model: nn.Module, target: Normalisation) -> None:
         super().__init__()
@@ -85,7 +97,7 @@ class InUnits(nn.Module):
         @wraps(model.forward)  # exporters ask for the names of its arguments
         def forward(*inputs: Tensor, **named: Tensor) -> Tensor:
             outputs: Tensor = model(*inputs, **named)
-            return (outputs.double() * self.deviation + self.mean).to(outputs.dtype)  # type: ignore[operator]
+            return (outputs.double() * self.deviation + self.mean).to(outputs.dtype)
 
         self.forward = forward
 
@@ -137,7 +149,7 @@ def read_about(path: Path) -> dict[str, Any]:
         raise InputError("model file", str(path), f"one that ends in {', '.join(_ABOUT)}", "Check the path.")
     try:
         found: dict[str, Any] = json.loads(_ABOUT[path.suffix](path))
-    except (OSError, ValueError, KeyError, StopIteration, *_BROKEN) as error:
+    except _UNREADABLE as error:
         remedy = f"({error or type(error).__name__}) Export it again."
         raise InputError("model file", str(path), "one that ssdfl export wrote", remedy) from None
     return found
@@ -175,7 +187,7 @@ def _about_onnx(path: Path) -> str:
         properties = {one.key: one.value for one in onnx.load(path).metadata_props}
     except Exception as error:  # of protobuf's, which is no dependency of ours
         raise ValueError(str(error)) from error
-    return properties["ssdfl"]
+    return str(properties["ssdfl"])
 
 
 def _write_safetensors(model: nn.Module, facts: ModelFacts, path: Path, about: dict[str, Any]) -> None:
@@ -250,8 +262,8 @@ FORMATS: dict[str, Callable[[nn.Module, ModelFacts, Path, dict[str, Any]], None]
     ".onnx": _write_onnx,
 }
 
-_BROKEN: tuple[type[Exception], ...] = (BadZipFile, SafetensorError)
-"""What readers raise of files of another kind."""
+_UNREADABLE = (OSError, ValueError, KeyError, StopIteration, BadZipFile, SafetensorError)
+"""What readers raise of files that are broken or of another kind."""
 _ABOUT: dict[str, Callable[[Path], str]] = {
     SAFETENSORS: _about_safetensors,
     ".pt2": _about_pt2,

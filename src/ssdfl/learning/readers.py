@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,18 +13,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
-import pyarrow.parquet as parquet
 from numpy.typing import NDArray
 
+from ssdfl.claims import check_arrays
 from ssdfl.errors import InputError
+from ssdfl.learning.arrow_files import joined_batches, read_parquet
 from ssdfl.learning.dataset import Dataset, make_dataset
 from ssdfl.learning.encoding import Encoding
-from ssdfl.learning.formats import decode_image, image_cells
+from ssdfl.learning.formats import BROKEN, decode_image, image_cells
 from ssdfl.learning.normalisation import Normalisation, channel_normalisation, column_normalisation
 from ssdfl.learning.tables import AS_IT_IS, Files, Reading, split_off, table_dataset
 
 TABLES: dict[str, Callable[[Path], pa.Table]] = {
-    ".parquet": parquet.read_table,
+    ".parquet": read_parquet,
     ".csv": csv.read_csv,
 }
 """Readers of tables, by the ending of a file's name."""
@@ -44,7 +44,8 @@ def read_path(path: Path, reading: Reading = AS_IT_IS) -> Dataset:
     """
     for holds, read in _KINDS:
         if holds(path):
-            return read(path, reading)
+            with reading_file(path):
+                return read(path, reading)
     kinds = "a .parquet, .csv or .npz file, or a folder of tables, of images by class, or of Hugging Face's"
     raise InputError("data.name", str(path), kinds, "See docs/data.md.")
 
@@ -56,7 +57,7 @@ def reading_file(path: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, pa.ArrowException) as error:
+    except BROKEN as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError("data file", str(path), "a whole file", f"It cannot be read ({reason}).") from error
 
@@ -118,8 +119,10 @@ def _read_npz(path: Path, reading: Reading) -> Dataset:
 
     A third array of another name with a value for each sample can be dealt by (``data.column``).
     """
-    with reading_file(path), np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+    with reading_file(path):
+        check_arrays(path)
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
     whole = _part(arrays, "")
     if whole is not None:
         columns = {reading.column: arrays[reading.column]} if reading.column in arrays else {}
@@ -300,7 +303,8 @@ def _arrow_files(folder: Path) -> pa.Table:
     tables = []
     for path in paths:
         with reading_file(path), pa.memory_map(str(path)) as source:
-            tables.append(pa.ipc.open_stream(source).read_all())
+            reader = pa.ipc.open_stream(source)
+            tables.append(joined_batches(path, reader, reader.schema))
     return pa.concat_tables(tables)
 
 

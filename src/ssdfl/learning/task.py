@@ -173,10 +173,10 @@ class Task:
 
     def to(self, device: torch.device | str) -> Task:
         """The task with its model and data on a device of torch's."""
-        tensors = ("inputs", "targets", "shards", "test_inputs", "test_targets", "units")
-        tensors = tensors if self.units else tensors[:-1]
+        tensors = ("inputs", "targets", "shards", "test_inputs", "test_targets")
         moved = {name: map_inputs(lambda part: part.to(device), getattr(self, name)) for name in tensors}
-        return replace(self, model=deepcopy(self.model).to(device), **moved)
+        units = None if self.units is None else self.units.to(device)
+        return replace(self, model=deepcopy(self.model).to(device), units=units, **moved)
 
     def in_precision(self, precision: Precision) -> Task:
         """The task with training that computes in a precision.
@@ -325,7 +325,9 @@ def make_task(
 
 def _units(data: Dataset) -> Units | None:
     scale = data.encoding.target
-    return scale and Units(torch.from_numpy(scale.mean), torch.from_numpy(scale.deviation))
+    if scale is None:
+        return None
+    return Units(torch.from_numpy(scale.mean), torch.from_numpy(scale.deviation))
 
 
 def suited(data: Dataset, loss: str = "auto") -> Dataset:

@@ -7,6 +7,8 @@ for nothing else: keep it off the devices.
 from __future__ import annotations
 
 import datetime
+import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -144,6 +146,31 @@ def write_secret(path: Path, secret: bytes) -> None:
         temporary.touch(mode=0o600)
         temporary.chmod(0o600)
         temporary.write_bytes(secret)
+
+
+def check_private(path: Path) -> None:
+    """Refuse a secret that others can read: with it, they are the device.
+
+    A file of root may be open to the device's group, as PostgreSQL has it.
+
+    Raises:
+        InputError: its permissions are too wide.
+    """
+    found = path.stat()
+    if os.name == "posix" and _open_to_others(found.st_mode, found.st_uid, os.geteuid()):
+        got = f"permissions {stat.S_IMODE(found.st_mode):03o}"
+        raise InputError(str(path), got, "600, for its owner alone", f"Run: chmod 600 {path}")
+
+
+def _open_to_others(mode: int, owner: int, user: int) -> bool:
+    """Whether others than the user can read or change a file.
+
+    Examples:
+        >>> _open_to_others(0o640, owner=1000, user=1000), _open_to_others(0o640, owner=0, user=1000)
+        (True, False)
+    """
+    of_root = owner == 0 and user != 0
+    return bool(mode & (0o027 if of_root else 0o077))
 
 
 def _certificate(

@@ -15,24 +15,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
 import ssdfl
 from ssdfl.clusters import Plan, fitting_plan, form_clusters, read_plan, write_plan
 from ssdfl.engine import Job, State, load_state, save_state
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError
-from ssdfl.files import atomic_path, write_text
+from ssdfl.files import remove_temporaries, write_text
 from ssdfl.graph import Network
 from ssdfl.learning import Task, describe_devices, fork_generators, load_data
 from ssdfl.locks import locked
-from ssdfl.mesh.certificates import check_certificate
+from ssdfl.mesh.certificates import check_certificate, check_private
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
 from ssdfl.mesh.digest import plan_digest
 from ssdfl.mesh.evidence import Evidence
+from ssdfl.mesh.facts_file import read_facts, write_facts
 from ssdfl.mesh.flood import Flood, lacking
 from ssdfl.mesh.folder import INITIAL, DeviceConfig, check_reach, read_device
-from ssdfl.mesh.mesh_pb2 import Facts
 from ssdfl.mesh.node import Node, StoppedError
 from ssdfl.mesh.transport import Credentials, GrpcTransport
 from ssdfl.preparation import (
@@ -130,8 +129,7 @@ class RunningDevice:
             measure_device(self.experiment, self.task, index, seed) if mine else None,
         )
         known = flood.gather(GATHER_S)
-        with atomic_path(self.folder / FACTS) as temporary:
-            temporary.write_bytes(flood.facts().SerializeToString())
+        write_facts(flood.facts(), self.folder / FACTS)
         settings = settings_of(self.experiment, self.task, known.measured, known.data_distance)
         return form_clusters(self.network, known.devices, settings)
 
@@ -140,9 +138,9 @@ class RunningDevice:
         path = self.folder / FACTS
         if path.exists():
             try:
-                facts = Facts.FromString(path.read_bytes())
-            except DecodeError:
-                log.error("%s is damaged: neighbours that still gather facts are not told them", path)
+                facts = read_facts(path)
+            except InputError as error:
+                log.error("%s Neighbours that still gather facts do not get them from here.", error)
             else:
                 self.node.answers["gossip"] = partial(lacking, facts)
 
@@ -266,7 +264,7 @@ class RunningDevice:
             "refused": sum(self.transport.refused.values()),
         }
         try:
-            write_text(self.folder / "status.json", json.dumps(status) + "\n")
+            write_text(self.folder / "status.json", json.dumps(status) + "\n", durable=False)
         except OSError as error:
             log.error("status not written: %s", error)
 
@@ -303,9 +301,10 @@ def _alone(folder: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             stack.enter_context(locked(folder / "device.lock"))
-        except BlockingIOError:
-            expected = "one that does not run yet"
+        except BlockingIOError as error:
+            expected = f"one that does not run yet ({error.strerror})"
             raise InputError("device", str(folder), expected, "End its process.") from None
+        remove_temporaries(folder)
         yield
 
 
@@ -328,6 +327,7 @@ def _credentials(folder: Path, name: str) -> Credentials:
     except OSError as error:
         expected = "key.pem, certificate.pem and authority.pem"
         raise InputError("credentials", str(folder), expected, f"({error.strerror})") from None
+    check_private(folder / "key.pem")
     check_certificate(name, *files)
     return Credentials(*files)
 

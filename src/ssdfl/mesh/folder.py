@@ -13,16 +13,18 @@ device-00/plan.json, facts.binpb, checkpoint.safetensors, metrics.jsonl, status.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from ssdfl.clusters import Plan, fitting_plan, read_plan, write_plan
 from ssdfl.engine import Job
-from ssdfl.errors import InputError, check_range
+from ssdfl.errors import InputError, check_range, unfit_value
 from ssdfl.files import write_text
 from ssdfl.graph import Network, check_mixing, load_network, to_json
 from ssdfl.mesh.certificates import Authority, write_secret
@@ -58,6 +60,9 @@ class DeviceConfig:
     neighbours: dict[str, str]
     patience_s: float = PATIENCE_S
     ping_deadline_s: float = PING_DEADLINE_S
+
+
+_CONFIG = TypeAdapter(DeviceConfig)
 
 
 def device_names(num_devices: int) -> tuple[str, ...]:
@@ -244,11 +249,30 @@ def read_device(folder: Path) -> DeviceConfig:
         InputError: the folder is not a device's.
     """
     try:
-        values: dict[str, Any] = json.loads((folder / "device.json").read_text(encoding="utf-8"))
-        return DeviceConfig(**{**values, "names": tuple(values["names"])})
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        text = (folder / "device.json").read_text(encoding="utf-8")
+        config = _CONFIG.validate_json(text, strict=True)
+        _check_config(config)
+    except ValidationError as error:
+        where = str(folder / "device.json")
+        raise unfit_value(error.errors()[0], where, "Write it again: ssdfl mesh init.") from None
+    except (OSError, ValueError) as error:
         expected = "a folder that ssdfl mesh init made"
         raise InputError("device folder", str(folder), expected, f"({error})") from None
+    return config
+
+
+def _check_config(config: DeviceConfig) -> None:
+    """Refuse what contradicts itself.
+
+    Raises:
+        ValueError: with the reason.
+    """
+    if config.names[config.index : config.index + 1] != (config.name,) or config.index < 0:
+        raise ValueError(f"{config.name} is not device {config.index} of its names")
+    if not config.neighbours.keys() <= set(config.names):
+        raise ValueError("a neighbour is not among its names")
+    if not 0 <= config.patience_s < math.inf or not 0 < config.ping_deadline_s < math.inf:
+        raise ValueError("patience or the deadline of pings is no number of seconds")
 
 
 def device_folders(mesh: Path) -> list[Path]:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from ssdfl.errors import InputError
 
+_MOST_DIGITS = 9
+
 
 @dataclass(frozen=True)
 class Host:
@@ -69,14 +71,17 @@ def _read_rows(path: Path) -> list[dict[str, str | None]]:
 
 def _device_name(text: str, names: Sequence[str]) -> str:
     """A device's name from its name or index; other text as it is."""
-    is_index = text.isdecimal() and int(text) < len(names)
-    return names[int(text)] if is_index else text
+    return names[int(text)] if _is_below(text, len(names)) else text
 
 
 def _is_address(text: str) -> bool:
     host, _, port = text.rpartition(":")
-    is_port = port.isdecimal() and int(port) < 1 << 16
-    return bool(host) and is_port
+    return bool(host) and _is_below(port, 1 << 16)
+
+
+def _is_below(text: str, limit: int) -> bool:
+    """Whether a text is a whole number below a limit; one of many digits cannot even be converted."""
+    return text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) < limit
 
 
 def loopback_hosts(names: Sequence[str]) -> list[Host]:

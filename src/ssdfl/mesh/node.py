@@ -75,7 +75,9 @@ class Node:
         self.neighbours = Neighbours(
             linked, transport, lambda: self.plan_digest, ping_deadline_s, self.bad_messages, evidence
         )
-        self._pulls = ThreadPoolExecutor(max(1, len(linked)), thread_name_prefix="pull")
+        # Of each neighbour: a pull, what it waits for, and what is asked for ahead of it.
+        self._pulls = ThreadPoolExecutor(max(1, 3 * len(linked)), thread_name_prefix="pull")
+        self._ahead: dict[tuple[str, int], Future[Response | None]] = {}
         self.answers: dict[str, Callable[[Request], Response]] = {}
 
     @property
@@ -135,7 +137,42 @@ class Node:
             own: this device's message of the step, which theirs have to be like.
         """
         theirs = {j: replace(at, devices=np.array([j])) for j in devices}
-        return {j: self._pulls.submit(self._pull, self.names[j], there, own) for j, there in theirs.items()}
+        self._ahead = {key: answer for key, answer in self._ahead.items() if key[1] >= at.t}
+        return {
+            j: self._pulls.submit(self._pull, self.names[j], there, own, self._asked(self.names[j], at.t))
+            for j, there in theirs.items()
+        }
+
+    def ask_ahead(self, step: int, devices: Iterable[int]) -> None:
+        """Ask neighbours for their messages of a step to come, so that they send them once they have them.
+
+        Without that, every message would wait for its request to travel. An answer that does not come is
+        asked for again by `ask`.
+        """
+        for key in [(self.names[j], step) for j in devices]:
+            if key not in self._ahead and not self._waited_in_vain[key[0]]:
+                self._ahead[key] = self._pulls.submit(self._ask_early, *key)
+
+    def _asked(self, name: str, step: int) -> Future[Response | None]:
+        """The answer that was asked for ahead of a step; none if it was not."""
+        unasked: Future[Response | None] = Future()
+        unasked.set_result(None)
+        return self._ahead.pop((name, step), unasked)
+
+    def _ask_early(self, name: str, step: int) -> Response | None:
+        """A neighbour's answer about a step to come, if it gives one."""
+        deadline = time.monotonic() + self.patience_s
+        try:
+            while self._there(name) and time.monotonic() < deadline:
+                answer = self._ask_once(name, step, deadline - time.monotonic())
+                if answer.WhichOneof("kind") == "parameters":
+                    return answer
+                if answer.WhichOneof("kind") != "wait":
+                    return None
+                time.sleep(RETRY_S)
+        except UnreachableError:
+            log.debug("%s cannot be asked ahead for step %d", name, step)
+        return None
 
     def finish(self, last_step: int) -> None:
         """All steps are done."""
@@ -208,29 +245,58 @@ class Node:
         same_plan = neighbour.plan_digest in ("", self.plan_digest)
         return neighbour.alive and same_plan and not self.stopped
 
-    def _pull(self, name: str, at: Moment, own: Message) -> Tensor | None:
+    def _pull(self, name: str, at: Moment, own: Message, ahead: Future[Response | None]) -> Tensor | None:
         """A neighbour's message of a step; None if it is gone, absent, too slow, or sends nonsense."""
-        step = at.t
-        share = 0.5 ** self._waited_in_vain[name]
-        patience_s = self.patience_s * share
+        patience_s = self._patience(name)
+        try:
+            answer = ahead.result(patience_s)
+        except TimeoutError:
+            self._gave_up(name, at.t, patience_s)
+            return None
+        return self._pull_now(name, at, own) if answer is None else self._taken_or_none(name, answer, at, own)
+
+    def _patience(self, name: str, limit_s: float | None = None) -> float:
+        """Seconds to wait for a neighbour; half as long for each time in a row that it was in vain."""
+        return (limit_s or self.patience_s) * 0.5 ** self._waited_in_vain[name]
+
+    def _pull_now(self, name: str, at: Moment, own: Message) -> Tensor | None:
+        """The same, asked for now."""
+        step, patience_s = at.t, self._patience(name)
         deadline = time.monotonic() + patience_s
         while self._there(name) and self.neighbours[name].first_step <= step:
             if time.monotonic() > deadline:
-                self._waited_in_vain[name] += 1
-                log.warning("%s has not come to step %d in %.2g s: going on", name, step, patience_s)
+                self._gave_up(name, step, patience_s)
                 return None
             try:
-                answer = self._ask_once(name, step, max(PULL_DEADLINE_S * share, deadline - time.monotonic()))
+                least_s = self._patience(name, PULL_DEADLINE_S)
+                answer = self._ask_once(name, step, max(least_s, deadline - time.monotonic()))
                 if answer.WhichOneof("kind") != "wait":
-                    return self._taken(name, answer, at, own)
+                    return self._taken_or_none(name, answer, at, own)
                 time.sleep(RETRY_S)
-            except (BadMessageError, UnreadableError) as error:
-                self.bad_messages[name] += 1
-                log.warning("%s sent %s: dropped", name, error)
+            except UnreadableError as error:
+                self._refused(name, error)
                 return None
             except UnreachableError:
                 time.sleep(RETRY_S)
         return None
+
+    def _gave_up(self, name: str, step: int, waited_s: float) -> None:
+        """A neighbour was waited for in vain: the next time it has half as long."""
+        self._waited_in_vain[name] += 1
+        log.warning("%s has not come to step %d in %.2g s: continuing without it", name, step, waited_s)
+
+    def _refused(self, name: str, error: Exception) -> None:
+        """A neighbour sent what cannot be used: count it and do without."""
+        self.bad_messages[name] += 1
+        log.warning("%s sent %s: dropped", name, error)
+
+    def _taken_or_none(self, name: str, answer: Response, at: Moment, own: Message) -> Tensor | None:
+        """The message in an answer; a bad one is counted and dropped."""
+        try:
+            return self._taken(name, answer, at, own)
+        except BadMessageError as error:
+            self._refused(name, error)
+            return None
 
     def _ask_once(self, name: str, step: int, limit_s: float) -> Response:
         request = Request(pull=Pull(step=step))

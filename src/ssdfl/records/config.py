@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from ssdfl.errors import InputError
-from ssdfl.files import write_text
+from ssdfl.files import is_there, write_text
 from ssdfl.records.engines import ENGINES, describe_engines
 from ssdfl.records.scores import MOST_SCORES, READINGS
 
@@ -311,7 +311,9 @@ class Experiment(Section):
 
     name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")] = "demo"
     methods: Annotated[tuple[str, ...], AfterValidator(_distinct)] = Field(
-        ("ssdfl", "sdfl", "pdfl", "stc", "cstc", "central"), min_length=1, strict=False
+        ("ssdfl", "ssdfl+extra", "ssdfl+extra:compressor=int8", "sdfl", "pdfl", "stc", "central"),
+        min_length=1,
+        strict=False,
     )
     seeds: Annotated[tuple[Seed, ...], AfterValidator(_distinct)] = Field((0, 1), min_length=1, strict=False)
     cycles: Count = 30
@@ -370,7 +372,8 @@ def _section(names: Sequence[str]) -> type[BaseModel]:
     """The class of a section, or the innermost one that there is."""
     section: type[BaseModel] = Experiment
     for name in names:
-        annotation = section.model_fields[name].annotation
+        field = section.model_fields.get(name)
+        annotation = field.annotation if field else None
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             section = annotation
     return section
@@ -410,7 +413,7 @@ def read_values(path: Path | str | None, settings: Sequence[str]) -> dict[str, A
         path = Path(path)
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError("experiment", str(path), "a TOML file", f"The reader says: {error}.") from None
         locate_files(values, path.parent)
     for setting in settings:
@@ -432,7 +435,7 @@ def locate_files(values: dict[str, Any], folder: Path) -> None:
 
 
 def _is_path(path: Path, text: str) -> bool:
-    return path.is_file() or (path.is_dir() and looks_like_path(text))
+    return is_there(path) and (path.is_file() or looks_like_path(text))
 
 
 def looks_like_path(text: str) -> bool:
@@ -451,7 +454,7 @@ def _lay_over(values: dict[str, Any], setting: str) -> None:
         raise InputError("--set", setting, "key=value", "Write it like --set training.learning_rate=0.1.")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # also of numbers with thousands of digits
         value = text
     set_value(values, key.strip(), value)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
@@ -209,6 +210,11 @@ def _style_axes(axes: Axes, cost: Metric, values: Sequence[float]) -> None:
 
 
 def save(figure: Figure, path: Path | str) -> None:
-    """Write a figure as PNG."""
-    with atomic_path(path) as temporary:
+    """Write a figure as PNG.
+
+    Characters that the font lacks, such as of a device's name in Chinese, become boxes; pages show them. A
+    warning for each of them would help nobody.
+    """
+    with atomic_path(path) as temporary, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(temporary, dpi=120)

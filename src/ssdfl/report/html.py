@@ -1,4 +1,4 @@
-"""``report.html``: a run in one file, readable with no network."""
+"""``report.html``: a run in one file, readable offline."""
 
 from __future__ import annotations
 
@@ -81,6 +81,8 @@ def run_body(
         status: shown on top, by a page that is served during the run.
     """
     again = shlex.join(["ssdfl", "run", str(folder.experiment_file)])
+    goal = folder.goal(experiment)
+    of_target = ("", "") if goal.target is None else _OF_TARGET
     return fill(
         "run.html",
         title=escape(experiment.name),
@@ -90,12 +92,21 @@ def run_body(
         plan_part=asset("plan_part.html"),
         figures="\n".join(_figure(path, caption) for path, caption in figures),
         references=_references(experiment.methods),
-        score=escape(folder.goal(experiment).noun),
+        score=escape(goal.noun),
+        dashes=of_target[0],
+        elsewhere=of_target[1],
         data_notes=_data_notes(folder),
         experiment=escape(to_toml(experiment)),
         command=escape(again),
         **run_parts(folder, experiment, rows, bounds, goes_on=bool(status)),
     )
+
+
+_OF_TARGET = (
+    "A dash: no seed reached the target; (1/2): one of two did.",
+    "What it cost to reach the target is in the results above.",
+)
+"""Notes that only make sense where there is a target."""
 
 
 def run_parts(
@@ -153,7 +164,7 @@ def _data_notes(folder: RunFolder) -> str:
 
 
 def _references(methods: Sequence[str]) -> str:
-    """What the reader should know of the methods that are not ranked."""
+    """What the reader should know about the methods that are not ranked."""
     references = [find_method(method) for method in filter(is_reference, methods)]
     return " ".join(
         f"<em>{escape(one.name)}</em> ({escape(one.summary)}) is a reference and is not ranked."
@@ -162,7 +173,7 @@ def _references(methods: Sequence[str]) -> str:
 
 
 def _plans(folder: RunFolder, experiment: Experiment) -> str:
-    """What is to be said of each seed's plan; the scripts show the chosen seed's."""
+    """Remarks on each seed's plan; the scripts show those of the chosen seed."""
     plans = {seed: plan for seed in experiment.seeds if (plan := folder.plan(seed)) is not None}
     first = next(iter(plans), None)
     return "".join(_plan_text(seed, plan, seed == first) for seed, plan in plans.items())

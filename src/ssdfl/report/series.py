@@ -1,4 +1,4 @@
-"""Curves: a quantity against what it cost, mean and band over seeds."""
+"""Curves: a quantity against its cost, as mean and band over seeds."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def intra_convergence(constants: Constants, cluster: ClusterTerms, initial: floa
 
 
 def intra_convergence_limit(constants: Constants, cluster: ClusterTerms) -> float:
-    """Theorem 1's average over a regime for τ_a → ∞ as the text after it has it: Γ_s taken as a constant.
+    """Theorem 1's average over a regime for τ_a → ∞, with Γ_s taken as constant as in the paper's text.
 
     ``½ α η² Γ_s / (η − ½ α̂_s η² Γ_s)``, which is 0 for full gradients (`eq:intraconv_imply1`).
     But Γ_s grows with τ_a, so for any η the theorem's condition fails from some τ_a on.
