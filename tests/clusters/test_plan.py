@@ -67,7 +67,7 @@ PAPER = {"partition": "paper", "score": "stationarity"}
         (UNLIKE, {"price": math.inf}, "feasible", "least score of the feasible candidates", range(1, 10)),
         (UNLIKE, {"constants": Constants(learning_rate=0.9)}, "price", "least predicted cost", [0]),
         (UNLIKE, {"constants": Constants(learning_rate=0.9), **PAPER}, "nearest", "nearest to its", [0]),
-        (None, {"constants": Constants(learning_rate=0.9)}, "fewest", "fewest clusters of the same", [0]),
+        (None, {"constants": Constants(learning_rate=0.9)}, "assumed", "least predicted cost if", [0]),
     ],
 )
 def test_a_plan_tells_which_rule_chose_it(tmp_path, devices, settings, choice, words, num_feasible):

@@ -67,7 +67,7 @@ def agglomerate(inputs: ScoreInputs) -> IntArray:
     The next to merge are those two linked clusters whose slowest link between them is fastest; among
     nearly equally fast ones, those that are linked most closely for their sizes.
     """
-    clusters = _Agglomeration(inputs)
+    clusters = Agglomeration(inputs)
     queue = clusters.priorities()
     heapify(queue)
     merges: list[tuple[int, int]] = []
@@ -83,7 +83,7 @@ def agglomerate(inputs: ScoreInputs) -> IntArray:
     return np.array(merges, dtype=np.int64).reshape(-1, 2)
 
 
-class _Agglomeration:
+class Agglomeration:
     """Clusters that merge, each known by its lowest device.
 
     Attributes:

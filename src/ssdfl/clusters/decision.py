@@ -11,6 +11,7 @@ CHOICES = {
     "feasible": "least score of the feasible candidates",
     "nearest": "nearest to its threshold",
     "fewest": "fewest clusters of the same predicted cost; none reaches its threshold",
+    "assumed": "least predicted cost if devices held three of ten labels each; none reaches its threshold",
     "price": "least predicted cost, though below its threshold",
     REPAIRED: "an earlier plan's, repaired for a changed network",
     GIVEN: "given, not formed",

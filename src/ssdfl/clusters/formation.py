@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from threadpoolctl import threadpool_limits
@@ -177,7 +177,7 @@ def _form(network: Network, devices: Sequence[Device], settings: FormationSettin
     make = _by_the_paper if settings.partition == "paper" else _by_cost
     candidates = tuple(make(weigher, sizes))
     indifference = INDIFFERENCE if settings.predicts else 1.0
-    chosen, choice = choose(candidates, weigher.price, indifference)
+    chosen, choice = choose(candidates, weigher.price, indifference, weigher.assumed)
     skipped = Skipped(
         sizes=n - len(sizes),
         prefixes=inputs.cache.skipped_prefixes,
@@ -221,6 +221,22 @@ class _Weigher:
     def threshold(self, num_clusters: int) -> float:
         """Φ_min(S)."""
         return self.settings.threshold(self.num_devices, num_clusters)
+
+    @property
+    def assumed(self) -> Callable[[Candidate], float] | None:
+        """What candidates cost if devices differ as usual; None if more is known, or Φ_min must decide."""
+        is_needed = self.settings.predicts and not self.inputs.devices_differ
+        return self._assumed_cost if is_needed and math.isfinite(self.settings.price) else None
+
+    def _assumed_cost(self, candidate: Candidate) -> float:
+        return candidate.score * self.inputs.assumed_slowdown(candidate.clusters)
+
+    def better(self, candidates: Sequence[Candidate]) -> Candidate:
+        """The best of some candidates of the same size."""
+        if self.assumed is not None:
+            least = min(candidate.score for candidate in candidates)
+            candidates = [c for c in candidates if c.feasible or c.score <= least * INDIFFERENCE]
+        return choose(candidates, self.price)[0]
 
     def candidate(self, clusters: Clusters, rule: str, split: Cluster = ()) -> Candidate:
         """A partition with its score, threshold and conductance."""
@@ -271,7 +287,7 @@ def _by_cost(weigher: _Weigher, sizes: list[int]) -> list[Candidate]:
     found = []
     for options in cost_aware.partitions_by_cost(weigher.inputs, sizes):
         candidates = [weigher.candidate(clusters, rule) for clusters, rule in options]
-        found.append(choose(candidates, weigher.price)[0])
+        found.append(weigher.better(candidates))
     if _moves_devices(weigher.settings, weigher.num_devices):
         by_score = sorted(range(len(found)), key=lambda k: (round_score(found[k].score), k))
         for k in by_score[:_IMPROVED]:

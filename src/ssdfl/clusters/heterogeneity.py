@@ -18,9 +18,11 @@ from scipy.special import rel_entr
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.errors import InputError, check_range
 from ssdfl.graph import Network
+from ssdfl.rng import generator
 from ssdfl.theory.constants import LARGEST
 
 MOST_SAMPLES = 1e15
+_ASSUMED_COLUMNS = 8
 _KINDS = {
     (False, False): "sgd",
     (True, False): "momentum",
@@ -160,6 +162,18 @@ def drift_directions(devices: Sequence[Device]) -> FloatArray:
     described = label_frequencies(devices) if found is None else found
     differences: FloatArray = described - described.mean(axis=0)
     return np.where(np.abs(differences) < 1e-12, 0.0, differences)
+
+
+def assumed_directions(num_devices: int) -> FloatArray:
+    """(N, k) directions of drift for devices of which nothing is known: as far apart as usual, at random.
+
+    Each is as long as that of a device that holds three of ten labels, ``1/3 − 1/10`` squared, which is
+    the paper's mild skew. A few random columns have the mean of many.
+    """
+    drawn = generator(0, "assumed drift").standard_normal((num_devices, _ASSUMED_COLUMNS))
+    scaled = drawn * np.sqrt((1 / 3 - 1 / 10) / _ASSUMED_COLUMNS)
+    centred: FloatArray = scaled - scaled.mean(axis=0)
+    return centred
 
 
 def data_divergence(a: Device, b: Device) -> float:

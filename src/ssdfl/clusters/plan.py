@@ -25,6 +25,7 @@ VERSION = 4
 _VIRTUES = {
     "nearest": "comes nearest",
     "fewest": "has the fewest clusters of the same predicted {}",
+    "assumed": "is predicted to take the least {} if devices held three of ten labels each",
     "price": "is predicted to take the least {}",
 }
 """Why a candidate that misses its threshold was chosen."""

@@ -77,7 +77,9 @@ class RepairOptions:
     def _belong_to(self, part: Part, links: IntArray) -> BoolArray:
         """Which of some links are the part, or share it as a device's uplink or downlink."""
         is_link = part.kind == "link"
-        return links == part.number if is_link else (self.table.links[links] == part.number).any(axis=1)
+        ends = links[:, None] if is_link else self.table.links[links]
+        belong: BoolArray = (ends == part.number).any(axis=1)
+        return belong
 
     def _cuts_at(self, labels: IntArray, link: int) -> Iterator[Option]:
         """Split the link's cluster there, or move one of its ends."""

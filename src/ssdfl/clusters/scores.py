@@ -19,6 +19,7 @@ from ssdfl.clusters.heterogeneity import (
     AmplificationSettings,
     Device,
     amplification,
+    assumed_directions,
     data_distances,
     drift_directions,
 )
@@ -127,6 +128,12 @@ class ScoreInputs:
     def slowdown(self, clusters: Clusters) -> float:
         """How many times the cycles of agreeing devices will be needed."""
         return slowdown(self.disagreement(clusters), self.network.num_devices)
+
+    def assumed_slowdown(self, clusters: Clusters) -> float:
+        """`slowdown` if devices differed in the usual way, for those of which nothing is known."""
+        n, τ_a, τ_r = self.network.num_devices, self.constants.tau_a, self.constants.tau_r
+        apart = disagreement(self.A, self.A_intra(clusters), assumed_directions(n), τ_a, τ_r)
+        return slowdown(apart, n)
 
     @cached_property
     def _data_distance(self) -> SparseMatrix:
