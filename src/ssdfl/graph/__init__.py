@@ -1,5 +1,6 @@
 """Networks, mixing matrices, their spectra and their costs."""
 
+from ssdfl.graph.certified import Certificate, certify, check_certificate
 from ssdfl.graph.components import component_labels, num_components
 from ssdfl.graph.conductance import (
     STATE_LIMIT,
@@ -40,6 +41,7 @@ __all__ = [
     "MIXINGS",
     "STATE_LIMIT",
     "TOPOLOGIES",
+    "Certificate",
     "Clock",
     "Conductance",
     "Cycle",
@@ -53,6 +55,8 @@ __all__ = [
     "averaging",
     "averaging_within",
     "best_upgrade",
+    "certify",
+    "check_certificate",
     "check_mixing",
     "colour_links",
     "component_labels",
