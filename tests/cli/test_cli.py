@@ -153,6 +153,21 @@ def test_graph_prints_facts_draws_and_converts(tmp_path):
     assert not (tmp_path / "net.png").exists()
 
 
+def test_graph_certifies_conductance_and_checks_the_certificate(tmp_path):
+    words = ["graph", "barbell:size=4", "--json"]
+    certified = command(*words, "--certify", "proof.json", cwd=tmp_path)
+    assert certified.returncode == 0, certified.stderr
+    checked = command(*words, "--check", "proof.json", cwd=tmp_path)
+    facts = json.loads(checked.stdout)
+    assert facts == json.loads(certified.stdout)
+    assert facts["conductance_exact"]
+    assert facts["conductance"] == pytest.approx([1 / 20, 1 / 20])
+    other = command("graph", "complete:n=8", "--json", "--check", "proof.json", cwd=tmp_path)
+    assert other.returncode == 2
+    assert "a proof for this network" in other.stderr
+    assert "Traceback" not in other.stderr
+
+
 def test_plan_is_shown_written_and_used(tmp_path):
     (tmp_path / "devices.csv").write_text(
         "device,label_0,label_1\n" + "".join(f"{i},1,{i}\n" for i in range(6))
@@ -281,6 +296,9 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
         (["graph", "ring:n=5", "--mixing", "magic"], "magic", "metropolis"),
         (["graph", "ring:n=5", "--picture", "a.doc"], "a.doc", ".png"),
         (["graph", "ring:n=5", "--clusters", "9"], "9", "[1, 5]"),
+        (["graph", "ring:n=5", "--check", "net.csv"], "--check net.csv", "--certify has written"),
+        (["graph", "ring:n=5", "--check", "a.json", "--certify", "b.json"], "b.json, a.json", "one of them"),
+        (["graph", "ring:n=1001", "--certify", "a.json"], "1001", "at most 1,000 devices"),
         (["data", "fetch", "mnist"], "mnist", "fmnist"),
         (["run", "--methods", ""], "method = ", "ssdfl"),
         (["run", "--port", "8000"], "--port = 8000", "Add --live"),

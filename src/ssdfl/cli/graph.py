@@ -33,6 +33,13 @@ def graph(
     save: Annotated[
         Path | None, typer.Option(help="Also write the network: .graphml, .gml, .csv, .json, .npy or .npz.")
     ] = None,
+    certify: Annotated[
+        Path | None, typer.Option(help="Certify the conductance and write the proof here, as JSON.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="How long --certify may divide cases, on one core.")] = 60.0,
+    check: Annotated[
+        Path | None, typer.Option(help="Check such a file against this network, and print what it proves.")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the facts as JSON; draw only with --picture.")
     ] = False,
@@ -51,6 +58,7 @@ def graph(
     Files: `.graphml`, `.gml`, `.csv` (source,target,latency_s,bandwidth_Bps), node-link `.json`,
     adjacency `.npy` and `.npz`.
     """
+    from ssdfl.cli.certificates import conductance_of_file
     from ssdfl.clusters import plan_clusters
     from ssdfl.graph import MIXINGS, describe, load_network, write_network
 
@@ -59,7 +67,8 @@ def graph(
         raise InputError("--picture", str(picture), "a .png file", "Choose a name that ends in .png.")
     network = load_network(spec)
     plan = plan_clusters(network, clusters, MIXINGS[mixing])
-    facts = {**describe(network, mixing), "clusters": [list(cluster) for cluster in plan.clusters]}
+    known = conductance_of_file(MIXINGS[mixing](network.adjacency), certify, seconds, check)
+    facts = {**describe(network, mixing, known), "clusters": [list(cluster) for cluster in plan.clusters]}
     if save is not None:
         write_network(network, save)
     picture = picture or _default_picture(spec, network.num_devices, as_json)

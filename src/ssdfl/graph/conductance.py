@@ -7,6 +7,7 @@ Rows of a mixing matrix sum to 1, so a set's volume is its size and the conducta
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isclose
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from ssdfl.graph.sparsest_cut import ENUMERATION_LIMIT, enumerate_cuts, search_c
 from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_mode
 
 STATE_LIMIT = 1 << 17
+EXACT = 1e-9  # relative difference of the two ends that is only rounding
 _SWEEP_VECTORS = 4
 _ROUNDING = 1e-12
 
@@ -36,7 +38,7 @@ class Conductance:
     @property
     def exact(self) -> bool:
         """Whether Φ is known, and not only an interval."""
-        return self.lower == self.upper
+        return isclose(self.lower, self.upper, rel_tol=EXACT, abs_tol=_ROUNDING)
 
 
 def conductance(
@@ -96,7 +98,7 @@ def _by_search(W: MixingMatrix, state_limit: int, mode: tuple[float, FloatArray]
     cuts = _good_cuts(W, fiedler)
     found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), min(state_limit, EASY_STATES))
     if found is None and state_limit > EASY_STATES:
-        cuts = _best_first(W, [_refine(W, cut) for cut in cuts])
+        cuts = _best_first(W, [refine(W, cut) for cut in cuts])
         found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), state_limit)
     if found is None:
         upper = cut_conductance(W, cuts[0])
@@ -178,7 +180,7 @@ def _improve(W: MixingMatrix, inside: BoolArray) -> BoolArray:
         best = moved
 
 
-def _refine(W: MixingMatrix, inside: BoolArray) -> BoolArray:
+def refine(W: MixingMatrix, inside: BoolArray) -> BoolArray:
     """Repeat the passes of Kernighan and Lin as long as they help; they get out of small valleys."""
     best, best_value = inside, cut_conductance(W, inside)
     while W.shape[0] <= DENSE_LIMIT:
