@@ -32,7 +32,9 @@ def check_bytes(rows, record):
     """What crossed the wire is what was accounted, within 2 % or the frames of small messages."""
     frames = FRAME_BYTES * record.transmissions
     assert sum(row["received"] for row in rows) == record.transmissions
-    assert sum(row["received_bytes"] for row in rows) == pytest.approx(record.sent_bytes, rel=0.02, abs=frames)
+    assert sum(row["received_bytes"] for row in rows) == pytest.approx(
+        record.sent_bytes, rel=0.02, abs=frames
+    )
 
 
 def last_rows(mesh):

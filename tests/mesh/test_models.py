@@ -48,7 +48,7 @@ def test_a_devices_model_is_as_good_as_it_recorded(buffers, tmp_path):
     *_, (record, _) = run(job)
     collected = collect(mesh, tmp_path / "run")
     for number, expected in enumerate(record.device_score):
-        folder = mesh / f"device-0{number}"
+        folder = mesh / str(number)
         row = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
         models = (
             ssdfl.load_model(folder),
@@ -59,7 +59,7 @@ def test_a_devices_model_is_as_good_as_it_recorded(buffers, tmp_path):
         assert found == pytest.approx([row["score"]] * 3, abs=1e-6)
         assert found[0] == pytest.approx(expected, abs=1e-6)
     assert accuracy(collected.model(device="mean")) == pytest.approx(record.average_model_score, abs=1e-6)
-    export_model(mesh / "device-01", tmp_path / "model.safetensors")
+    export_model(mesh / "1", tmp_path / "model.safetensors")
     state = load_file(tmp_path / "model.safetensors")
     expected = collected.model(device=1).state_dict()
     assert all(torch.equal(state[name], tensor) for name, tensor in expected.items())
@@ -83,6 +83,6 @@ def test_devices_get_the_initial_parameters_and_more_cycles(tmp_path):
 def test_collected_models_of_devices_that_are_missing_are_named(tmp_path):
     folder = RunFolder(tmp_path / "run")
     folder.write_experiment(settings("methods=['ssdfl']", "seeds=[0]"), 0)
-    (folder.devices_folder(0, "ssdfl") / "device-00").mkdir(parents=True)
-    with pytest.raises(ssdfl.InputError, match="device-00.*expected a saved model"):
+    (folder.devices_folder(0, "ssdfl") / "0").mkdir(parents=True)
+    with pytest.raises(ssdfl.InputError, match="0.*expected a saved model"):
         folder.model()

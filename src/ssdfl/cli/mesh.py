@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from ssdfl.cli.options import find_modules_in
 from ssdfl.cli.progress import say
 
 app = typer.Typer(
@@ -53,12 +54,14 @@ def init(
     with you.
     """
     from ssdfl.graph import load_network
-    from ssdfl.mesh.folder import device_names, init_mesh
+    from ssdfl.mesh.folder import init_mesh
     from ssdfl.mesh.hosts import read_hosts
     from ssdfl.records import load_experiment
 
     experiment = load_experiment(file, settings or [])
-    names = device_names(load_network(experiment.network.spec, default_seed=seed).num_devices)
+    if file is not None:
+        find_modules_in(file.parent)
+    names = load_network(experiment.network.spec, default_seed=seed).names
     folders = init_mesh(
         experiment,
         out,
@@ -113,9 +116,14 @@ def device(
     folder: Annotated[Path, typer.Argument(help="The device's folder, from ssdfl mesh init.")],
     data: Data = None,
 ) -> None:
-    """Run one device, anywhere. It goes on where its checkpoint is; logs and metrics stay in its folder."""
+    """Run one device, anywhere. It goes on where its checkpoint is; logs and metrics stay in its folder.
+
+    A method, model or loss of your own is named `module:function`; the module lies in the device's folder,
+    in the working folder, or on PYTHONPATH.
+    """
     from ssdfl.mesh.device import run_device
 
+    find_modules_in(folder)
     if not run_device(folder, data):
         typer.echo(f"Stopped; go on with: ssdfl device {folder}", err=True)
         raise typer.Exit(130)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from ssdfl.cli.options import find_modules_in
 from ssdfl.cli.plan_diff import show_difference
 from ssdfl.cli.progress import say
 
@@ -128,7 +128,7 @@ def plan(
     }
     chosen = load_experiment(experiment, settings or [], _without_none(keys))
     if experiment is not None:
-        sys.path.append(str(experiment.parent.resolve()))
+        find_modules_in(experiment.parent)
     only_network = network is not None and experiment is None and not settings
     inputs = gather_inputs(chosen, measure=not (quick or only_network), data=data)
     if devices is not None:

@@ -35,13 +35,12 @@ class SavedModel:
     cycle: int
 
 
-def read_model(paths: Sequence[Path], device: int | str, names: dict[str, int] | None = None) -> SavedModel:
+def read_model(paths: Sequence[Path], device: int | str) -> SavedModel:
     """The model of a device, or the mean of all, in the checkpoints of a run.
 
     Args:
         paths: one file of all devices, or one for each.
         device: its number or name, or ``mean``.
-        names: other names of devices than those in the files, and their numbers.
 
     Raises:
         InputError: a damaged file, one of an earlier version, or no such device.
@@ -50,7 +49,7 @@ def read_model(paths: Sequence[Path], device: int | str, names: dict[str, int] |
         files = [_File(stack.enter_context(_opened(path)), path) for path in paths]
         places = {number: (file, row) for file in files for number, row in file.rows.items()}
         known_names = {name: number for file in files for name, number in file.facts["devices"].items()}
-        chosen = _number(device, known_names | (names or {}), places.keys())
+        chosen = _number(device, known_names, places.keys())
         own = _mean(files) if chosen is None else places[chosen][0].own(places[chosen][1])
         state = own | files[0].shared()
         in_order = {name: state[name] for name in files[0].facts["state"] if name in state}

@@ -55,8 +55,7 @@ def trained_model(
     experiment = _experiment(run)
     method, seed = _method(experiment, method), _seed(experiment, seed)
     paths = _checkpoints(run, method, seed)
-    names = {place.name: number for number, place in enumerate(_device_folders(run, method, seed))}
-    saved = read_model(paths, device, names)
+    saved = read_model(paths, device)
     if saved.facts is None:
         expected = "one that says what the model takes"
         raise InputError("checkpoint", str(paths[0]), expected, "Run the experiment again.")
@@ -138,6 +137,6 @@ def _checkpoints(run: RunFolder, method: str, seed: int) -> list[Path]:
 
 
 def _device_folders(run: RunFolder, method: str, seed: int) -> list[Path]:
-    """The folders of devices that ran as processes, in their order."""
+    """The folders of devices that ran as processes, by name."""
     mesh = run.devices_folder(seed, method)
     return sorted(path for path in mesh.glob("*") if path.is_dir() and path.name != "ca")

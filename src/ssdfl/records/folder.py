@@ -8,7 +8,7 @@ task.json                           what it was tested for, and what was done to
 seed-0/network.json, plan.json, devices.json
 seed-0/ssdfl/metrics.parquet        one row per cycle
 seed-0/ssdfl/checkpoint.safetensors the models of all devices after the last saved cycle
-seed-0/ssdfl/mesh/device-00/        of devices that ran as processes: each one's files
+seed-0/ssdfl/mesh/NAME/             of devices that ran as processes: each one's files
 """
 
 from __future__ import annotations
