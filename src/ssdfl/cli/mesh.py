@@ -104,11 +104,17 @@ def collect(
     mesh: Annotated[Path, typer.Argument(help="The mesh's folder, with the devices' folders in it.")],
     out: Annotated[Path | None, typer.Option(help="The run's folder; by default MESH/run.")] = None,
 ) -> None:
-    """Gather devices' records into an ordinary run folder, with figures and a report."""
+    """Gather devices' records into an ordinary run folder, with figures and a report.
+
+    Where devices have data of their own and these are in the folder, too, everyone's model is tested on
+    everyone's held-out data.
+    """
+    from ssdfl.experiments.cross_tests import write_cross_tests
     from ssdfl.mesh.processes import collect as gather
     from ssdfl.report import write_report
 
     run = gather(mesh, out or mesh / "run")
+    write_cross_tests(mesh, run)
     typer.echo(f"{write_report(run)}")
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.errors import InputError, check_range
-from ssdfl.learning.tables import encoded
+from ssdfl.learning.encoding import encoded
 
 
 def by_labels(

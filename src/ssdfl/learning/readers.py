@@ -7,7 +7,6 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,18 @@ import pyarrow.parquet as parquet
 from numpy.typing import NDArray
 
 from ssdfl.errors import InputError
-from ssdfl.learning.dataset import Dataset, make_dataset
+from ssdfl.learning.dataset import IMAGES_SCALED, Dataset
+from ssdfl.learning.encoding import listed, places
 from ssdfl.learning.formats import decode_image, image_cells
-from ssdfl.learning.normalisation import Normalisation, channel_normalisation, column_normalisation
+from ssdfl.learning.summaries import (
+    CATEGORY,
+    NUMBER,
+    OTHER,
+    ColumnSummary,
+    Summary,
+    read_summary,
+    summarised_numbers,
+)
 from ssdfl.learning.tables import AS_IT_IS, Files, Reading, split_off, table_dataset
 
 TABLES: dict[str, Callable[[Path], pa.Table]] = {
@@ -46,6 +54,54 @@ def read_path(path: Path, reading: Reading = AS_IT_IS) -> Dataset:
             return read(path, reading)
     kinds = "a .parquet, .csv or .npz file, or a folder of tables, of images by class, or of Hugging Face's"
     raise InputError("data.name", str(path), kinds, "See docs/data.md.")
+
+
+def read_summary_of(path: Path, reading: Reading = AS_IT_IS) -> Summary:
+    """What encoding needs to know of a file or folder; a JSON file has it already.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    if path.suffix == ".json":
+        return read_summary(path)
+    summary = read_path(path, reading).summary
+    assert summary is not None, "whatever is read from files has one"
+    return summary
+
+
+def read_pair(train: Path, test: Path, reading: Reading = AS_IT_IS) -> Dataset:
+    """The data set in two tables, or two `.npz` files: one to train with, one to test with.
+
+    Raises:
+        InputError: other files, or damaged ones, named.
+    """
+    for holds, read in ((_is_table, _read_table_pair), (_is_npz, _read_npz_pair)):
+        if holds(train) and holds(test):
+            return read(train, test, reading)
+    got = f"{train} and {test}"
+    raise InputError("data.train and data.test", got, "two tables, or two .npz files", "Check the paths.")
+
+
+def _read_table_pair(train: Path, test: Path, reading: Reading) -> Dataset:
+    tables = read_table(train), read_table(test)
+    _check_columns((train, test), tables)
+    marked = [_with_split(table, split) for table, split in zip(tables, ("train", "test"), strict=True)]
+    return table_dataset(pa.concat_tables(marked, promote_options="permissive"), reading)
+
+
+def _read_npz_pair(train: Path, test: Path, reading: Reading) -> Dataset:
+    arrays: dict[str, NDArray[Any]] = {}
+    for path, part in ((train, "train"), (test, "test")):
+        found = _part(_arrays_in(path), "")
+        if found is None:
+            raise InputError(f"arrays in {path}", "others", "inputs and targets", "Name them so.")
+        arrays |= {f"{part}_inputs": found[0], f"{part}_targets": found[1]}
+    return _from_parts(train, arrays, reading)
+
+
+def _arrays_in(path: Path) -> dict[str, NDArray[Any]]:
+    with reading_file(path), np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
 
 
 @contextmanager
@@ -117,8 +173,7 @@ def _read_npz(path: Path, reading: Reading) -> Dataset:
 
     A third array of another name with a value for each sample can be dealt by (``data.column``).
     """
-    with reading_file(path), np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+    arrays = _arrays_in(path)
     whole = _part(arrays, "")
     if whole is not None:
         columns = {reading.column: arrays[reading.column]} if reading.column in arrays else {}
@@ -174,13 +229,15 @@ def arrays_dataset(
         raise InputError("inputs and targets", got, "equally many", "Make them match.")
     chosen = split_off(len(targets), reading.test_share) if test is None else test
     dealt = {name: values[~chosen] for name, values in (columns or {}).items()}
-    normalisation = _normalisation(inputs[~chosen])
+    summary = reading.known or _summarised(inputs[~chosen], targets)
+    described, target = summary.inputs[0], summary.targets[0]
+    normalisation = described.normalisation if described.kind == NUMBER else None
     ready = (
         inputs.astype(np.int64)
         if normalisation is None
         else normalisation.applied_to(inputs).astype(np.float32)
     )
-    values, num_classes = _ready_targets(targets, reading)
+    values, num_classes = _ready_targets(targets, target, reading)
     return Dataset(
         ready[~chosen],
         values[~chosen],
@@ -190,6 +247,7 @@ def arrays_dataset(
         columns=dealt,
         notes=(_TOKENS if normalisation is None else _SCALED,),
         normalisation=normalisation,
+        summary=summary,
     )
 
 
@@ -197,19 +255,31 @@ _TOKENS = "Whole numbers are taken as tokens, as they are."
 _SCALED = "Inputs: to mean 0 and deviation 1 over the training set, each channel of images, each column else."
 
 
-def _normalisation(inputs: NDArray[Any]) -> Normalisation | None:
-    """What training inputs need; None for tokens."""
-    if inputs.dtype.kind in "iu" and inputs.dtype != np.uint8:
-        return None
-    return channel_normalisation(inputs) if inputs.ndim == 4 else column_normalisation(inputs)
+def _summarised(inputs: NDArray[Any], targets: NDArray[Any]) -> Summary:
+    """What encoding needs to know of training inputs, and of all targets."""
+    tokens = inputs.dtype.kind in "iu" and inputs.dtype != np.uint8
+    described = ColumnSummary("inputs", OTHER, len(inputs)) if tokens else _summarised_inputs(inputs)
+    whole = targets.dtype.kind in "iub"
+    largest = (str(int(targets.max())),) if whole and targets.size else ()
+    return Summary(
+        (described,), (ColumnSummary("targets", NUMBER, len(inputs), values=largest, whole=whole),)
+    )
 
 
-def _ready_targets(targets: NDArray[Any], reading: Reading) -> tuple[NDArray[Any], int]:
-    classes = targets.dtype.kind in "iub" if reading.kind == "auto" else reading.kind == "classes"
+def _summarised_inputs(inputs: NDArray[Any]) -> ColumnSummary:
+    """Images (n, channels, height, width) by channel, other numbers each by itself."""
+    axes = (0, 2, 3) if inputs.ndim == 4 else 0
+    return ColumnSummary("inputs", NUMBER, len(inputs), **summarised_numbers(inputs, axes))
+
+
+def _ready_targets(
+    targets: NDArray[Any], summary: ColumnSummary, reading: Reading
+) -> tuple[NDArray[Any], int]:
+    classes = summary.whole if reading.kind == "auto" else reading.kind == "classes"
     if not classes:
         return targets.astype(np.float32), 0
     values = targets.astype(np.int64)
-    return values, int(values.max()) + 1
+    return values, max(int(values.max()), *map(int, summary.values)) + 1
 
 
 def _is_image_folder(path: Path) -> bool:
@@ -227,7 +297,7 @@ def _read_image_folder(folder: Path, reading: Reading) -> Dataset:
     labels = np.array([names.index(path.parent.name) for path in paths], dtype=np.int64)
     parts = np.array([path.relative_to(folder).parts[0] for path in paths])
     test = parts == "test" if "test" in parts else split_off(len(labels), reading.test_share, labels)
-    return _images(_decoded(paths), labels, test, names)
+    return _images(_decoded(paths), labels, test, names, reading)
 
 
 def _decoded(paths: Sequence[Path]) -> NDArray[np.uint8]:
@@ -246,11 +316,28 @@ def _decoded_file(path: Path) -> NDArray[np.uint8]:
 
 
 def _images(
-    images: NDArray[np.uint8], labels: NDArray[np.int64], test: NDArray[np.bool_], names: Sequence[str]
+    images: NDArray[np.uint8],
+    labels: NDArray[np.int64],
+    test: NDArray[np.bool_],
+    names: Sequence[str],
+    reading: Reading,
 ) -> Dataset:
-    data = make_dataset((images[~test], labels[~test]), (images[test], labels[test]))
-    told = f"Target: {len(names)} classes, {', '.join(names[:6])}{' …' if len(names) > 6 else ''}."
-    return replace(data, num_classes=len(names), notes=(*data.notes, told))
+    """Images whose labels are numbers of names; both as all devices have them, if that is known."""
+    classes = ColumnSummary("class", CATEGORY, len(labels), values=tuple(names))
+    summary = reading.known or Summary((_summarised_inputs(images[~test]),), (classes,))
+    normalisation, known = summary.inputs[0].normalisation, summary.targets[0].ordered_values
+    ready = normalisation.applied_to(images)
+    codes = places(names, known, "class")[labels]
+    return Dataset(
+        ready[~test],
+        codes[~test],
+        ready[test],
+        codes[test],
+        num_classes=len(known),
+        notes=(IMAGES_SCALED, f"Target: {len(known)} classes, {listed(known)}."),
+        normalisation=normalisation,
+        summary=summary,
+    )
 
 
 def _image_table(table: pa.Table, images: NDArray[np.uint8], reading: Reading) -> Dataset:
@@ -263,7 +350,7 @@ def _image_table(table: pa.Table, images: NDArray[np.uint8], reading: Reading) -
     test = split_off(len(labels), reading.test_share)
     if "split" in table.column_names:
         test = table.column("split").to_numpy(zero_copy_only=False) == "test"
-    return _images(images, codes.astype(np.int64), test, [str(name) for name in names])
+    return _images(images, codes.astype(np.int64), test, [str(name) for name in names], reading)
 
 
 def _is_hugging_face(path: Path) -> bool:

@@ -294,6 +294,13 @@ def make_task(
     )
 
 
+@torch.inference_mode()
+def tested(model: nn.Module, data: Dataset, metric: TaskMetric) -> float:
+    """The score of a model, in evaluation mode, on a data set's test samples."""
+    outputs = call_model(model, map_inputs(torch.from_numpy, data.test_inputs))
+    return float(metric(outputs, torch.from_numpy(data.test_targets)))
+
+
 def task_loss(data: Dataset, loss: str = "auto") -> LossKind:
     """The loss of a data set: the one named, or what fits its targets."""
     return find_loss(data.default_loss if loss == "auto" else loss, data.num_classes > 0)

@@ -18,35 +18,41 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 import ssdfl
+from ssdfl.arrays import IntArray
 from ssdfl.clusters import Plan, fitting_plan, form_clusters, read_plan, write_plan
 from ssdfl.engine import Job, State, load_state, save_state
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path, write_text
-from ssdfl.graph import Network
-from ssdfl.learning import describe_devices, fork_generators, load_data
+from ssdfl.graph import Network, load_network
+from ssdfl.learning import Dataset, fork_generators, load_data, load_own_data, read_summary
 from ssdfl.locks import locked
 from ssdfl.mesh.certificates import check_certificate
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
 from ssdfl.mesh.digest import plan_digest
 from ssdfl.mesh.flood import Flood, lacking
 from ssdfl.mesh.folder import INITIAL, DeviceConfig, check_reach, read_device
-from ssdfl.mesh.mesh_pb2 import Facts
+from ssdfl.mesh.holdings import Holders, save_holdings, saved_holdings
+from ssdfl.mesh.mesh_pb2 import Facts, Holding
 from ssdfl.mesh.node import Node, StoppedError
 from ssdfl.mesh.transport import Credentials, GrpcTransport
 from ssdfl.preparation import (
-    DESCRIBED_SAMPLES,
     Prepared,
     draw,
+    draw_optimizers_of,
     given_plan,
     make_job,
     measure_device,
     measuring,
+    own_task,
     settings_of,
+    shared_devices,
 )
 from ssdfl.records import Record, RunFolder, load_experiment
+from ssdfl.records.config import DataSection
 from ssdfl.records.folder import CHECKPOINT
 from ssdfl.records.record import OTHER_SCORES
+from ssdfl.records.scores import OWN_TESTS
 
 FACTS = "facts.binpb"
 GATHER_S = 300.0
@@ -64,8 +70,11 @@ class RunningDevice:
     def __init__(self, folder: Path, data: Path | None = None) -> None:
         self.folder, self.config = folder, read_device(folder)
         self.experiment = load_experiment(folder / "experiment.toml")
-        dataset = load_data(self.experiment.data, data)
-        self.network, self.task, self.optimizers = draw(self.experiment, self.config.seed, dataset)
+        self.network = load_network(self.experiment.network.spec)
+        self._data = _own_data(self.experiment.data, folder, data)
+        self._sizes: IntArray | None = None
+        if not self.experiment.data.train:
+            self._draw()
         _check_neighbours(self.config, self.network)
         credentials = _credentials(folder, self.config.name)
         transport = GrpcTransport(self.config.listen, self.config.neighbours, credentials)
@@ -86,6 +95,9 @@ class RunningDevice:
         self.transport.start(self.node.handle)
         try:
             self.node.neighbours.start()
+            if self.experiment.data.train:
+                self._agree_on_data()
+                self._draw()
             plan = self._plan()
             job = self._job(plan)
             state = self._state(job)
@@ -100,6 +112,33 @@ class RunningDevice:
             return False
         finally:
             self.node.close()
+
+    def _draw(self) -> None:
+        """Make the task, and draw the optimizers."""
+        one, seed, devices = self.experiment, self.config.seed, self.network.num_devices
+        if one.data.train:
+            self.task = own_task(one, seed, self._data, self.config.index, devices)
+            self.optimizers = draw_optimizers_of(one, devices, seed)
+        else:
+            _, self.task, self.optimizers = draw(one, seed, self._data, self.network)
+
+    def _agree_on_data(self) -> None:
+        """Learn from all devices how to encode one's own data, and how much others have, if that matters."""
+        config, summary = self.experiment.data, self._data.summary
+        by_size, unknown = config.weights == "size", not config.encoding and summary is not None
+        if not by_size and not unknown:
+            return
+        own = Holding(
+            device=self.config.name,
+            summary=summary.to_json() if unknown and summary else "",
+            samples=len(self._data.train_targets) if by_size else 0,
+        )
+        holders = Holders(self.node, saved_holdings(self.folder))
+        holders.gather(lambda: own, GATHER_S)
+        save_holdings(holders, self.folder)
+        self._sizes = holders.sizes() if by_size else None
+        if unknown:
+            self._data = load_own_data(config, self.folder, holders.summary())
 
     def _plan(self) -> Plan:
         path = self.folder / "plan.json"
@@ -116,7 +155,7 @@ class RunningDevice:
         mine = index in measuring(self.network.num_devices)
         flood = Flood(
             self.node,
-            describe_devices(self.task, self.optimizers, samples=DESCRIBED_SAMPLES, seed=seed)[index],
+            shared_devices(self.experiment, self.task, self.optimizers, seed, [index])[0],
             measure_device(self.experiment, self.task, index, seed) if mine else None,
         )
         known = flood.gather(GATHER_S)
@@ -137,7 +176,9 @@ class RunningDevice:
                 self.node.answers["gossip"] = partial(lacking, facts)
 
     def _job(self, plan: Plan) -> Job:
-        prepared = Prepared(self.config.seed, self.network, (plan,), self.task, self.optimizers)
+        prepared = Prepared(
+            self.config.seed, self.network, (plan,), self.task, self.optimizers, sizes=self._sizes
+        )
         job = make_job(self.experiment, prepared, self.config.method)
         check_reach(self.config.method, job)
         return job
@@ -187,7 +228,9 @@ class RunningDevice:
 
     def _train(self, job: Job, state: State) -> State:
         saved_s, score = time.monotonic(), math.nan
-        RunFolder(self.folder).write_task([metric.score for metric in self.task.metrics])
+        own_tests = [OWN_TESTS] if self.experiment.data.train else []
+        scores = [metric.score for metric in self.task.metrics]
+        RunFolder(self.folder).write_task(scores, [*self._data.notes, *own_tests])
         self._save(state, job)
         for after, record in device_steps(job, self.node, state):
             state = after
@@ -290,6 +333,13 @@ def _alone(folder: Path) -> Iterator[None]:
             expected = "one that does not run yet"
             raise InputError("device", str(folder), expected, "End its process.") from None
         yield
+
+
+def _own_data(config: DataSection, folder: Path, data: Path | None) -> Dataset:
+    """A device's own data, or all that are dealt by number."""
+    if not config.train:
+        return load_data(config, data)
+    return load_own_data(config, folder, read_summary(Path(config.encoding)) if config.encoding else None)
 
 
 def _check_neighbours(config: DeviceConfig, network: Network) -> None:

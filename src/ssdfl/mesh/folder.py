@@ -3,6 +3,7 @@
 ca/authority.key, authority.pem     the authority; its key only makes certificates: keep it safe
 NAME/device.json                    name, where it listens, its neighbours' addresses
 NAME/experiment.toml, network.json, and initial.safetensors if the experiment names parameters
+NAME/train.parquet, encoding.json   its own data, if the experiment names a folder with a file for each device
 NAME/key.pem, certificate.pem, authority.pem
 
 The device itself writes:
@@ -31,6 +32,7 @@ from ssdfl.mesh.certificates import Authority, write_secret
 from ssdfl.mesh.hosts import Host, loopback_hosts
 from ssdfl.mesh.names import check_names
 from ssdfl.mesh.neighbours import PING_DEADLINE_S
+from ssdfl.mesh.own_data import hand_out_data, own_settings
 from ssdfl.mesh.transport import MAX_MESSAGE_BYTES
 from ssdfl.methods import find_method
 from ssdfl.records.config import Experiment, write_experiment
@@ -112,6 +114,7 @@ def init_mesh(
             _write_folder(folder, config, one_run, network, plan)
             if experiment.model.initial:
                 shutil.copyfile(experiment.model.initial, folder / INITIAL)
+        hand_out_data(experiment.data, folders)
         if certificates:
             _write_certificates(out, folders)
     return folders
@@ -194,6 +197,7 @@ def _experiment_of_device(experiment: Experiment, method: str, seed: int) -> Exp
             ),
             "methods": (method,),
             "seeds": (seed,),
+            **own_settings(experiment),
         }
     )
 

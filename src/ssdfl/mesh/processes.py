@@ -134,7 +134,8 @@ def collect(mesh: Path, out: Path) -> RunFolder:
     run = RunFolder(out)
     run.check_free()
     run.write_experiment(experiment, config.seed)
-    run.write_task(RunFolder(folders[0]).goal(experiment).scores)
+    of_device = RunFolder(folders[0])
+    run.write_task(of_device.goal(experiment).scores, of_device.notes())
     for name in ("network.json", "plan.json"):
         run.write_fact(config.seed, name, (folders[0] / name).read_text(encoding="utf-8"))
     run.write_rows(config.seed, config.method, rows)

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import (
     Plan,
 )
@@ -31,6 +34,7 @@ class Prepared:
 
     Attributes:
         plans: one for each size of messages, that of the first method that needs a plan before others.
+        sizes: (N,) everyone's samples, where the task holds only one device's.
     """
 
     seed: int
@@ -39,6 +43,7 @@ class Prepared:
     task: Task
     optimizers: tuple[Optimizer, ...]
     device: str = "cpu"
+    sizes: IntArray | None = None
 
     @property
     def plan(self) -> Plan:
@@ -52,6 +57,13 @@ class Prepared:
         size = first_message(method.rule, self.task).size_bytes
         fitting = [plan for plan in self.plans if plan.settings["message_bytes"] == size]
         return fitting[0] if fitting else self.plan
+
+    @property
+    def weights(self) -> FloatArray:
+        """(N,) each device's samples over their mean."""
+        if self.sizes is None:
+            return self.task.shards.weights
+        return np.asarray(self.sizes / self.sizes.mean(), dtype=float)
 
     @cached_property
     def placed_task(self) -> Task:

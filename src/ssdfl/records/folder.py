@@ -31,7 +31,15 @@ from ssdfl.graph import Network, to_json
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.config import Experiment, load_experiment, write_experiment
 from ssdfl.records.engines import engine_traits
-from ssdfl.records.scores import ACCURACY, Goal, Score, make_goal, scores_from_json, scores_to_json
+from ssdfl.records.scores import (
+    ACCURACY,
+    CrossTests,
+    Goal,
+    Score,
+    make_goal,
+    scores_from_json,
+    scores_to_json,
+)
 from ssdfl.records.tables import (
     BOUND_SCHEMA,
     RECORD_SCHEMA,
@@ -50,6 +58,7 @@ _PLAIN_FOLDER = re.compile(r"[\w.]+")
 _LONGEST_NAME = 150
 _HASH_DIGITS = 16
 CHECKPOINT = "checkpoint.safetensors"
+CROSS_TESTS = "cross_tests.json"
 """In a method's folder, or a device's: the state after the last saved cycle."""
 DEVICES_FOLDER = "mesh"
 """Of a method's folder: where devices that run as processes have theirs."""
@@ -111,6 +120,15 @@ class RunFolder:
     def notes(self) -> list[str]:
         """What was done to the data."""
         return list(self._task()["notes"]) if self.task_file.exists() else []
+
+    def write_cross_tests(self, tests: CrossTests) -> None:
+        """Keep how everyone's model does on everyone's test data."""
+        write_text(self.path / CROSS_TESTS, json.dumps(asdict(tests), indent=1) + "\n")
+
+    def cross_tests(self) -> CrossTests | None:
+        """What `write_cross_tests` kept, if anything."""
+        path = self.path / CROSS_TESTS
+        return CrossTests(**dict(_read_json(path))) if path.exists() else None
 
     def _task(self) -> dict[str, Any]:
         return dict(_read_json(self.task_file))
