@@ -412,6 +412,18 @@ def test_long_and_odd_names_are_drawn_as_they_are(tmp_path):
     save(figure, tmp_path / "a.png")
 
 
+def test_devices_with_coordinates_stand_on_a_map_that_is_true_to_scale():
+    network = load_network("gaia")
+    figure = plot_network(network)
+    (axes,) = figure.axes
+    south, north = axes.get_ylim()
+    assert len(axes.patches) > 5  # the continents
+    assert axes.get_aspect() == pytest.approx(1 / np.cos(np.radians((south + north) / 2)))
+    (west, south), (east, north) = network.positions.min(axis=0), network.positions.max(axis=0)
+    assert axes.get_xlim()[0] < west < east < axes.get_xlim()[1]
+    assert axes.get_ylim()[0] < south < north < axes.get_ylim()[1]
+
+
 @pytest.mark.parametrize("spec", ["sites:sites=4,size=5", "er:n=70,p=0.1", "complete:n=1", "rgeo:n=10"])
 def test_networks_are_drawn(spec, tmp_path):
     network = load_network(spec)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +19,7 @@ from ssdfl.cli.progress import say
 from ssdfl.errors import InputError
 
 if TYPE_CHECKING:
-    from ssdfl.records.bounds import BoundSummary
+    from ssdfl.records.bounds import BoundRow, BoundSummary
 
 
 def bounds(
@@ -68,10 +68,14 @@ def _of_run(path: Path, picture: Path | None, data: Path | None, as_json: bool) 
     shown = [row for row in rows if row.method == first]
     save(plot_measured_bounds(shown, f"{path.name}: {first}"), picture)
     if as_json:
-        result = {"rows": [_plain(asdict(row)) for row in rows], "picture": str(picture)}
-        typer.echo(json.dumps({**result, "summary": [_plain(asdict(s)) for s in summaries]}, indent=1))
+        result = {"rows": _plain_rows(rows), "picture": str(picture), "summary": _plain_rows(summaries)}
+        typer.echo(json.dumps(result, indent=1))
         return
     _show(_table(summaries), picture)
+
+
+def _plain_rows(rows: Sequence[BoundRow | BoundSummary]) -> list[object]:
+    return [_plain(asdict(row)) for row in rows]
 
 
 def _plain(value: object) -> object:

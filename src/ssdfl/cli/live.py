@@ -141,22 +141,29 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Host") not in self.server.own_names:
             self._answer(403, "text/plain", "Ask for 127.0.0.1.")
             return
-        url = urlsplit(self.path)
         try:
-            if url.path == "/":
-                self._answer(200, "text/html; charset=utf-8", self.server.live.page())
-            elif url.path == "/data.json":
-                self._tell({name: values[0] for name, values in parse_qs(url.query).items()})
-            else:
-                self._answer(404, "text/plain", "There is / and /data.json.")
+            self._answer_about(self.path)
         except ConnectionError:
             raise
-        except Exception as error:  # the page shows it, and the run goes on
-            text = f"The page cannot be made: {type(error).__name__}: {error}"
-            if text != self.server.complaint:
-                sys.stderr.write(f"ssdfl: {text}\n")
-            self.server.complaint = text
-            self._answer(500, "text/plain; charset=utf-8", text)
+        except Exception as error:  # the page shows it, and the run continues
+            self._complain(error)
+
+    def _answer_about(self, path: str) -> None:
+        url = urlsplit(path)
+        if url.path == "/":
+            self._answer(200, "text/html; charset=utf-8", self.server.live.page())
+        elif url.path == "/data.json":
+            self._tell({name: values[0] for name, values in parse_qs(url.query).items()})
+        else:
+            self._answer(404, "text/plain", "There is / and /data.json.")
+
+    def _complain(self, error: Exception) -> None:
+        """Answer with an error; say it in the terminal, too, unless it was the last one said there."""
+        text = f"The page cannot be made: {type(error).__name__}: {error}"
+        if text != self.server.complaint:
+            sys.stderr.write(f"ssdfl: {text}\n")
+        self.server.complaint = text
+        self._answer(500, "text/plain; charset=utf-8", text)
 
     def _tell(self, asked: dict[str, str]) -> None:
         seen, pause_ms = asked.get("seen", ""), asked.get("pause", "")
