@@ -40,7 +40,7 @@ def holders(*told, answer=None):
 
 def test_all_are_gathered_and_merged_in_the_networks_order(tmp_path):
     found = holders(holding("c", summary=text(mean=4.0), samples=1), holding("b"))
-    found.gather(lambda: holding("a"), 10)
+    found.gather(holding("a"), 10)
     assert found.summary().inputs[0].mean == pytest.approx(2.0)
     assert found.sizes().tolist() == [7, 7, 1]
     assert not found.node.bad_messages
@@ -73,12 +73,12 @@ def test_a_neighbour_that_is_not_so_far_is_asked_again():
     found._ask_neighbours()
     assert not found.node.bad_messages
     with pytest.raises(InputError, match="summaries of devices' data missing = 2"):
-        found.gather(lambda: holding("a"), 0)
+        found.gather(holding("a"), 0)
 
 
 def test_a_device_whose_columns_differ_is_named():
     found = holders(holding("b"), holding("c", summary=text("other")))
-    found.gather(lambda: holding("a"), 10)
+    found.gather(holding("a"), 10)
     with pytest.raises(InputError, match="data of c: columns = other: expected x"):
         found.summary()
 

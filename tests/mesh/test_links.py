@@ -334,7 +334,7 @@ def test_a_neighbour_ahead_is_no_reason_to_start_without_the_others(method, goes
     monkeypatch.setattr(device, "GATHER_S", 0.3)
     experiment = small("network.spec=path:n=3", "clusters.number=1", "schedule.tau_a=5")
     one = device.RunningDevice(made(experiment, tmp_path / "mesh", method) / "1")
-    job = one._job(one._plan())
+    job = one.member.job(one._plan())
     alike = dataclasses.replace(job, schedule=lambda t: job.schedule(0))
     one.node.plan_digest = "same"
     one.node.neighbours.heard("0", Status(step=8, plan_digest="same"))
@@ -355,7 +355,7 @@ def test_a_full_disk_does_not_stop_training(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("ssdfl.engine.checkpoint.save_file", full)
     one = device.RunningDevice(mesh / "0")
     with caplog.at_level("ERROR"):
-        job = one._job(one._plan())
+        job = one.member.job(one._plan())
         one._save(initial_device_state(job, 0), job)
     assert "No space left on device" in caplog.text
     assert "training goes on" in caplog.text
@@ -402,7 +402,8 @@ def test_devices_that_cannot_be_dialled_take_part(tmp_path):
 
 
 def test_every_device_forms_the_plan_that_one_machine_would(tmp_path):
-    experiment = small("clusters.number=0", "cycles=1", "optimizers.kind='mixed'")
+    share = ("share.samples=sketch", "share.labels=rounded")
+    experiment = small("clusters.number=0", "cycles=1", "optimizers.kind='mixed'", *share)
     mesh = made(experiment, tmp_path / "mesh")
     with running(mesh) as processes:
         finish(processes)

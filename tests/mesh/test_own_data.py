@@ -1,15 +1,14 @@
 """Devices with data of their own compute what a simulation on their files does."""
 
 import json
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as csv
 import pyarrow.parquet as parquet
 import pytest
 
 from mesh_help import final_parameters, finish, running
+from own_data_help import NAMES, ROWS, own_settings, write_files
 from ssdfl.engine import run
 from ssdfl.errors import InputError
 from ssdfl.experiments.cross_tests import write_cross_tests
@@ -20,45 +19,6 @@ from ssdfl.mesh.processes import collect
 from ssdfl.preparation import make_job, prepare
 from ssdfl.records import load_experiment
 from ssdfl.report import write_report
-
-NAMES = ("Ann", "Bob", "São Paulo", "10.0.0.1")
-ROWS = (40, 15, 90, 25)
-
-
-def write_files(folder, ending="parquet"):
-    """A table for each device: unequal numbers of rows, other means, other categories and classes."""
-    folder.mkdir()
-    for k, (name, rows) in enumerate(zip(NAMES, ROWS, strict=True)):
-        rng = np.random.default_rng(k)
-        size = rng.normal(10 * k, 1 + k, rows)
-        table = pa.table(
-            {
-                "size": size,
-                "colour": rng.choice(["red", "green", "blue"][: 1 + k % 3], rows),
-                "gap": [None if j % 7 == k else float(j) for j in range(rows)],
-                "kind": np.where(size > 10 * k, f"k{k % 3}", "small"),
-            }
-        )
-        path = folder / f"{name}.{ending}"
-        parquet.write_table(table, path) if ending == "parquet" else csv.write_csv(table, path)
-    return folder
-
-
-def settings(folder, *changes):
-    links = "source,target\n" + "".join(f"{a},{b}\n" for a, b in pairwise(NAMES))
-    (folder / "network.csv").write_text(links + f"{NAMES[0]},{NAMES[-1]}\n", encoding="utf-8")
-    return load_experiment(
-        None,
-        [
-            f"network.spec={folder / 'network.csv'}",
-            "clusters.number=2",
-            "schedule.tau_a=2",
-            "cycles=3",
-            "training.batch_size=8",
-            "model.name=mlp",
-            *changes,
-        ],
-    )
 
 
 def simulated(experiment, method="ssdfl"):
@@ -72,7 +32,7 @@ def simulated(experiment, method="ssdfl"):
 def test_unequal_files_train_as_in_simulation(weights, tmp_path):
     """Encoded by a file that init made, or, for weights by size, by what devices tell each other."""
     files = write_files(tmp_path / "files")
-    experiment = settings(tmp_path, f"data.name={files}", f"data.weights={weights}")
+    experiment = own_settings(tmp_path, f"data.name={files}", f"data.weights={weights}")
     folders = init_mesh(experiment, tmp_path / "mesh", method="ssdfl", seed=0, ping_deadline_s=30)
     if weights == "size":
         for folder in folders:
@@ -84,7 +44,7 @@ def test_unequal_files_train_as_in_simulation(weights, tmp_path):
     with running(tmp_path / "mesh") as processes:
         finish(processes)
     write_again = write_files(tmp_path / "again")
-    expected, _ = simulated(settings(tmp_path, f"data.name={write_again}", f"data.weights={weights}"))
+    expected, _ = simulated(own_settings(tmp_path, f"data.name={write_again}", f"data.weights={weights}"))
     assert final_parameters(tmp_path / "mesh") == pytest.approx(expected, abs=2e-5)
     for folder in folders:
         rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
@@ -113,7 +73,7 @@ def check_cross_tests(tmp_path, folders):
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_a_folder_gets_its_own_file_and_how_all_are_encoded(ending, tmp_path):
     files = write_files(tmp_path / "files", ending)
-    experiment = settings(tmp_path, f"data.name={files}")
+    experiment = own_settings(tmp_path, f"data.name={files}")
     folders = init_mesh(experiment, tmp_path / "mesh", method="ssdfl", seed=0, certificates=False)
     rows = {folder.name: len(parquet.read_table(folder / TRAIN)) for folder in folders}
     assert rows == dict(zip(NAMES, ROWS, strict=True))
@@ -127,7 +87,7 @@ def test_a_device_without_a_file_is_named(tmp_path):
     files = write_files(tmp_path / "files")
     (files / "Bob.parquet").rename(files / "Bert.parquet")
     with pytest.raises(InputError, match="device without data = Bob: expected a file of that name"):
-        init_mesh(settings(tmp_path, f"data.name={files}"), tmp_path / "mesh", method="ssdfl", seed=0)
+        init_mesh(own_settings(tmp_path, f"data.name={files}"), tmp_path / "mesh", method="ssdfl", seed=0)
     assert not list((tmp_path / "mesh").glob("*"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -121,15 +122,23 @@ def collect(
 def device(
     folder: Annotated[Path, typer.Argument(help="The device's folder, from ssdfl mesh init.")],
     data: Data = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print, as JSON, all that it would tell others.")
+    ] = False,
 ) -> None:
     """Run one device, anywhere. It goes on where its checkpoint is; logs and metrics stay in its folder.
 
     A method, model or loss of your own is named `module:function`; the module lies in the device's folder,
     in the working folder, or on PYTHONPATH.
     """
+    find_modules_in(folder)
+    if dry_run:
+        from ssdfl.mesh.dry_run import facts_to_tell
+
+        typer.echo(json.dumps(facts_to_tell(folder, data), indent=1, ensure_ascii=False))
+        return
     from ssdfl.mesh.device import run_device
 
-    find_modules_in(folder)
     if not run_device(folder, data):
         typer.echo(f"Stopped; go on with: ssdfl device {folder}", err=True)
         raise typer.Exit(130)

@@ -24,6 +24,9 @@ from ssdfl.mesh.node import Node
 from ssdfl.mesh.transport import UnreachableError
 from ssdfl.mesh.wire import BadMessageError, pack_samples, unpack_samples
 
+FACTS = "facts.binpb"
+"""Where a device keeps what it has gathered."""
+
 log = logging.getLogger(__name__)
 
 
@@ -63,7 +66,7 @@ class Flood:
         self._name = names[self.node.index]
         self._links = [(names[a], names[b]) for a, b in self.node.network.links.tolist()]
         self._compares_with = [b for a, b in self._links if a == self._name]
-        self.descriptors[self._name] = _describe(self._name, self.own, self.measured)
+        self.descriptors[self._name] = describe(self._name, self.own, self.measured)
         self.node.answers["gossip"] = self._answer_gossip
         self.node.answers["samples"] = self._answer_samples
 
@@ -191,7 +194,7 @@ def _link_key(a: str, b: str) -> str:
     return f"{a}|{b}"
 
 
-def _describe(name: str, device: Device, measured: DeviceConstants | None) -> Descriptor:
+def describe(name: str, device: Device, measured: DeviceConstants | None) -> Descriptor:
     """What a device tells about itself: never its samples."""
     descriptor = Descriptor(device=name, labels=device.labels.tolist(), rho=device.rho, mu=device.mu)
     if device.sketch is not None:

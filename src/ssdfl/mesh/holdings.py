@@ -7,7 +7,7 @@ floods a summary of its own, and all merge the same summaries in the same order.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,18 +47,17 @@ class Holders:
     def __post_init__(self) -> None:
         self.node.answers["holdings"] = self._answer
 
-    def gather(self, own: Callable[[], Holding], timeout_s: float) -> None:
+    def gather(self, own: Holding, timeout_s: float) -> None:
         """Ask until everyone's are known.
 
         Args:
-            own: this device's, if it is not known.
+            own: this device's.
 
         Raises:
             InputError: some have not come in time; it names them.
             StoppedError: the device was asked to stop.
         """
-        if self.node.name not in self.known:
-            self.known[self.node.name] = own()
+        self.known.setdefault(self.node.name, own)
         gather(self.node, "summaries of devices' data", self._missing, self._ask_neighbours, timeout_s)
 
     def summary(self) -> Summary:

@@ -1,0 +1,155 @@
+"""One device as its folder has it: its settings, data, task and optimizer, and what it tells of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ssdfl.arrays import IntArray
+from ssdfl.clusters import Device, Plan, fitting_plan, read_plan
+from ssdfl.engine import Job
+from ssdfl.graph import Network, load_network
+from ssdfl.learning import (
+    Dataset,
+    DeviceConstants,
+    Optimizer,
+    Task,
+    load_data,
+    load_own_data,
+)
+from ssdfl.mesh.folder import DeviceConfig, check_reach, read_device
+from ssdfl.mesh.holdings import Holders, known_summary, save_holdings, saved_holdings
+from ssdfl.mesh.mesh_pb2 import Holding
+from ssdfl.mesh.node import Node
+from ssdfl.preparation import (
+    Prepared,
+    draw,
+    draw_optimizers_of,
+    given_plan,
+    make_job,
+    measure_device,
+    measuring,
+    own_task,
+    shared_devices,
+)
+from ssdfl.records.config import Experiment, load_experiment
+from ssdfl.records.scores import OWN_TESTS
+
+PLAN = "plan.json"
+
+
+@dataclass(eq=False)
+class Member:
+    """What one device knows by itself, and later of all.
+
+    Attributes:
+        data: its own, or the whole data set if that is dealt by number.
+        sizes: (N,) everyone's samples, if they matter.
+        task, optimizers: from `draw` on.
+    """
+
+    folder: Path
+    config: DeviceConfig
+    experiment: Experiment
+    network: Network
+    data: Dataset
+    sizes: IntArray | None = None
+    task: Task = field(init=False)
+    optimizers: tuple[Optimizer, ...] = field(init=False)
+
+    @classmethod
+    def of_folder(cls, folder: Path, data: Path | None = None) -> Member:
+        """The device of a folder.
+
+        Args:
+            data: the folder with data sets, for those that are dealt by number.
+
+        Raises:
+            InputError: something in the folder cannot be used.
+        """
+        config, experiment = read_device(folder), load_experiment(folder / "experiment.toml")
+        network = load_network(experiment.network.spec)
+        section = experiment.data
+        if section.train:
+            held = load_own_data(section, folder, known_summary(folder, section, config.names))
+        else:
+            held = load_data(section, data)
+        return cls(folder, config, experiment, network, held)
+
+    @property
+    def has_own_data(self) -> bool:
+        """Whether it has only data of its own."""
+        return bool(self.experiment.data.train)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was done to the data, and whose tests are on."""
+        return [*self.data.notes, *([OWN_TESTS] if self.has_own_data else [])]
+
+    def holding(self) -> Holding | None:
+        """What it tells before there is a task; None if nobody needs it.
+
+        That is a summary, if no file says how all data are encoded, and how many samples it has, if devices
+        are weighed by that.
+        """
+        told_before = saved_holdings(self.folder).get(self.config.name)
+        if told_before is not None or not self.has_own_data:
+            return told_before
+        config, summary = self.experiment.data, self.data.summary
+        text = "" if config.encoding or summary is None else summary.to_json()
+        samples = len(self.data.train_targets) if config.weights == "size" else 0
+        needed = bool(text or samples)
+        return Holding(device=self.config.name, summary=text, samples=samples) if needed else None
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether it has gathered what all devices tell of their data."""
+        return set(self.config.names) <= saved_holdings(self.folder).keys()
+
+    def agree_on_data(self, node: Node, timeout_s: float) -> None:
+        """Learn from all devices how to encode one's own data, and how much others have, if that matters."""
+        own = self.holding()
+        if own is not None:
+            holders = Holders(node, saved_holdings(self.folder))
+            holders.gather(own, timeout_s)
+            save_holdings(holders, self.folder)
+            self.sizes = holders.sizes() if own.samples else None
+        if own is not None and own.summary:
+            self.data = load_own_data(self.experiment.data, self.folder, holders.summary())
+        self.draw()
+
+    def draw(self) -> None:
+        """Make the task, and draw the optimizers."""
+        one, seed, devices = self.experiment, self.config.seed, self.network.num_devices
+        if self.has_own_data:
+            self.task = own_task(one, seed, self.data, self.config.index, devices)
+            self.optimizers = draw_optimizers_of(one, devices, seed)
+        else:
+            _, self.task, self.optimizers = draw(one, seed, self.data, self.network)
+
+    def known_plan(self) -> Plan | None:
+        """The plan that was formed before, or that the experiment gives; None if one is to be formed."""
+        path = self.folder / PLAN
+        if path.exists():
+            return fitting_plan(read_plan(path), self.network)
+        return given_plan(self.experiment, self.network)
+
+    def described(self) -> Device:
+        """What formation is told of it; samples are for neighbours only."""
+        index, seed = self.config.index, self.config.seed
+        return shared_devices(self.experiment, self.task, self.optimizers, seed, [index])[0]
+
+    def measured(self) -> DeviceConstants | None:
+        """Its constants, if it is one of those that measure."""
+        index, seed = self.config.index, self.config.seed
+        mine = index in measuring(self.network.num_devices)
+        return measure_device(self.experiment, self.task, index, seed) if mine else None
+
+    def job(self, plan: Plan) -> Job:
+        """The job that it has a part in."""
+        prepared = Prepared(
+            self.config.seed, self.network, (plan,), self.task, self.optimizers, sizes=self.sizes
+        )
+        job = make_job(self.experiment, prepared, self.config.method)
+        check_reach(self.config.method, job)
+        return job
