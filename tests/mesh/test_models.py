@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -63,6 +64,19 @@ def test_a_devices_model_is_as_good_as_it_recorded(buffers, tmp_path):
     state = load_file(tmp_path / "model.safetensors")
     expected = collected.model(device=1).state_dict()
     assert all(torch.equal(state[name], tensor) for name, tensor in expected.items())
+    check_written_model(mesh / "1", expected)
+
+
+def check_written_model(folder, expected):
+    """The file that a device ends with is what docs/models.md loads, with what it has to be fed."""
+    with safe_open(folder / "model.safetensors", framework="pt") as file:
+        about = json.loads(file.metadata()["ssdfl"])
+        state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    model = batch_norm((1, 4, 4), 4)
+    model.load_state_dict(state)
+    assert all(torch.equal(model.state_dict()[name], tensor) for name, tensor in expected.items())
+    assert (about["device"], about["cycle"], about["outputs"]) == ("1", 2, 4)
+    assert about["normalisation"]["mean"]
 
 
 def test_devices_get_the_initial_parameters_and_more_cycles(tmp_path):

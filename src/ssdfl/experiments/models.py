@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ssdfl.engine.saved_models import MEAN, SavedModel, read_model
+from ssdfl.engine.saved_models import MEAN, about_model, read_model
 from ssdfl.errors import InputError
 from ssdfl.learning import Model, build_model
 from ssdfl.learning.export import write_model
@@ -65,7 +65,7 @@ def trained_model(
         config.name, facts.input_shape, facts.outputs, seed, config.options, example=facts.example()
     )
     fill_model(model, saved.state, str(paths[0]))
-    return TrainedModel(model.eval(), facts, _about(experiment, method, seed, saved))
+    return TrainedModel(model.eval(), facts, about_model(experiment, method, seed, saved))
 
 
 def export_model(
@@ -82,18 +82,6 @@ def export_model(
     trained = trained_model(folder, method, seed, device)
     write_model(trained.model, trained.facts, Path(out), trained.about)
     return trained
-
-
-def _about(experiment: Experiment, method: str, seed: int, saved: SavedModel) -> dict[str, Any]:
-    return {
-        "experiment": experiment.name,
-        "model": {"name": experiment.model.name, "options": experiment.model.options},
-        "data": experiment.data.name,
-        "method": method,
-        "seed": seed,
-        "device": MEAN if saved.device is None else saved.device,
-        "cycle": saved.cycle,
-    }
 
 
 def _experiment(run: RunFolder) -> Experiment:

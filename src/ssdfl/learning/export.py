@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.export import Dim
 
 from ssdfl.errors import InputError, require
 from ssdfl.files import atomic_path
@@ -98,6 +97,8 @@ def _write_onnx(model: nn.Module, facts: ModelFacts, path: Path, about: dict[str
 
 def _exported(model: nn.Module, facts: ModelFacts) -> torch.export.ExportedProgram:
     """The model as a program of raw inputs, for any number of samples."""
+    from torch.export import Dim  # takes tens of megabytes that other formats do not need
+
     places, names = arguments_of(facts.example())
     several = {0: Dim("batch")}
     shapes: Any = dict.fromkeys(names, several) if names else tuple(several for _ in places)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from google.protobuf.message import DecodeError
+from safetensors import SafetensorError
 
 import ssdfl
 from ssdfl.clusters import Plan, form_clusters, write_plan
@@ -173,7 +174,15 @@ class RunningDevice:
             journal.tell(state, self._refused)
         self._save(state, job)
         journal.tell(state, self._refused, always=True)
+        if state.step >= job.last_step:
+            self._write_model()
         return state
+
+    def _write_model(self) -> None:
+        try:
+            self.member.write_model()
+        except (OSError, SafetensorError) as error:
+            log.error("model not written: %s; ssdfl export takes it out of the checkpoint", error)
 
     @property
     def _refused(self) -> int:

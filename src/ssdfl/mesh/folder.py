@@ -8,7 +8,8 @@ NAME/key.pem, certificate.pem, authority.pem
 
 The device itself writes:
 
-NAME/plan.json, facts.binpb, checkpoint.safetensors, metrics.jsonl, status.json, device.log
+NAME/plan.json, facts.binpb, checkpoint.safetensors, metrics.jsonl, status.json, device.log, and at
+                                    the end model.safetensors
 
 A device's name is the network's.
 """

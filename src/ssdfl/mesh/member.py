@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ssdfl.arrays import IntArray
 from ssdfl.clusters import Device, Plan, fitting_plan, read_plan
 from ssdfl.engine import Job
+from ssdfl.engine.saved_models import about_model, read_model
+from ssdfl.files import write_text
 from ssdfl.graph import Network, load_network
 from ssdfl.learning import (
     Dataset,
@@ -17,10 +20,14 @@ from ssdfl.learning import (
     load_data,
     load_own_data,
 )
+from ssdfl.learning.export import write_model
+from ssdfl.learning.facts import ModelFacts
+from ssdfl.learning.parameters import fill_model
 from ssdfl.mesh.folder import DeviceConfig, check_reach, read_device
 from ssdfl.mesh.holdings import Holders, known_summary, save_holdings, saved_holdings
 from ssdfl.mesh.mesh_pb2 import Holding
 from ssdfl.mesh.node import Node
+from ssdfl.mesh.own_data import ENCODING
 from ssdfl.preparation import (
     Prepared,
     draw,
@@ -33,9 +40,11 @@ from ssdfl.preparation import (
     shared_devices,
 )
 from ssdfl.records.config import Experiment, load_experiment
+from ssdfl.records.folder import CHECKPOINT
 from ssdfl.records.scores import OWN_TESTS
 
 PLAN = "plan.json"
+MODEL = "model.safetensors"
 
 
 @dataclass(eq=False)
@@ -113,10 +122,17 @@ class Member:
             holders = Holders(node, saved_holdings(self.folder))
             holders.gather(own, timeout_s)
             save_holdings(holders, self.folder)
-            self.sizes = holders.sizes() if own.samples else None
-        if own is not None and own.summary:
-            self.data = load_own_data(self.experiment.data, self.folder, holders.summary())
+            self._learn_from(holders, own)
         self.draw()
+
+    def _learn_from(self, holders: Holders, own: Holding) -> None:
+        """Encode one's data by what all have told; how is kept, for whoever uses the model."""
+        if own.samples:
+            self.sizes = holders.sizes()
+        if own.summary:
+            summary = holders.summary()
+            write_text(self.folder / ENCODING, summary.to_json())
+            self.data = load_own_data(self.experiment.data, self.folder, summary)
 
     def draw(self) -> None:
         """Make the task, and draw the optimizers."""
@@ -144,6 +160,16 @@ class Member:
         index, seed = self.config.index, self.config.seed
         mine = index in measuring(self.network.num_devices)
         return measure_device(self.experiment, self.task, index, seed) if mine else None
+
+    def write_model(self) -> None:
+        """Write the model of the checkpoint for other programs."""
+        path = self.folder / CHECKPOINT
+        saved = read_model([path], self.config.index)
+        model = deepcopy(self.task.model).eval()
+        fill_model(model, saved.state, str(path))
+        facts = ModelFacts.from_json(saved.facts)
+        about = about_model(self.experiment, self.config.method, self.config.seed, saved)
+        write_model(model, facts, self.folder / MODEL, {**about, "device": self.config.name})
 
     def job(self, plan: Plan) -> Job:
         """The job that it has a part in."""
