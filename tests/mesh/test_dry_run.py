@@ -59,6 +59,12 @@ def run_together(folders, monkeypatch):
     for thread in threads:
         thread.join(100)
     assert finished == [True] * len(folders)
+    for one in devices:
+        seen = one.reading()
+        assert (seen.done, seen.bad_messages_total, seen.refused_calls_total) == (1, 0, 0)
+        assert (seen.step, seen.cycle) == (seen.last_step, one.member.experiment.cycles)
+        assert seen.received_bytes_total > 0
+        assert 0 <= seen.score <= 1
     return {one.config.name: SENT[one.config.listen] for one in devices}
 
 

@@ -78,19 +78,31 @@ def init(
 
 
 @app.command("up")
-def up(mesh: Annotated[Path, typer.Argument(help="The mesh's folder.")], data: Data = None) -> None:
-    """Run all devices of this host, with a live table. Ctrl-C stops them; the same command goes on."""
-    from ssdfl.mesh.processes import MeshProcesses, watch_statuses
+def up(
+    mesh: Annotated[Path, typer.Argument(help="The mesh's folder.")],
+    data: Data = None,
+    metrics: Annotated[
+        int | None, typer.Option(help="Port for the first device's metrics; others take the next ones.")
+    ] = None,
+) -> None:
+    """Run all devices of this host, with a live table. Ctrl-C stops them; the same command goes on.
 
-    console = Console(stderr=True)
-    processes = MeshProcesses(mesh, data)
+    MESH/progress.log has a line for each cycle that all have finished.
+    """
+    from ssdfl.mesh.processes import MeshProcesses, watch_statuses
+    from ssdfl.mesh.progress import ProgressFile
+
+    console, progress = Console(stderr=True), ProgressFile(mesh)
+    processes = MeshProcesses(mesh, data, metrics)
     try:
         processes.start()
         with Live(console=console, refresh_per_second=2) as live:
             before: list[dict[str, Any]] = []
             for statuses in watch_statuses(processes):
                 live.update(_table(statuses, before))
+                progress.note(statuses)
                 before = statuses
+        progress.note(processes.statuses(), always=True)
     except KeyboardInterrupt:
         processes.stop()
         say(console, f"Stopped; what is done is kept. Go on with: ssdfl mesh up {mesh}")
@@ -122,6 +134,9 @@ def collect(
 def device(
     folder: Annotated[Path, typer.Argument(help="The device's folder, from ssdfl mesh init.")],
     data: Data = None,
+    metrics: Annotated[
+        int | None, typer.Option(metavar="PORT", help="Serve Prometheus metrics on this port of loopback.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only print, as JSON, all that it would tell others.")
     ] = False,
@@ -139,7 +154,7 @@ def device(
         return
     from ssdfl.mesh.device import run_device
 
-    if not run_device(folder, data):
+    if not run_device(folder, data, metrics):
         typer.echo(f"Stopped; go on with: ssdfl device {folder}", err=True)
         raise typer.Exit(130)
 

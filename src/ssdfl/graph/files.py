@@ -10,9 +10,8 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 from scipy.sparse import csr_array, load_npz
 
@@ -22,6 +21,12 @@ from ssdfl.graph.attributes import LINK_UNITS, read_costs
 from ssdfl.graph.conversion import announcements, from_networkx
 from ssdfl.graph.memory import check_fits, check_memory
 from ssdfl.graph.network import Graph, Network
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = LazyModule("networkx")
 
 LINK_COSTS = ("latency_s", "bandwidth_Bps")
 _ENDS = ("source", "target")

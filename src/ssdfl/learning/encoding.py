@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ssdfl.arrays import BoolArray, FloatArray, IntArray
 from ssdfl.errors import InputError
+from ssdfl.lazy import LazyModule
 from ssdfl.learning.summaries import CATEGORY, EMPTY, NUMBER, OTHER, ColumnSummary, summarised_numbers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa = LazyModule("pyarrow")
+    pc = LazyModule("pyarrow.compute")
 
 MOST_CATEGORIES = 50
 MOST_CLASSES = 20
@@ -41,7 +47,7 @@ def is_category(kind: pa.DataType) -> bool:
 _KINDS: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (is_number, NUMBER),
     (is_category, CATEGORY),
-    (pa.types.is_null, EMPTY),
+    (lambda kind: pa.types.is_null(kind), EMPTY),
     (lambda _: True, OTHER),
 )
 
@@ -79,13 +85,22 @@ def summarise_column(name: str, column: pa.ChunkedArray, train: BoolArray, diffe
             ``classes`` of a target's whole numbers and texts, ``all`` of a target's numbers and texts.
     """
     kind = next(kind for fits, kind in _KINDS if fits(column.type))
-    numbers: dict[str, Any] = {}
+    rows = int(train.sum())
+    if kind == CATEGORY:
+        return ColumnSummary(name, kind, rows, values=tuple(_DIFFERENT[different](column, train)))
     if kind == NUMBER:
-        known = as_numbers(column)[train]
-        numbers = summarised_numbers(known[np.isfinite(known)])
-    whole = bool(pa.types.is_integer(column.type)) or kind == EMPTY
-    values = _DIFFERENT[different](column, train) if kind in (NUMBER, CATEGORY) else []
-    return ColumnSummary(name, kind, int(train.sum()), values=tuple(values), whole=whole, **numbers)
+        return ColumnSummary(name, kind, rows, **_number_facts(column, train, different))
+    return ColumnSummary(name, kind, rows)
+
+
+def _number_facts(column: pa.ChunkedArray, train: BoolArray, different: str) -> dict[str, Any]:
+    """What is to be known of a column of numbers."""
+    known = as_numbers(column)[train]
+    return {
+        **summarised_numbers(known[np.isfinite(known)]),
+        "values": tuple(_DIFFERENT[different](column, train)),
+        "whole": bool(pa.types.is_integer(column.type)),
+    }
 
 
 def _categories(column: pa.ChunkedArray, train: BoolArray) -> Sequence[str]:

@@ -8,15 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as csv
-import pyarrow.parquet as parquet
 from numpy.typing import NDArray
 
 from ssdfl.errors import InputError
+from ssdfl.lazy import LazyModule
 from ssdfl.learning.dataset import IMAGES_SCALED, Dataset
 from ssdfl.learning.encoding import listed, places
 from ssdfl.learning.formats import decode_image, image_cells
@@ -31,9 +29,18 @@ from ssdfl.learning.summaries import (
 )
 from ssdfl.learning.tables import AS_IT_IS, Files, Reading, split_off, table_dataset
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.csv as csv
+    import pyarrow.parquet as parquet
+else:
+    pa = LazyModule("pyarrow")
+    csv = LazyModule("pyarrow.csv")
+    parquet = LazyModule("pyarrow.parquet")
+
 TABLES: dict[str, Callable[[Path], pa.Table]] = {
-    ".parquet": parquet.read_table,
-    ".csv": csv.read_csv,
+    ".parquet": lambda path: parquet.read_table(path),
+    ".csv": lambda path: csv.read_csv(path),
 }
 """Readers of tables, by the ending of a file's name."""
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")

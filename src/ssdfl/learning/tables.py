@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from ssdfl.arrays import BoolArray, IntArray
 from ssdfl.errors import InputError
+from ssdfl.lazy import LazyModule
 from ssdfl.learning.dataset import Dataset
 from ssdfl.learning.encoding import check_column, encode_inputs, encode_targets, encoded, summarise_column
 from ssdfl.learning.summaries import Summary, merged
 from ssdfl.rng import generator
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = LazyModule("pyarrow")
 
 SPLIT = "split"
 """The column that says which rows are for testing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import time
 from collections.abc import Iterator
@@ -28,10 +29,11 @@ from ssdfl.mesh.certificates import check_certificate
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
 from ssdfl.mesh.digest import plan_digest
 from ssdfl.mesh.flood import FACTS, Flood, lacking
-from ssdfl.mesh.folder import INITIAL, DeviceConfig, read_device
+from ssdfl.mesh.folder import INITIAL, LOCK, DeviceConfig, read_device
 from ssdfl.mesh.journal import Journal
 from ssdfl.mesh.member import PLAN, Member
 from ssdfl.mesh.mesh_pb2 import Facts
+from ssdfl.mesh.metrics import Reading, serving_metrics
 from ssdfl.mesh.node import Node, StoppedError
 from ssdfl.mesh.transport import Credentials, GrpcTransport
 from ssdfl.preparation import settings_of
@@ -42,6 +44,8 @@ GATHER_S = 300.0
 SAVE_S = 1.0
 MEET_S = 20.0
 TELL_S = 3.0
+LOCK_S = 0.5
+"""How long to try: whoever looks whether a device runs holds its lock for an instant."""
 
 log = logging.getLogger(__name__)
 
@@ -60,10 +64,35 @@ class RunningDevice:
         self.node = Node(
             network, config.index, config.names, self.transport, config.patience_s, config.ping_deadline_s
         )
+        self.journal: Journal | None = None
 
     def stop(self) -> None:
         """End at once; a step under way is done again when the device goes on."""
         self.node.stop()
+
+    def reading(self) -> Reading:
+        """How it is doing just now."""
+        status, neighbours = self.node.status(), self.node.neighbours
+        last_step = self.member.experiment.cycles * self._steps_per_cycle
+        return Reading(
+            device=self.config.name,
+            step=status.step,
+            last_step=last_step,
+            cycle=status.step // self._steps_per_cycle,
+            score=math.nan if self.journal is None else self.journal.score,
+            neighbours=len(neighbours.names),
+            neighbours_alive=len(neighbours.alive),
+            received_messages_total=self.node.received,
+            received_bytes_total=self.node.received_bytes,
+            bad_messages_total=sum(self.node.bad_messages.values()),
+            refused_calls_total=self._refused,
+            done=status.done,
+        )
+
+    @property
+    def _steps_per_cycle(self) -> int:
+        schedule = self.member.experiment.schedule
+        return schedule.tau_a + schedule.tau_r
 
     def run(self) -> bool:
         """Do all that is left; whether it was finished."""
@@ -161,7 +190,7 @@ class RunningDevice:
     def _train(self, job: Job, state: State) -> State:
         scores = [metric.score for metric in job.task.metrics]
         RunFolder(self.folder).write_task(scores, self.member.notes)
-        journal = Journal(self.folder, self.node, scores, job.message_bytes, job.steps_per_cycle)
+        journal = self.journal = Journal(self.folder, self.node, scores, job)
         self._save(state, job)
         saved_s = time.monotonic()
         for after, record in device_steps(job, self.node, state):
@@ -197,8 +226,12 @@ class RunningDevice:
             log.error("checkpoint not written: %s; training goes on, the one before is kept", error)
 
 
-def run_device(folder: Path, data: Path | None = None) -> bool:
+def run_device(folder: Path, data: Path | None = None, metrics_port: int | None = None) -> bool:
     """Run the device of a folder until it has finished or is asked to stop; whether it has finished.
+
+    Args:
+        data: the folder with data sets, for those that are dealt by number.
+        metrics_port: where to serve metrics on loopback, if anywhere.
 
     Raises:
         InputError: something in the folder cannot be used, or neighbours have another plan.
@@ -214,7 +247,8 @@ def run_device(folder: Path, data: Path | None = None) -> bool:
             device = RunningDevice(folder, data)
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: device.stop())
-            return device.run()
+            with serving_metrics(metrics_port, device.reading):
+                return device.run()
     except InputError as error:
         log.error("%s", error)
         raise
@@ -227,12 +261,22 @@ def run_device(folder: Path, data: Path | None = None) -> bool:
 def _alone(folder: Path) -> Iterator[None]:
     """Refuse a folder that another process runs; the lock ends with its process, however that ends."""
     with ExitStack() as stack:
-        try:
-            stack.enter_context(locked(folder / "device.lock"))
-        except BlockingIOError:
-            expected = "one that does not run yet"
-            raise InputError("device", str(folder), expected, "End its process.") from None
+        deadline = time.monotonic() + LOCK_S
+        while not _took(stack, folder / LOCK):
+            if time.monotonic() > deadline:
+                expected = "one that does not run yet"
+                raise InputError("device", str(folder), expected, "End its process.")
+            time.sleep(LOCK_S / 10)
         yield
+
+
+def _took(stack: ExitStack, lock: Path) -> bool:
+    """Whether a lock was free, and is held now."""
+    try:
+        stack.enter_context(locked(lock))
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _check_neighbours(config: DeviceConfig, network: Network) -> None:

@@ -29,24 +29,31 @@ def facts_to_tell(folder: Path, data: Path | None = None) -> dict[str, Any]:
     member = Member.of_folder(folder, data)
     member.draw()
     holding = member.holding()
-    forms = member.known_plan() is None or (folder / FACTS).exists()
-    described = member.described() if forms else None
-    neighbours = list(member.config.neighbours)
+    facts, samples, compared = _facts_of_formation(member)
     return {
         "device": member.config.name,
         "encoded_by": _encoded_by(member, holding),
         "to_all": {
             "data": None if holding is None else _shown_holding(holding),
-            "facts": None if described is None else _shown_facts(member, described),
-            "distances_of_data_to": _compared(member) if forms else [],
+            "facts": facts,
+            "distances_of_data_to": compared,
         },
         "to_neighbours": {
-            "neighbours": neighbours,
-            "samples": None if described is None else _shown_samples(described),
+            "neighbours": list(member.config.neighbours),
+            "samples": samples,
             "in_every_step": _message(member),
             "in_every_ping": ["step", "first step", "whether it is done", "a digest of plan and settings"],
         },
     }
+
+
+def _facts_of_formation(member: Member) -> tuple[dict[str, Any] | None, list[list[float]] | None, list[str]]:
+    """Facts for all, samples for neighbours, and with whom data are compared; nothing if plans are given."""
+    forms = member.known_plan() is None or (member.folder / FACTS).exists()
+    if not forms:
+        return None, None, []
+    described = member.described()
+    return _shown_facts(member, described), _shown_samples(described), _compared(member)
 
 
 def _encoded_by(member: Member, holding: Holding | None) -> str:

@@ -40,6 +40,7 @@ from ssdfl.records.config import Experiment, write_experiment
 
 PATIENCE_S = 60.0
 INITIAL = "initial.safetensors"
+LOCK = "device.lock"
 
 
 @dataclass(frozen=True)

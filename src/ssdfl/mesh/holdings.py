@@ -100,8 +100,7 @@ class Holders:
             raise BadMessageError(f"a summary of no device, {holding.device!r}")
         if len(holding.summary) > MAX_SUMMARY or holding.samples > MAX_SAMPLES:
             raise BadMessageError(f"too large a summary of {holding.device}")
-        own = self.known[self.node.name]
-        if bool(holding.summary) != bool(own.summary) or bool(holding.samples) != bool(own.samples):
+        if _kind(holding) != _kind(self.known[self.node.name]):
             raise BadMessageError(f"another kind of summary of {holding.device}")
         if holding.summary:
             Summary.from_json(holding.summary)
@@ -110,6 +109,11 @@ class Holders:
         known = set(request.holdings.known)
         lacking = [holding for name, holding in list(self.known.items()) if name not in known]
         return Response(held=Holdings(devices=lacking))
+
+
+def _kind(holding: Holding) -> tuple[bool, bool]:
+    """What it has: a summary, a number of samples."""
+    return bool(holding.summary), holding.samples > 0
 
 
 def merged_summary(known: Mapping[str, Holding], names: Sequence[str]) -> Summary:
@@ -133,8 +137,8 @@ def known_summary(folder: Path, config: DataSection, names: Sequence[str]) -> Su
     if config.encoding:
         return read_summary(Path(config.encoding))
     known = saved_holdings(folder)
-    told = [name for name in names if name in known and known[name].summary]
-    return merged_summary(known, names) if len(told) == len(names) else None
+    told = {name for name, holding in known.items() if holding.summary}
+    return merged_summary(known, names) if told >= set(names) else None
 
 
 def save_holdings(holders: Holders, folder: Path) -> None:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ssdfl.engine import State
+from ssdfl.engine import Job, State
 from ssdfl.files import write_text
 from ssdfl.mesh.node import Node
 from ssdfl.records import Record
@@ -26,28 +26,23 @@ class Journal:
 
     Args:
         scores: what the task is tested for, the first ranks.
-        message_bytes: of one message.
-        steps_per_cycle: of the schedule.
+        job: what the device has a part in.
 
     Attributes:
-        status: what was last written of where the device is.
+        score: of the last test.
     """
 
-    def __init__(
-        self, folder: Path, node: Node, scores: list[Score], message_bytes: int, steps_per_cycle: int
-    ) -> None:
-        self._folder, self._node, self._scores = folder, node, scores
-        self._message_bytes, self._steps_per_cycle = message_bytes, steps_per_cycle
+    def __init__(self, folder: Path, node: Node, scores: list[Score], job: Job) -> None:
+        self._folder, self._node, self.scores, self._job = folder, node, scores, job
         self._written_s = -math.inf
         self._continues = (folder / "metrics.jsonl").exists()  # its last line may have been cut short
-        self._score = math.nan
-        self.status: dict[str, Any] = {"device": node.name}
+        self.score = math.nan
 
     def record(self, record: Record, state: State) -> None:
         """Write the line of a cycle."""
         if not math.isnan(record.score):
-            self._score = record.score
-        names = ("score", *OTHER_SCORES[: len(self._scores) - 1], "loss", "effective_gradient")
+            self.score = record.score
+        names = ("score", *OTHER_SCORES[: len(self.scores) - 1], "loss", "effective_gradient")
         row = {
             "cycle": record.cycle,
             **{name: getattr(record, name) for name in names},
@@ -70,25 +65,25 @@ class Journal:
         if not always and time.monotonic() - self._written_s < STATUS_S:
             return
         self._written_s = time.monotonic()
-        self.status = self._now(state, refused)
         try:
-            write_text(self._folder / "status.json", json.dumps(self.status) + "\n")
+            write_text(self._folder / "status.json", json.dumps(self._now(state, refused)) + "\n")
         except OSError as error:
             log.error("status not written: %s", error)
 
     def _now(self, state: State, refused: int) -> dict[str, Any]:
         neighbours = self._node.neighbours
-        tested = not math.isnan(self._score)
+        tested = not math.isnan(self.score)
         return {
             "device": self._node.name,
             "step": state.step,
-            "cycle": state.step // self._steps_per_cycle,
-            "score": self._score if tested else None,
-            "shown_score": self._scores[0].shown(self._score) if tested else None,
+            "cycle": state.step // self._job.steps_per_cycle,
+            "score": self.score if tested else None,
+            "shown_score": self.scores[0].shown(self.score) if tested else None,
             "neighbours": f"{len(neighbours.alive)}/{len(neighbours.names)}",
             "received": state.transmissions,
-            "message_bytes": self._message_bytes,
+            "message_bytes": self._job.message_bytes,
             "real_s": state.real_s,
             "bad_messages": sum(self._node.bad_messages.values()),
             "refused": refused,
+            "done": state.step >= self._job.last_step,
         }

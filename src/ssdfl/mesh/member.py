@@ -104,11 +104,17 @@ class Member:
         told_before = saved_holdings(self.folder).get(self.config.name)
         if told_before is not None or not self.has_own_data:
             return told_before
-        config, summary = self.experiment.data, self.data.summary
-        text = "" if config.encoding or summary is None else summary.to_json()
-        samples = len(self.data.train_targets) if config.weights == "size" else 0
+        text, samples = self._summary_to_tell(), self._samples_to_tell()
         needed = bool(text or samples)
         return Holding(device=self.config.name, summary=text, samples=samples) if needed else None
+
+    def _summary_to_tell(self) -> str:
+        """How its data are encoded, unless that is known, or they come ready from a function."""
+        summary = self.data.summary
+        return "" if self.experiment.data.encoding or summary is None else summary.to_json()
+
+    def _samples_to_tell(self) -> int:
+        return len(self.data.train_targets) if self.experiment.data.weights == "size" else 0
 
     @property
     def knows_all(self) -> bool:

@@ -20,18 +20,23 @@ ENCODING = "encoding.json"
 def own_settings(experiment: Experiment) -> dict[str, Any]:
     """Sections of the experiment that differ on devices with data of their own."""
     config, evaluate = experiment.data, experiment.evaluate
-    if not config.train and not has_device_files(config):
-        return {}
-    if config.samples_per_device:
-        expected = "0 where devices have data of their own"
-        raise InputError("data.samples_per_device", config.samples_per_device, expected, "Shorten the files.")
-    changes: dict[str, Any] = {"encoding": ENCODING if config.encoding else ""}
     if has_device_files(config):
         changes = {"name": Path(config.name).name, "train": TRAIN, "encoding": ENCODING}
+    elif config.train:
+        changes = {"encoding": ENCODING if config.encoding else ""}
+    else:
+        return {}
+    _check_whole(config)
     return {
         "data": config.model_copy(update=changes),
         "evaluate": evaluate.model_copy(update={"every": evaluate.every or 1}),
     }
+
+
+def _check_whole(config: DataSection) -> None:
+    if config.samples_per_device:
+        expected = "0 where devices have data of their own"
+        raise InputError("data.samples_per_device", config.samples_per_device, expected, "Shorten the files.")
 
 
 def hand_out_data(config: DataSection, folders: Sequence[Path]) -> None:
@@ -40,19 +45,24 @@ def hand_out_data(config: DataSection, folders: Sequence[Path]) -> None:
     Raises:
         InputError: a device without a file, or files that do not fit together.
     """
-    if config.encoding:
-        for folder in folders:
-            shutil.copyfile(config.encoding, folder / ENCODING)
-    if not has_device_files(config):
-        return
+    if has_device_files(config):
+        _hand_out_files(config, folders)
+    elif config.encoding:
+        _write_to_all(folders, Path(config.encoding).read_text(encoding="utf-8"))
+
+
+def _hand_out_files(config: DataSection, folders: Sequence[Path]) -> None:
     paths = {path.stem: path for path in device_files(Path(config.name))}
     for folder in folders:
         _copy_table(_file_of(folder.name, paths, config.name), folder / TRAIN)
-    if not config.encoding:
-        summary = load_data(config).summary
-        assert summary is not None, "tables have one"
-        for folder in folders:
-            write_text(folder / ENCODING, summary.to_json())
+    summary = load_data(config).summary
+    assert summary is not None, "tables have one"
+    _write_to_all(folders, summary.to_json())
+
+
+def _write_to_all(folders: Sequence[Path], text: str) -> None:
+    for folder in folders:
+        write_text(folder / ENCODING, text)
 
 
 def _file_of(device: str, paths: dict[str, Path], place: str) -> Path:

@@ -22,8 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
-import pyarrow as pa
-
 from ssdfl.clusters import Plan, read_plan, write_plan
 from ssdfl.errors import InputError, import_object, require
 from ssdfl.files import write_text
@@ -40,15 +38,16 @@ from ssdfl.records.scores import (
     scores_from_json,
     scores_to_json,
 )
+from ssdfl.records.tables import Row as Row
 from ssdfl.records.tables import (
-    BOUND_SCHEMA,
-    RECORD_SCHEMA,
-    RUN_SCHEMA,
+    bound_schema,
     read_records,
     read_table,
+    record_schema,
+    run_schema,
+    to_frame,
     write_table,
 )
-from ssdfl.records.tables import Row as Row
 
 if TYPE_CHECKING:
     import pandas
@@ -263,7 +262,7 @@ class RunFolder:
 
     def write_rows(self, seed: int, method: str, rows: list[Row]) -> None:
         """Write one method's records so far."""
-        write_table(self.method_folder(seed, method) / "metrics.parquet", rows, RECORD_SCHEMA)
+        write_table(self.method_folder(seed, method) / "metrics.parquet", rows, record_schema())
 
     def read_rows(self, seed: int, method: str) -> list[Row]:
         """One method's records so far; none if it has not begun."""
@@ -286,11 +285,11 @@ class RunFolder:
             InputError: pandas is not installed.
         """
         require("pandas", "pandas")
-        return pa.Table.from_pylist(self.all_rows(), schema=RUN_SCHEMA).to_pandas()
+        return to_frame(self.all_rows())
 
     def write_all_rows(self) -> None:
         """Gather all records into ``metrics.parquet``."""
-        write_table(self.path / "metrics.parquet", self.all_rows(), RUN_SCHEMA)
+        write_table(self.path / "metrics.parquet", self.all_rows(), run_schema())
 
     def devices(self, seed: int) -> list[dict[str, Any]]:
         """Each device's optimizer, number of samples and counts of labels; empty if they are not known."""
@@ -299,7 +298,7 @@ class RunFolder:
 
     def write_bounds(self, rows: Iterable[BoundRow]) -> None:
         """Keep what was measured beside its bounds, for reports."""
-        write_table(self.path / "bounds.parquet", map(asdict, rows), BOUND_SCHEMA)
+        write_table(self.path / "bounds.parquet", map(asdict, rows), bound_schema())
 
     def read_bounds(self) -> list[BoundRow]:
         """What `write_bounds` kept; empty if nothing was compared."""
