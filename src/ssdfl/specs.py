@@ -73,6 +73,18 @@ def call_with_options(
     return {key: convert(f"{what}: {key}", value, known[key].annotation) for key, value in options.items()}
 
 
+def whole_number(text: str) -> int:
+    """A text as a whole number that a machine word holds, as larger ones break what computes with them.
+
+    Raises:
+        ValueError: it is none.
+    """
+    number = int(text)
+    if abs(number) >= 2**63:
+        raise ValueError("a number of more than 63 bits")
+    return number
+
+
 def _check_known(options: Mapping[str, str], known: Collection[str], what: str) -> None:
     unknown = next((key for key in options if key not in known), None)
     if unknown is not None:
@@ -93,15 +105,22 @@ def convert(what: str, text: str, kind: Any) -> Any:
     if kind not in _NOUNS:
         return _guess(text)
     try:
-        return _BOOLEANS[text.lower()] if kind is bool else kind(text)
+        return _READERS[kind](text)
     except (KeyError, ValueError):
         raise InputError(what, text, _NOUNS[kind], f"Write such a value, not {text!r}.") from None
 
 
+_READERS: dict[Any, Callable[[str], Any]] = {
+    int: whole_number,
+    float: float,
+    bool: lambda text: _BOOLEANS[text.lower()],
+}
+
+
 def _guess(text: str) -> Any:
-    for kind in (int, float):
+    for read in (whole_number, float):
         try:
-            return kind(text)
+            return read(text)
         except ValueError:
             continue
     return _BOOLEANS.get(text.lower(), text)

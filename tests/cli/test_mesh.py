@@ -209,8 +209,18 @@ def test_files_of_another_device_are_named(spoil, reason, tmp_path):
 
 def test_a_folder_has_one_process(tmp_path):
     folder, _ = two_devices(tmp_path)
-    with locked(folder / "device.lock"), pytest.raises(InputError, match="one that does not run yet"):
+    with (
+        locked(folder / "device.lock"),
+        pytest.raises(InputError, match=r"does not run yet \(process \d+ on"),
+    ):
         run_device(folder)
+
+
+def test_a_key_that_others_can_read_is_not_used(tmp_path):
+    folder, _ = two_devices(tmp_path)
+    (folder / "key.pem").chmod(0o644)
+    with pytest.raises(InputError, match="key.pem = permissions 644"):
+        RunningDevice(folder)
 
 
 def test_what_was_written_of_a_mesh_is_removed_when_the_rest_cannot_be(tmp_path, monkeypatch):

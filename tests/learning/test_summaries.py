@@ -101,4 +101,4 @@ def test_arrays_are_encoded_by_what_is_known():
     part = arrays_dataset(images[:4], labels[:4], Reading(known=whole.summary), test=np.arange(4) == 3)
     assert part.num_classes == 5
     assert np.array_equal(part.train_inputs, whole.train_inputs[:3])
-    assert part.normalisation.mean.shape == (3, 1, 1)
+    assert part.encoding.normalisation.mean.shape == (3, 1, 1)

@@ -35,10 +35,10 @@ def bounds(
     data: Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Hold the paper's bounds against a run, or draw them against the number of clusters.
+    """Compare the paper's bounds with a run, or draw them against the number of clusters.
 
     - `ssdfl run --set evaluate.gaps=true --set training.local_steps=1 --methods ssdfl --out runs/b`, then
-      `ssdfl bounds runs/b`: what Lemmas 1 and 2 and Theorem 1 speak of, measured in every cycle, beside the
+      `ssdfl bounds runs/b`: what Lemmas 1 and 2 and Theorem 1 bound, measured in every cycle, beside the
       published and the rigorous bound.
 
     - `ssdfl bounds er:n=10,p=0.4,seed=1`: Theorem 1's bound for every S, for several τ_a, for three labels
@@ -50,7 +50,9 @@ def bounds(
     try:
         lengths = tuple(int(part) for part in tau_a.split(","))
     except ValueError:
-        raise InputError("--tau-a", tau_a, "whole numbers such as 1,3,5", "Write them so.") from None
+        raise InputError(
+            "--tau-a", tau_a, "whole numbers such as 1,3,5", "Separate them by commas."
+        ) from None
     _of_network(target, lengths, (learning_rate, gradient_bound, smoothness), mixing, picture, as_json)
 
 

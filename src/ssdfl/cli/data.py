@@ -1,4 +1,4 @@
-"""``ssdfl data``: which data sets there are, where they lie, how to get them, and who holds what."""
+"""``ssdfl data``: list data sets, find and fetch them, and show who holds what."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ssdfl.cli.options import experiment_file
 from ssdfl.cli.progress import BLOCKS, say
 from ssdfl.errors import InputError
 
@@ -117,7 +118,8 @@ def summarise(
 @app.command("describe")
 def describe(
     file: Annotated[
-        Path | None, typer.Argument(help="Experiment, a TOML file; none is the default one.")
+        Path | None,
+        typer.Argument(help="Experiment (TOML). Without it, ./ssdfl.toml, else the default one."),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set one value. Repeatable.")
@@ -131,7 +133,7 @@ def describe(
     from ssdfl.preparation import draw
     from ssdfl.records import load_experiment
 
-    experiment = load_experiment(file, settings or [])
+    experiment = load_experiment(experiment_file(file), settings or [])
     dataset = load_data(experiment.data, data)
     network, task, _ = draw(experiment, experiment.seeds[0], dataset)
     rows = [

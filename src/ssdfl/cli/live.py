@@ -1,4 +1,4 @@
-"""``ssdfl run --live``: the report's page on loopback, while the run goes on."""
+"""``ssdfl run --live``: the report's page on loopback, during the run."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 PATIENCE_S = 5.0
-"""How much later than it said a page may ask before a finished run no longer waits for it."""
+"""How late a page's request may be before a finished run stops waiting for it."""
 LONGEST_PAUSE_S = 10.0
-"""How long a page may pause between its questions; as in ``live.js``."""
+"""The longest pause between two requests of a page; as in ``live.js``."""
 
 
 class LiveRun:
@@ -68,7 +68,7 @@ class LiveRun:
         return rows
 
     def end(self, text: str) -> None:
-        """Tell open pages how the run ended, and wait until one that is about to ask has heard it."""
+        """Show open pages how the run ended, and wait until those that still poll have got it."""
         with self._records:
             self._rows = {}
             for row in self.folder.all_rows():
@@ -88,7 +88,7 @@ class LiveRun:
         return page
 
     def news(self, seen: int) -> tuple[int, str | None]:
-        """The version that there is, and what is new to a page that has seen one; None if nothing is."""
+        """The current version, and what is new to a page that has seen another; None if nothing is."""
         from ssdfl.report.live import live_news
 
         with self._building:
@@ -102,7 +102,7 @@ class LiveRun:
             return version, live_news(self.folder, self.experiment, rows, status, self._facts)
 
     def heard(self, version: int, pause_s: float) -> None:
-        """A page has heard a version, and pauses so long before it asks again."""
+        """Note that a page has got a version, and how long it pauses before its next request."""
         self.newest_heard = version
         self.due_s = time.monotonic() + min(pause_s, LONGEST_PAUSE_S) + PATIENCE_S
 
@@ -132,7 +132,7 @@ def own_names(port: int) -> set[str]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers for the page and for its news, to pages of this very address only."""
+    """Serves the page and its news, to pages of this address only."""
 
     server: _Server
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from ssdfl.cli.options import find_modules_in
+from ssdfl.cli.options import experiment_file, find_modules_in
 from ssdfl.cli.progress import say
 
 app = typer.Typer(
@@ -27,7 +27,8 @@ Data = Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL
 def init(
     out: Annotated[Path, typer.Option(help="Folder for the devices' folders.")],
     file: Annotated[
-        Path | None, typer.Argument(help="Experiment (TOML). Without it, the default one.")
+        Path | None,
+        typer.Argument(help="Experiment (TOML). Without it, ./ssdfl.toml, else the default one."),
     ] = None,
     hosts: Annotated[
         Path | None,
@@ -40,12 +41,14 @@ def init(
     seed: Annotated[int, typer.Option(help="The seed to run.")] = 0,
     patience: Annotated[float, typer.Option(help="Seconds to wait for a slow neighbour.")] = 60.0,
     ping_deadline: Annotated[
-        float, typer.Option(help="Seconds to answer a ping in; who misses two in a row is gone.")
+        float,
+        typer.Option(help="Seconds to answer a ping; a neighbour that misses two in a row counts as gone."),
     ] = 1.5,
     own_certificates: Annotated[
         bool,
         typer.Option(
-            "--own-certificates", help="Make none: put key.pem, certificate.pem, authority.pem there."
+            "--own-certificates",
+            help="Make none: put key.pem, certificate.pem and authority.pem into each folder.",
         ),
     ] = False,
 ) -> None:
@@ -59,6 +62,7 @@ def init(
     from ssdfl.mesh.hosts import read_hosts
     from ssdfl.records import load_experiment
 
+    file = experiment_file(file)
     experiment = load_experiment(file, settings or [])
     if file is not None:
         find_modules_in(file.parent)
@@ -74,7 +78,7 @@ def init(
         certificates=not own_certificates,
     )
     typer.echo(f"{len(folders)} devices in {out}. Start one: ssdfl device {folders[0]}")
-    typer.echo(f"All of this host: ssdfl mesh up {out}. Keep {out / 'ca' / 'authority.key'} off the devices.")
+    typer.echo(f"All on this host: ssdfl mesh up {out}. Keep {out / 'ca' / 'authority.key'} off the devices.")
 
 
 @app.command("up")
@@ -85,7 +89,7 @@ def up(
         int | None, typer.Option(help="Port for the first device's metrics; others take the next ones.")
     ] = None,
 ) -> None:
-    """Run all devices of this host, with a live table. Ctrl-C stops them; the same command goes on.
+    """Run all devices of this host, with a live table. Ctrl-C stops them; the same command continues.
 
     MESH/progress.log has a line for each cycle that all have finished.
     """
@@ -105,7 +109,7 @@ def up(
         progress.note(processes.statuses(), always=True)
     except KeyboardInterrupt:
         processes.stop()
-        say(console, f"Stopped; what is done is kept. Go on with: ssdfl mesh up {mesh}")
+        say(console, f"Stopped; finished work is kept. Continue with: ssdfl mesh up {mesh}")
         raise typer.Exit(130) from None
     finally:
         processes.stop()
@@ -141,7 +145,7 @@ def device(
         bool, typer.Option("--dry-run", help="Only print, as JSON, all that it would tell others.")
     ] = False,
 ) -> None:
-    """Run one device, anywhere. It goes on where its checkpoint is; logs and metrics stay in its folder.
+    """Run one device, anywhere. It continues from its checkpoint; logs and metrics stay in its folder.
 
     A method, model or loss of your own is named `module:function`; the module lies in the device's folder,
     in the working folder, or on PYTHONPATH.
@@ -155,7 +159,7 @@ def device(
     from ssdfl.mesh.device import run_device
 
     if not run_device(folder, data, metrics):
-        typer.echo(f"Stopped; go on with: ssdfl device {folder}", err=True)
+        typer.echo(f"Stopped; continue with: ssdfl device {folder}", err=True)
         raise typer.Exit(130)
 
 

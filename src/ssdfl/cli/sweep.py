@@ -41,7 +41,7 @@ def sweep(
 ) -> None:
     """Run every combination of the values in `[sweep]`, with all methods and seeds, and compare them.
 
-    The table names keys and what each shall take, such as `"training.learning_rate" = [0.02, 0.05]`.
+    The table lists keys and the values to try, such as `"training.learning_rate" = [0.02, 0.05]`.
 
     Examples:
 
@@ -51,7 +51,7 @@ def sweep(
 
     - `ssdfl sweep rates.toml --backend ray --address auto --cpus 2`
 
-    Interrupted, the same command goes on where it stopped. Runs that fail are left out of the comparison.
+    After an interruption, the same command continues. Runs that fail are left out of the comparison.
     """
     from ssdfl.experiments.pool import Resources
     from ssdfl.records.cache import distinct

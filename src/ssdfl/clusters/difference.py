@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 else:
     optimize = LazyModule("scipy.optimize")
 
-_RULES_OF_TRAINING = ("tau_a", "tau_r", "local_steps", "message_bytes")
+_RULES_OF_TRAINING = ("tau_a", "tau_r", "local_steps", "message_bytes", "sends_early")
 
 
 @dataclass(frozen=True)
@@ -179,4 +179,5 @@ def _gain_in_score(old: Plan, new: Plan) -> Iterator[Gain]:
 
 
 def _is_same_training(old: Plan, new: Plan) -> bool:
-    return all(old.settings.get(name) == new.settings.get(name) for name in _RULES_OF_TRAINING)
+    before, after = ({"sends_early": True, **plan.settings} for plan in (old, new))
+    return all(before.get(name) == after.get(name) for name in _RULES_OF_TRAINING)

@@ -1,4 +1,4 @@
-"""Algorithm 1, cluster formation: candidates of every size from 1 to N, and the best feasible one."""
+"""Algorithm 1 (`alg:cluster_form`): candidates of every size from 1 to N, and the best feasible one."""
 
 from __future__ import annotations
 
@@ -14,15 +14,25 @@ from ssdfl.clusters.candidates import Candidate, choose, round_score
 from ssdfl.clusters.diagnostics import Diagnostic, diagnose
 from ssdfl.clusters.heterogeneity import PAPER_AMPLIFICATION, AmplificationSettings, Device
 from ssdfl.clusters.partition import Cluster, Clusters
-from ssdfl.clusters.scores import MESSAGE_BYTES, SCORES, TRAINING, Score, ScoreInputs, evaluate, find_score
+from ssdfl.clusters.scores import (
+    COSTS,
+    MESSAGE_BYTES,
+    SCORES,
+    TRAINING,
+    Score,
+    ScoreInputs,
+    evaluate,
+    find_score,
+)
 from ssdfl.clusters.spectral import Budget
+from ssdfl.clusters.standing import Standing, standing_of
 from ssdfl.errors import InputError, check_range
 from ssdfl.graph import Network, Weights, metropolis
 from ssdfl.theory import THRESHOLD_STEPS, Constants, conductance_threshold
 
 PARTITIONS = ("cost", "paper")
 MODES = ("auto", "literal", "fast")
-PREDICTIONS = ("time", "bytes")
+PREDICTIONS = tuple(COSTS)
 PRICE = 1.1
 INDIFFERENCE = 1.03
 _KNOWN: dict[str, Collection[str]] = {
@@ -54,6 +64,7 @@ class FormationSettings:
         threshold_step: the step size in Φ_min: ``eta``, as printed, or ``eta_E``, η times the local steps.
         amplification: how differences between devices become α_s.
         data_distance: (L,) how different the data of linked devices are, if not computed from their samples.
+        sends_early: messages leave before devices train, so sending hides behind computing.
     """
 
     constants: Constants = TRAINING
@@ -67,6 +78,7 @@ class FormationSettings:
     threshold_step: str = "eta"
     amplification: AmplificationSettings = PAPER_AMPLIFICATION
     data_distance: FloatArray | None = field(default=None, compare=False)
+    sends_early: bool = True
 
     def __post_init__(self) -> None:
         for name, known in _KNOWN.items():
@@ -97,7 +109,13 @@ class FormationSettings:
     @property
     def predicts(self) -> bool:
         """Whether the score is a predicted cost."""
-        return find_score(self.score) in [SCORES[name] for name in PREDICTIONS]
+        return self.predicted is not None
+
+    @property
+    def predicted(self) -> str | None:
+        """Which cost the score predicts, a name of `COSTS`; None if it predicts none."""
+        score = find_score(self.score)
+        return next((name for name in PREDICTIONS if SCORES[name] is score), None)
 
     def mode_for(self, num_devices: int) -> str:
         """``literal`` or ``fast``."""
@@ -135,10 +153,13 @@ class Formation:
     mode: str
     skipped: Skipped
     diagnostics: tuple[Diagnostic, ...]
+    standing: Standing | None
 
 
 def form(network: Network, devices: Sequence[Device], settings: FormationSettings) -> Formation:
     """Weigh partitions of every size and choose one, deterministically.
+
+    With ``partition="paper"`` and ``score="stationarity"`` it is Algorithm 1 (`alg:cluster_form`).
 
     Raises:
         InputError: there are not as many descriptors as devices, or the score is unknown.
@@ -150,18 +171,8 @@ def form(network: Network, devices: Sequence[Device], settings: FormationSetting
 def _form(network: Network, devices: Sequence[Device], settings: FormationSettings) -> Formation:
     n = network.num_devices
     mode = settings.mode_for(n)
-    fast = mode == "fast"
-    inputs = ScoreInputs(
-        network,
-        devices,
-        settings.constants,
-        settings.weights,
-        settings.message_bytes,
-        _FAST if fast else Budget(),
-        settings.data_distance,
-        settings.amplification,
-    )
-    sizes = _sizes(n) if fast else list(range(1, n + 1))
+    inputs = score_inputs(network, devices, settings)
+    sizes = _sizes(n) if mode == "fast" else list(range(1, n + 1))
     weigher = _Weigher(inputs, settings)
     make = _by_the_paper if settings.partition == "paper" else _by_cost
     candidates = tuple(make(weigher, sizes))
@@ -174,7 +185,28 @@ def _form(network: Network, devices: Sequence[Device], settings: FormationSettin
         moves=settings.partition == "cost" and not _moves_devices(settings, n),
         inexact=sum(not candidate.min_conductance.exact for candidate in candidates),
     )
-    return Formation(candidates, chosen, choice, mode, skipped, diagnose(inputs, chosen.clusters))
+    diagnostics = diagnose(inputs, chosen.clusters)
+    standing = standing_of(inputs, settings.predicted, chosen.score)
+    return Formation(candidates, chosen, choice, mode, skipped, diagnostics, standing)
+
+
+def score_inputs(network: Network, devices: Sequence[Device], settings: FormationSettings) -> ScoreInputs:
+    """What partitions of a network are scored with.
+
+    Raises:
+        InputError: there are not as many descriptors as devices.
+    """
+    return ScoreInputs(
+        network,
+        devices,
+        settings.constants,
+        settings.weights,
+        settings.message_bytes,
+        _FAST if settings.mode_for(network.num_devices) == "fast" else Budget(),
+        settings.data_distance,
+        settings.amplification,
+        settings.sends_early,
+    )
 
 
 class _Weigher:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ssdfl.experiments.models import trained_model
 from ssdfl.learning import Dataset, TaskMetric, find_metrics, load_own_data
-from ssdfl.learning.task import task_loss, tested
+from ssdfl.learning.task import suited, task_loss, tested
 from ssdfl.mesh.folder import device_folders, read_device
 from ssdfl.mesh.holdings import known_summary
 from ssdfl.records.config import Experiment, load_experiment
@@ -61,4 +61,5 @@ def _is_whole(folder: Path) -> bool:
 
 def _own_data(folder: Path) -> Dataset:
     section = _experiment(folder).data
-    return load_own_data(section, folder, known_summary(folder, section, read_device(folder).names))
+    found = load_own_data(section, folder, known_summary(folder, section, read_device(folder).names))
+    return suited(found, _experiment(folder).task.loss)

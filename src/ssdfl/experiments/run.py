@@ -1,4 +1,4 @@
-"""Run an experiment into a folder, and go on after anything that stopped it."""
+"""Run an experiment into a folder, and resume it after any interruption."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import time
 import tomllib
 from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,6 @@ from ssdfl.errors import InputError
 from ssdfl.experiments.advance import Advance
 from ssdfl.experiments.schedule_check import check_schedule
 from ssdfl.experiments.writer import Process, joining_others
-from ssdfl.files import remove_temporaries
 from ssdfl.graph import NetworkLike, from_json, load_network, to_json
 from ssdfl.learning import (
     DataLike,
@@ -72,17 +72,19 @@ def iterate_experiment(
     Args:
         out: the run's folder.
         network: runs on this one, such as a NetworkX graph, instead of the one that the experiment names.
-        resume: go on with what the folder holds. The result is bit for bit that of an unbroken run if the
+        resume: continue the run in the folder. The result is bit for bit that of an uninterrupted run if the
             engine ``resumes_exactly``: a mesh does not, since its devices stop at different steps.
         data: the folder to look for data sets in first; or the data set itself: a `Dataset`, a pandas frame,
             an Arrow table or a torch data set.
-        progress: is told of a download's progress.
+        progress: called with a download's progress.
 
     Raises:
-        InputError: something in the experiment cannot be used; what was computed before is kept.
+        InputError: something in the experiment cannot be used, or another run writes into the folder; what
+            was computed before is kept.
     """
     folder = RunFolder(out)
-    with joining_others(experiment.engine) as process:
+    with joining_others(experiment.engine) as process, ExitStack() as stack:
+        process.in_writer(lambda: stack.enter_context(folder.held()))
         admitted = process.text_of_writer(lambda: to_toml(_admit(experiment, folder, network, resume)))
         experiment = make_experiment(tomllib.loads(admitted))
         for method in experiment.methods:
@@ -116,7 +118,7 @@ def _admit(
 
 
 def _check_rate(before: Experiment, after: Experiment) -> None:
-    """Refuse to train longer where the learning rate of what is done would have been another."""
+    """Refuse to train longer where that would change the learning rate of finished cycles."""
     rates = [find_rate(one.training.rate, one.cycles) for one in (before, after)]
     done = range(min(before.cycles, after.cycles))
     if any(rates[0](cycle) != rates[1](cycle) for cycle in done):
@@ -229,7 +231,8 @@ def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> 
     folder.write_fact(instance.seed, "devices.json", json.dumps(devices, indent=1) + "\n")
     for place, plan in reversed(list(enumerate(instance.plans))):
         # plan.json is written last: readers take it as the sign that the other files exist.
-        name = f"plan-{plan.settings['message_bytes']}.json" if place else "plan.json"
+        size, early = plan.messages
+        name = f"plan-{size}{'' if early else '-late'}.json" if place else "plan.json"
         folder.write_plan(instance.seed, plan, name)
 
 
@@ -240,7 +243,7 @@ def _run_method(engine: str, folder: RunFolder, job: Job, method: str, process: 
     for row in saver.rows:
         yield Advance(job.seed, method, row["cycle"], None)
     cycles = run(job, engine, start, in_place=True)
-    del start  # the engine goes on in its memory
+    del start  # the engine continues in its memory
     for record, state in cycles:
         saver.rows.append(asdict(record))
         saver.save_if_due(record.cycle, state)
@@ -248,7 +251,7 @@ def _run_method(engine: str, folder: RunFolder, job: Job, method: str, process: 
 
 
 class _Saver:
-    """Keeps a method's records and state: every two seconds, or less often where saving takes long."""
+    """Saves a method's records and state: every two seconds, or less often if saving takes long."""
 
     def __init__(self, folder: RunFolder, job: Job, method: str, process: Process) -> None:
         self.folder, self.job, self.method, self.process = folder, job, method, process
@@ -257,14 +260,13 @@ class _Saver:
         self._saved_s, self._took_s = time.monotonic(), 0.0
 
     def restore(self) -> State | None:
-        """Where an earlier run stopped, its records into ``rows``; None to begin anew."""
+        """Where an earlier run stopped, its records into ``rows``; None to start from the beginning."""
         start, self.rows = self.process.in_writer(self._reached) or (None, [])
         self._saved_s = time.monotonic()
         return start
 
     def _reached(self) -> tuple[State | None, list[Row]]:
         """The saved state and its records; neither if some records are lost."""
-        remove_temporaries(self.checkpoint.parent)
         start = load_state(self.checkpoint, self.job) if self.checkpoint.exists() else None
         reached = start.step // self.job.steps_per_cycle if start else 0
         saved = self.folder.read_rows(self.job.seed, self.method)

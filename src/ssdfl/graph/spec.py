@@ -16,13 +16,14 @@ from ssdfl.graph.files import FORMATS, check_connected, read_network
 from ssdfl.graph.network import Graph, Network
 from ssdfl.graph.topologies import TOPOLOGIES
 from ssdfl.lazy import LazyModule
+from ssdfl.specs import whole_number
 
 if TYPE_CHECKING:
     import networkx as nx
 else:
     nx = LazyModule("networkx")
 
-COSTS = ("latency_s", "bandwidth_Bps", "compute_s")
+COSTS = ("latency_s", "bandwidth_Bps", "compute_s", "uplink_Bps", "downlink_Bps")
 
 NetworkLike: TypeAlias = str | Path | Graph | Network
 """What names or is a network: a spec, a file, a NetworkX graph, or the network itself."""
@@ -31,9 +32,10 @@ NetworkLike: TypeAlias = str | Path | Graph | Network
 def load_network(spec: NetworkLike, default_seed: int = 0) -> Network:
     """The network that a spec or a file path names, or that a NetworkX graph is.
 
-    A spec is ``kind:key=value,…``. Every kind also takes ``latency_s``, ``bandwidth_Bps`` and ``compute_s``
-    to set one cost for all links or devices. A random kind without ``seed=`` is drawn with ``default_seed``.
-    Of a graph, costs are read as `from_networkx` does. A `Network` is returned as it is.
+    A spec is ``kind:key=value,…``. Every kind also takes ``latency_s``, ``bandwidth_Bps``, ``compute_s``,
+    ``uplink_Bps`` and ``downlink_Bps`` to set one cost for all links or devices. A random kind without
+    ``seed=`` is drawn with ``default_seed``. Of a graph, costs are read as `from_networkx` does. A `Network`
+    is returned as it is.
 
     Raises:
         InputError: unknown kind or key, a value that cannot be used, an unreadable file, or a file or graph
@@ -127,7 +129,7 @@ def _check_keys(kind: str, known: Mapping[str, inspect.Parameter], values: dict[
 
 def _convert(key: str, value: str, kind: type) -> Any:
     try:
-        return kind(value)
+        return whole_number(value) if kind is int else kind(value)
     except ValueError:
         noun = {"int": "a whole number", "float": "a number"}[kind.__name__]
         raise InputError(key, value, noun, f"Write it like {key}={kind(1)}.") from None

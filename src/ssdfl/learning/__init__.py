@@ -12,6 +12,7 @@ from ssdfl.learning.datasets import (
     reading_of,
 )
 from ssdfl.learning.dealing import PARTITIONS, Dealing, deal
+from ssdfl.learning.encoding import Column, Encoding
 from ssdfl.learning.inputs import Inputs, call_model, count, map_inputs, parts_of
 from ssdfl.learning.layout import Buffers, Home, Layout
 from ssdfl.learning.losses import LOSSES, find_loss
@@ -58,10 +59,12 @@ __all__ = [
     "PARTITIONS",
     "RATES",
     "Buffers",
+    "Column",
     "DataLike",
     "Dataset",
     "Dealing",
     "DeviceConstants",
+    "Encoding",
     "Home",
     "Inputs",
     "Layout",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ssdfl.lazy import LazyModule
 from ssdfl.learning.dataset import Dataset
+from ssdfl.learning.encoding import Encoding
 from ssdfl.learning.tables import Reading, table_dataset
 from ssdfl.rng import generator
 
@@ -95,6 +96,7 @@ def logbooks(_: Path) -> Dataset:
         num_classes=len(letters),
         columns={"book": np.concatenate(keepers)},
         notes=(f"Text: {WINDOW} characters a sample, {len(letters)} different ones.",),
+        encoding=Encoding(vocabulary=tuple(letters), classes=tuple(letters)),
     )
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssdfl.errors import InputError
+from ssdfl.learning.encoding import AS_THEY_ARE, Encoding
 from ssdfl.learning.inputs import map_inputs, parts_of, shapes
-from ssdfl.learning.normalisation import Normalisation, channel_normalisation
+from ssdfl.learning.normalisation import channel_normalisation
 from ssdfl.learning.summaries import Summary
 
 Arrays = NDArray[Any] | tuple[NDArray[Any], ...] | dict[str, NDArray[Any]]
@@ -36,7 +37,7 @@ class Dataset:
         loss: what to train with unless the experiment says; ``auto`` goes by the targets.
         columns: by name, a value for each training sample by which samples can be dealt: a user, a site.
         notes: what was done to the data on the way here, for people.
-        normalisation: what was done to raw inputs, if it is that alone; models can then be used on raw ones.
+        encoding: what was done, so that models can be used on raw samples.
         test_columns: the same as ``columns`` of the test samples, where it is known.
         summary: by what raw data were encoded, if they were.
     """
@@ -49,7 +50,7 @@ class Dataset:
     loss: str = "auto"
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    normalisation: Normalisation | None = None
+    encoding: Encoding = AS_THEY_ARE
     test_columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     summary: Summary | None = None
 
@@ -156,7 +157,7 @@ def make_dataset(train: tuple[Images, Labels], test: tuple[Images, Labels]) -> D
         test_targets,
         num_classes=int(train_targets.max()) + 1,
         notes=(IMAGES_SCALED,),
-        normalisation=normalisation,
+        encoding=Encoding(normalisation),
     )
 
 

@@ -138,9 +138,10 @@ def halved(data: Dataset) -> Dataset:
     parts = ((data.train_inputs, data.train_targets), (data.test_inputs, data.test_targets))
     train, test = ((half(np.asarray(images)), labels) for images, labels in parts)
     again = make_dataset(train, test)
-    if data.normalisation is None or again.normalisation is None:
+    first, second = data.encoding.normalisation, again.encoding.normalisation
+    if first is None or second is None:
         return again
-    return replace(again, normalisation=again.normalisation.after(data.normalisation))
+    return replace(again, encoding=replace(data.encoding, normalisation=second.after(first)))
 
 
 def _digits(_: Path) -> Dataset:
@@ -154,13 +155,32 @@ def _digits(_: Path) -> Dataset:
     return make_dataset((images[train], labels[train]), (images[test], labels[test]))
 
 
-_FMNIST_FILES = (
-    ("train-images-idx3-ubyte.gz", "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
-    ("train-labels-idx1-ubyte.gz", "25c81989df183df01b3e8a0aad5dffbe"),
-    ("t10k-images-idx3-ubyte.gz", "bef4ecab320f06d8554ea6380940ec79"),
-    ("t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310"),
+_FMNIST_URL = "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion"
+_FMNIST_FILES = tuple(
+    RemoteFile(f"{_FMNIST_URL}/{name}", sha256, size_bytes)
+    for name, sha256, size_bytes in (
+        (
+            "train-images-idx3-ubyte.gz",
+            "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+            26421880,
+        ),
+        (
+            "train-labels-idx1-ubyte.gz",
+            "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+            29515,
+        ),
+        (
+            "t10k-images-idx3-ubyte.gz",
+            "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+            4422102,
+        ),
+        (
+            "t10k-labels-idx1-ubyte.gz",
+            "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+            5148,
+        ),
+    )
 )
-_FMNIST_URL = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
 
 
 def _fmnist(folder: Path) -> Dataset:
@@ -180,7 +200,7 @@ def _fmnist(folder: Path) -> Dataset:
 
 
 def _has_fmnist(folder: Path) -> bool:
-    return all((folder / name).exists() for name, _ in _FMNIST_FILES)
+    return all((folder / file.name).exists() for file in _FMNIST_FILES)
 
 
 @dataclass(frozen=True)
@@ -238,7 +258,7 @@ _FULL: dict[str, DatasetInfo] = {
         Source(
             folders=("fashion_mnist", "fmnist", "fashion-mnist", "FashionMNIST/raw"),
             present=_has_fmnist,
-            files=tuple(RemoteFile(f"{_FMNIST_URL}/{name}", md5) for name, md5 in _FMNIST_FILES),
+            files=_FMNIST_FILES,
             system=(Path("/usr/share/datasets/fashion-mnist"),),
         ),
     ),
@@ -251,7 +271,8 @@ _FULL: dict[str, DatasetInfo] = {
             files=(
                 RemoteFile(
                     "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-                    "c32a1d4ab5d03f1284b67883e8d87530",
+                    "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+                    170052171,
                 ),
             ),
         ),

@@ -1,295 +1,179 @@
-"""Columns of tables as inputs and targets, by a summary of all rows that there are."""
+"""How raw samples became what models take and give: enough to use a model where its data is not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.errors import InputError
 from ssdfl.lazy import LazyModule
-from ssdfl.learning.summaries import CATEGORY, EMPTY, NUMBER, OTHER, ColumnSummary, summarised_numbers
+from ssdfl.learning.normalisation import Normalisation
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 else:
-    pa = LazyModule("pyarrow")
-    pc = LazyModule("pyarrow.compute")
+    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
-MOST_CATEGORIES = 50
-MOST_CLASSES = 20
-"""Whole numbers with more different values than this are numbers, not classes."""
+UNKNOWN = -1
+"""The code of a category that no training row had."""
 
 
-class Targets(NamedTuple):
-    """(rows, …) targets, how many classes they have, and what was done."""
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, and how its values become inputs.
 
-    values: NDArray[Any]
-    num_classes: int
-    told: str
+    A number x becomes (x − mean) / deviation, and 0 if it is missing. A category becomes one input for each
+    of `values`: 1 for its own, 0 for the others.
 
+    Examples:
+        >>> size, colour = Column("size", mean=50.0, deviation=10.0), Column("colour", values=("blue", "red"))
+        >>> size.inputs(np.array([60.0, np.nan])).tolist()
+        [[1.0], [0.0]]
+        >>> codes = colour.raw(pa.chunked_array([["red", "green"]]))
+        >>> codes.tolist(), colour.inputs(codes).tolist()
+        ([1.0, -1.0], [[0.0, 1.0], [0.0, 0.0]])
+    """
 
-def is_number(kind: pa.DataType) -> bool:
-    """Whether a column holds numbers."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+    name: str
+    mean: float = 0.0
+    deviation: float = 1.0
+    values: tuple[str, ...] = ()
 
+    def raw(self, column: pa.ChunkedArray) -> FloatArray:
+        """(rows,) numbers as they are, NaN where missing; of a category, its place in `values`."""
+        if not self.values:
+            return as_numbers(column)
+        codes = pc.index_in(as_texts(column), value_set=pa.array(self.values, pa.string()))
+        found: FloatArray = pc.fill_null(codes, UNKNOWN).to_numpy(zero_copy_only=False).astype(float)
+        return found
 
-def is_category(kind: pa.DataType) -> bool:
-    """Whether a column holds texts or truth values."""
-    texts = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
-    return bool(texts or pa.types.is_boolean(kind))
-
-
-_KINDS: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (is_number, NUMBER),
-    (is_category, CATEGORY),
-    (lambda kind: pa.types.is_null(kind), EMPTY),
-    (lambda _: True, OTHER),
-)
+    def inputs(self, raw: FloatArray) -> NDArray[np.float32]:
+        """(rows, inputs) what models take, of what `raw` gave."""
+        if self.values:
+            return np.asarray(raw[:, None] == np.arange(len(self.values)), dtype=np.float32)
+        known = np.where(np.isfinite(raw), raw, self.mean)
+        return np.asarray((known[:, None] - self.mean) / self.deviation, dtype=np.float32)
 
 
 def as_numbers(column: pa.ChunkedArray) -> FloatArray:
-    """(rows,) a column's numbers, NaN where they are missing."""
+    """(rows,) NaN where missing."""
     values: FloatArray = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return values
 
 
-def encoded(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
-    """(rows,) the number of each row's text, and the texts in order; missing ones are a text of their own.
+def as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts, empty where missing."""
+    return pc.fill_null(column.cast(pa.string()), "")
 
-    Examples:
-        >>> codes, names = encoded(pa.chunked_array([["b", "a", None]]))
-        >>> codes.tolist(), names
-        ([2, 1, 0], ['', 'a', 'b'])
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """What was done to raw samples and targets; nothing by default.
+
+    Attributes:
+        normalisation: of inputs that are one array, such as images.
+        columns: of a table, in the order of the inputs.
+        vocabulary: of text, the characters or words in the order of their tokens.
+        classes: the names of classes, in the order of outputs.
+        targets: the columns of a table that are to be predicted.
+        target: what made targets numbers of about unit size; outputs are undone by it.
     """
-    texts = pc.fill_null(column.cast(pa.string()), "").combine_chunks()
-    coded = texts.dictionary_encode()
-    found = np.array(coded.dictionary.to_pylist(), dtype=object)
-    order = np.argsort(found)
-    place = np.empty(len(found), dtype=np.int64)
-    place[order] = np.arange(len(found))
-    codes: IntArray = place[coded.indices.to_numpy(zero_copy_only=False)]
-    return codes, [str(name) for name in found[order]]
+
+    normalisation: Normalisation | None = None
+    columns: tuple[Column, ...] = ()
+    vocabulary: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    target: Normalisation | None = None
+
+    def rows(self, table: Any) -> NDArray[np.float32]:
+        """(rows, columns) a table as exported programs take it: numbers as they are, categories as codes.
+
+        Args:
+            table: a pandas frame, an Arrow table, or a dict of columns; others than those needed are ignored.
+
+        Raises:
+            InputError: a column is missing, or has values of another kind.
+        """
+        found = [_raw(column, _as_table(table)) for column in self.columns]
+        return np.stack(found, axis=1).astype(np.float32)
+
+    def inputs(self, table: Any) -> NDArray[np.float32]:
+        """(rows, inputs) a table as the model itself takes it."""
+        raw = [(column, _raw(column, _as_table(table))) for column in self.columns]
+        return np.concatenate([column.inputs(values) for column, values in raw], axis=1)
+
+    def tokens(self, text: str) -> IntArray:
+        """(length,) the tokens of a text's characters.
+
+        Raises:
+            InputError: a character that the vocabulary lacks.
+
+        Examples:
+            >>> Encoding(vocabulary=("a", "b", " ")).tokens("b a").tolist()
+            [1, 2, 0]
+        """
+        places = {token: place for place, token in enumerate(self.vocabulary)}
+        unknown = sorted(set(text) - places.keys())
+        if unknown:
+            expected = f"characters out of {''.join(self.vocabulary)!r}"
+            raise InputError("text", repr(unknown[0]), expected, "Replace it.")
+        return np.array([places[letter] for letter in text], dtype=np.int64)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "normalisation": None if self.normalisation is None else self.normalisation.to_json(),
+            "columns": [asdict(column) for column in self.columns],
+            "vocabulary": list(self.vocabulary),
+            "classes": list(self.classes),
+            "targets": list(self.targets),
+            "target": None if self.target is None else self.target.to_json(),
+        }
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> Encoding:
+        """What `to_json` gave; earlier versions kept the normalisation alone."""
+        columns = [Column(**one | {"values": tuple(one["values"])}) for one in values.get("columns", ())]
+        return Encoding(
+            normalisation=_normalisation(values["normalisation"]),
+            columns=tuple(columns),
+            vocabulary=tuple(values.get("vocabulary", ())),
+            classes=tuple(values.get("classes", ())),
+            targets=tuple(values.get("targets", ())),
+            target=_normalisation(values.get("target")),
+        )
 
 
-def summarise_column(name: str, column: pa.ChunkedArray, train: BoolArray, different: str) -> ColumnSummary:
-    """What encoding needs to know of a column.
-
-    Args:
-        train: (rows,) which rows are for training.
-        different: of what the different values matter: ``categories`` of an input's training rows,
-            ``classes`` of a target's whole numbers and texts, ``all`` of a target's numbers and texts.
-    """
-    kind = next(kind for fits, kind in _KINDS if fits(column.type))
-    rows = int(train.sum())
-    if kind == CATEGORY:
-        return ColumnSummary(name, kind, rows, values=tuple(_DIFFERENT[different](column, train)))
-    if kind == NUMBER:
-        return ColumnSummary(name, kind, rows, **_number_facts(column, train, different))
-    return ColumnSummary(name, kind, rows)
+AS_THEY_ARE = Encoding()
+"""Of samples to which nothing was done, or nobody says what."""
 
 
-def _number_facts(column: pa.ChunkedArray, train: BoolArray, different: str) -> dict[str, Any]:
-    """What is to be known of a column of numbers."""
-    known = as_numbers(column)[train]
-    return {
-        **summarised_numbers(known[np.isfinite(known)]),
-        "values": tuple(_DIFFERENT[different](column, train)),
-        "whole": bool(pa.types.is_integer(column.type)),
-    }
+def _normalisation(values: dict[str, Any] | None) -> Normalisation | None:
+    return None if values is None else Normalisation.from_json(values)
 
 
-def _categories(column: pa.ChunkedArray, train: BoolArray) -> Sequence[str]:
-    """Those of the training rows; of more than can be used, one more than that."""
-    if not is_category(column.type):
-        return []
-    codes, names = encoded(column)
-    seen = np.flatnonzero(np.bincount(codes[train], minlength=len(names)))
-    return [names[code] for code in seen[: MOST_CATEGORIES + 1]]
+def _as_table(source: Any) -> pa.Table:
+    if isinstance(source, pa.Table):
+        return source
+    if isinstance(source, Mapping):
+        return pa.table(dict(source))
+    return pa.Table.from_pandas(source, preserve_index=False)
 
 
-def _classes(column: pa.ChunkedArray, _: BoolArray) -> Sequence[str]:
-    """Texts, or whole numbers if they are few; of more, one more than that."""
-    if is_category(column.type):
-        return encoded(column)[1]
-    return _numbers_as_texts(column)[: MOST_CLASSES + 1] if pa.types.is_integer(column.type) else []
-
-
-def _all_values(column: pa.ChunkedArray, _: BoolArray) -> Sequence[str]:
-    return encoded(column)[1] if is_category(column.type) else _numbers_as_texts(column)
-
-
-def _numbers_as_texts(column: pa.ChunkedArray) -> list[str]:
-    return [f"{value:.17g}" for value in np.unique(as_numbers(column))]
-
-
-_DIFFERENT = {"categories": _categories, "classes": _classes, "all": _all_values, "none": lambda *_: []}
-
-
-class _Encoded(NamedTuple):
-    """A column as inputs, what was done to it, and what is said of it."""
-
-    done: str
-    told: str
-    values: NDArray[np.float32] | None
-
-
-_TOLD = {
-    NUMBER: "Columns standardised to mean 0 and deviation 1",
-    CATEGORY: "Columns encoded as one input for each value",
-    OTHER: f"Columns left out, as no numbers nor at most {MOST_CATEGORIES} categories",
-}
-"""What is done to each kind of column."""
-
-
-def encode_inputs(table: pa.Table, columns: Sequence[ColumnSummary]) -> tuple[NDArray[np.float32], list[str]]:
-    """(rows, inputs) and what was done.
-
-    Raises:
-        InputError: the table lacks a column, or none can be an input.
-    """
-    encodings = [_encoded_column(table, column) for column in columns]
-    parts = [one.values for one in encodings if one.values is not None]
-    if not parts:
-        raise InputError("columns", ", ".join(table.column_names), "inputs beside the target", "Add some.")
-    return np.concatenate(parts, axis=1), list(filter(None, (_told_kind(kind, encodings) for kind in _TOLD)))
-
-
-def _told_kind(kind: str, encodings: Sequence[_Encoded]) -> str:
-    names = [one.told for one in encodings if one.done == kind]
-    return f"{_TOLD[kind]}: {', '.join(names)}." if names else ""
-
-
-def _encoded_column(table: pa.Table, summary: ColumnSummary) -> _Encoded:
-    check_column(table, summary.name, "columns")
-    column = table.column(summary.name)
-    if summary.kind == NUMBER:
-        return _Encoded(NUMBER, _told_gaps(summary), _standardised(column, summary)[:, None])
-    few = len(summary.values) <= min(MOST_CATEGORIES, summary.rows / 2)
-    if summary.kind != CATEGORY or not few:
-        return _Encoded(OTHER, summary.name, None)
-    names = summary.ordered_values
-    return _Encoded(CATEGORY, f"{summary.name} ({len(names)})", _one_hot(column, names))
-
-
-def check_column(table: pa.Table, name: str, what: str) -> None:
-    """Refuse a table without a column."""
-    if name not in table.column_names:
-        raise InputError(what, name, f"one of the columns {', '.join(table.column_names)}", "Correct it.")
-
-
-def _told_gaps(summary: ColumnSummary) -> str:
-    missing = summary.rows - summary.count
-    return f"{summary.name} ({missing} missing, taken as the mean)" if missing else summary.name
-
-
-def _standardised(column: pa.ChunkedArray, summary: ColumnSummary) -> NDArray[np.float32]:
-    values, by = as_numbers(column), summary.normalisation
-    scaled = (np.where(np.isfinite(values), values, by.mean) - by.mean) / by.deviation
-    return np.asarray(scaled, dtype=np.float32)
-
-
-def _one_hot(column: pa.ChunkedArray, names: Sequence[str]) -> NDArray[np.float32]:
-    """(rows, names) 1 where a row has a name."""
-    codes, found = encoded(column)
-    place = np.array([names.index(name) if name in names else -1 for name in found])
-    return np.asarray(place[codes][:, None] == np.arange(len(names)), dtype=np.float32)
-
-
-def encode_targets(table: pa.Table, columns: Sequence[ColumnSummary], kind: str) -> Targets:
-    """Targets as models shall give them.
-
-    Args:
-        kind: what they are, as `ssdfl.learning.tables.Reading` has it.
-
-    Raises:
-        InputError: gaps, a class that is not in the summary, or texts where numbers are wanted.
-    """
-    for column in columns:
-        check_column(table, column.name, "data.target")
-        _check_whole(column.name, table.column(column.name))
-    if kind == "labels":
-        return _labels(table, columns)
-    if len(columns) == 1 and are_classes(columns[0], kind):
-        return _as_classes(table.column(columns[0].name), columns[0])
-    return _as_numbers(table, columns)
-
-
-def are_classes(column: ColumnSummary, kind: str) -> bool:
-    """Whether a target is one of a few classes; ``auto`` takes texts and few whole numbers for such."""
-    if kind != "auto":
-        return kind == "classes"
-    few = column.whole and len(column.values) <= MOST_CLASSES
-    return column.kind == CATEGORY or (column.kind == NUMBER and few)
-
-
-def _check_whole(name: str, column: pa.ChunkedArray) -> None:
-    if column.null_count:
-        got = f"{column.null_count} missing"
-        raise InputError(f"column {name}", got, "a target in every row", "Fill them.")
-
-
-def _as_classes(column: pa.ChunkedArray, summary: ColumnSummary) -> Targets:
-    """Classes in the order of their numbers, or of their texts."""
-    classes = summary.ordered_values
-    codes, found = _coded(column)
-    place = places(found, classes, f"column {summary.name}")
-    shown = [f"{float(one):g}" for one in classes] if summary.kind == NUMBER else classes
-    told = f"Target {summary.name}: {len(classes)} classes, {listed(shown)}."
-    return Targets(place[codes], len(classes), told)
-
-
-def places(found: Sequence[str], classes: Sequence[str], what: str) -> IntArray:
-    """(found,) each one's place among all classes.
-
-    Raises:
-        InputError: one is not among them.
-    """
-    unknown = [name for name in found if name not in classes]
-    if unknown:
-        expected = f"one of the classes {listed(classes)}"
-        raise InputError(what, unknown[0], expected, "Summarise all devices' data again.")
-    return np.array([classes.index(name) for name in found], dtype=np.int64)
-
-
-def _coded(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
-    """(rows,) numbers of each row's value, and the values as summaries write them."""
-    if is_category(column.type):
-        return encoded(column)
-    values = as_numbers(column)
-    return np.unique(values, return_inverse=True)[1].astype(np.int64), _numbers_as_texts(column)
-
-
-def listed(names: Sequence[str], most: int = 6) -> str:
-    """The first of some names."""
-    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
-
-
-def _labels(table: pa.Table, columns: Sequence[ColumnSummary]) -> Targets:
-    values = np.stack([as_numbers(table.column(column.name)) for column in columns], axis=1)
-    names = ", ".join(column.name for column in columns)
-    if not np.isin(values, (0, 1)).all():
-        raise InputError("targets", names, "0 or 1 in every row, for labels", "Or data.targets.")
-    return Targets(values.astype(np.float32), 0, f"Targets {names}: {len(columns)} labels, each 0 or 1.")
-
-
-def _as_numbers(table: pa.Table, columns: Sequence[ColumnSummary]) -> Targets:
-    for column in columns:
-        _check_numeric(column.name, table.column(column.name))
-    scaled = np.stack([_standardised(table.column(column.name), column) for column in columns], axis=1)
-    told = f"{'; '.join(map(_told_scale, columns))}."
-    return Targets(scaled[:, 0] if len(columns) == 1 else scaled, 0, told)
-
-
-def _check_numeric(name: str, column: pa.ChunkedArray) -> None:
-    if not is_number(column.type):
-        raise InputError(f"column {name}", str(column.type), "numbers", "Or name one target of classes.")
-
-
-def _told_scale(column: ColumnSummary) -> str:
-    by = column.normalisation
-    return f"Target {column.name}: standardised, mean {by.mean:.4g}, and 1 is {by.deviation:.4g}"
+def _raw(column: Column, table: pa.Table) -> FloatArray:
+    if column.name not in table.column_names:
+        expected = f"a table with the column {column.name}"
+        raise InputError("columns", ", ".join(table.column_names), expected, "Add it.")
+    try:
+        return column.raw(table.column(column.name))
+    except pa.ArrowException as error:
+        kind = "texts" if column.values else "numbers"
+        reason = str(error).splitlines()[0]
+        raise InputError(f"column {column.name}", reason, kind, "As in training.") from None

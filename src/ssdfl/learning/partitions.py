@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.errors import InputError, check_range
 from ssdfl.lazy import LazyModule
-from ssdfl.learning.encoding import encoded
+from ssdfl.learning.columns import encoded
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ssdfl.claims import check_arrays
 from ssdfl.errors import InputError
 from ssdfl.lazy import LazyModule
+from ssdfl.learning.arrow_files import joined_batches, read_parquet
+from ssdfl.learning.columns import listed, places
 from ssdfl.learning.dataset import IMAGES_SCALED, Dataset
-from ssdfl.learning.encoding import listed, places
-from ssdfl.learning.formats import decode_image, image_cells
+from ssdfl.learning.encoding import Encoding
+from ssdfl.learning.formats import BROKEN, decode_image, image_cells
+from ssdfl.learning.normalisation import Normalisation
 from ssdfl.learning.summaries import (
     CATEGORY,
     NUMBER,
@@ -39,7 +42,7 @@ else:
     parquet = LazyModule("pyarrow.parquet")
 
 TABLES: dict[str, Callable[[Path], pa.Table]] = {
-    ".parquet": lambda path: parquet.read_table(path),
+    ".parquet": read_parquet,
     ".csv": lambda path: csv.read_csv(path),
 }
 """Readers of tables, by the ending of a file's name."""
@@ -58,7 +61,8 @@ def read_path(path: Path, reading: Reading = AS_IT_IS) -> Dataset:
     """
     for holds, read in _KINDS:
         if holds(path):
-            return read(path, reading)
+            with reading_file(path):
+                return read(path, reading)
     kinds = "a .parquet, .csv or .npz file, or a folder of tables, of images by class, or of Hugging Face's"
     raise InputError("data.name", str(path), kinds, "See docs/data.md.")
 
@@ -107,8 +111,10 @@ def _read_npz_pair(train: Path, test: Path, reading: Reading) -> Dataset:
 
 
 def _arrays_in(path: Path) -> dict[str, NDArray[Any]]:
-    with reading_file(path), np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+    with reading_file(path):
+        check_arrays(path)
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
 
 
 @contextmanager
@@ -118,7 +124,7 @@ def reading_file(path: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, pa.ArrowException) as error:
+    except BROKEN as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError("data file", str(path), "a whole file", f"It cannot be read ({reason}).") from error
 
@@ -236,15 +242,11 @@ def arrays_dataset(
         raise InputError("inputs and targets", got, "equally many", "Make them match.")
     chosen = split_off(len(targets), reading.test_share) if test is None else test
     dealt = {name: values[~chosen] for name, values in (columns or {}).items()}
-    summary = reading.known or _summarised(inputs[~chosen], targets)
+    summary = reading.known or _summarised(inputs, targets, ~chosen)
     described, target = summary.inputs[0], summary.targets[0]
     normalisation = described.normalisation if described.kind == NUMBER else None
-    ready = (
-        inputs.astype(np.int64)
-        if normalisation is None
-        else normalisation.applied_to(inputs).astype(np.float32)
-    )
-    values, num_classes = _ready_targets(targets, target, reading)
+    ready = inputs.astype(np.int64) if normalisation is None else normalisation.applied_to(inputs)
+    values, num_classes, scale = _ready_targets(targets, target, reading)
     return Dataset(
         ready[~chosen],
         values[~chosen],
@@ -252,25 +254,32 @@ def arrays_dataset(
         values[chosen],
         num_classes,
         columns=dealt,
-        notes=(_TOKENS if normalisation is None else _SCALED,),
-        normalisation=normalisation,
+        notes=(_TOKENS if normalisation is None else _SCALED, *([] if scale is None else [_SCALED_TARGETS])),
+        encoding=Encoding(normalisation, target=scale),
         summary=summary,
     )
 
 
 _TOKENS = "Whole numbers are taken as tokens, as they are."
 _SCALED = "Inputs: to mean 0 and deviation 1 over the training set, each channel of images, each column else."
+_SCALED_TARGETS = "Targets: to mean 0 and deviation 1 for training; scores are in their own units."
 
 
-def _summarised(inputs: NDArray[Any], targets: NDArray[Any]) -> Summary:
-    """What encoding needs to know of training inputs, and of all targets."""
+def _summarised(inputs: NDArray[Any], targets: NDArray[Any], train: NDArray[np.bool_]) -> Summary:
+    """What encoding needs to know of training samples; of classes, of all."""
+    inputs = inputs[train]
     tokens = inputs.dtype.kind in "iu" and inputs.dtype != np.uint8
     described = ColumnSummary("inputs", OTHER, len(inputs)) if tokens else _summarised_inputs(inputs)
-    whole = targets.dtype.kind in "iub"
-    largest = (str(int(targets.max())),) if whole and targets.size else ()
-    return Summary(
-        (described,), (ColumnSummary("targets", NUMBER, len(inputs), values=largest, whole=whole),)
-    )
+    numbers = _summarised_targets(targets, train)
+    return Summary((described,), (numbers,))
+
+
+def _summarised_targets(targets: NDArray[Any], train: NDArray[np.bool_]) -> ColumnSummary:
+    """The largest of whole numbers, and the mean and spread of training samples' numbers."""
+    if targets.dtype.kind in "iub":
+        return ColumnSummary("targets", NUMBER, int(train.sum()), values=(str(int(targets.max(initial=0))),))
+    numbers = summarised_numbers(targets[train])
+    return ColumnSummary("targets", NUMBER, int(train.sum()), whole=False, **numbers)
 
 
 def _summarised_inputs(inputs: NDArray[Any]) -> ColumnSummary:
@@ -281,12 +290,16 @@ def _summarised_inputs(inputs: NDArray[Any]) -> ColumnSummary:
 
 def _ready_targets(
     targets: NDArray[Any], summary: ColumnSummary, reading: Reading
-) -> tuple[NDArray[Any], int]:
+) -> tuple[NDArray[Any], int, Normalisation | None]:
+    """Targets, how many classes they have, and how numbers were standardised."""
     classes = summary.whole if reading.kind == "auto" else reading.kind == "classes"
-    if not classes:
-        return targets.astype(np.float32), 0
-    values = targets.astype(np.int64)
-    return values, max(int(values.max()), *map(int, summary.values)) + 1
+    if classes:
+        values = targets.astype(np.int64)
+        return values, max(int(values.max()), *map(int, summary.values)) + 1, None
+    if reading.kind == "labels":
+        return targets.astype(np.float32), 0, None
+    scale = summary.normalisation
+    return scale.applied_to(targets), 0, scale
 
 
 def _is_image_folder(path: Path) -> bool:
@@ -342,7 +355,7 @@ def _images(
         codes[test],
         num_classes=len(known),
         notes=(IMAGES_SCALED, f"Target: {len(known)} classes, {listed(known)}."),
-        normalisation=normalisation,
+        encoding=Encoding(normalisation, classes=tuple(known)),
         summary=summary,
     )
 
@@ -389,7 +402,8 @@ def _arrow_files(folder: Path) -> pa.Table:
     tables = []
     for path in paths:
         with reading_file(path), pa.memory_map(str(path)) as source:
-            tables.append(pa.ipc.open_stream(source).read_all())
+            reader = pa.ipc.open_stream(source)
+            tables.append(joined_batches(path, reader, reader.schema))
     return pa.concat_tables(tables)
 
 

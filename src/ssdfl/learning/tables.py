@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ssdfl.arrays import BoolArray, IntArray
 from ssdfl.errors import InputError
 from ssdfl.lazy import LazyModule
+from ssdfl.learning.columns import check_column, encode_targets, encoded, input_columns, summarise_column
 from ssdfl.learning.dataset import Dataset
-from ssdfl.learning.encoding import check_column, encode_inputs, encode_targets, encoded, summarise_column
 from ssdfl.learning.summaries import Summary, merged
 from ssdfl.rng import generator
 
@@ -77,18 +77,22 @@ def table_dataset(table: pa.Table, reading: Reading = AS_IT_IS, files: Files | N
     """
     test = _test_rows(table, reading, files)
     summary = reading.known or _summarised(table, reading, files, ~test)
-    inputs, notes = encode_inputs(table, summary.inputs)
+    columns, notes = input_columns(summary.inputs)
     targets = encode_targets(table, summary.targets, reading.kind)
+    names = tuple(column.name for column in summary.targets)
+    encoding = replace(targets.encoding, columns=columns, targets=names)
+    inputs = encoding.inputs(table)
     return Dataset(
         train_inputs=inputs[~test],
         train_targets=targets.values[~test],
         test_inputs=inputs[test],
         test_targets=targets.values[test],
-        num_classes=targets.num_classes,
+        num_classes=len(encoding.classes),
         loss="multilabel" if reading.kind == "labels" else "auto",
         columns=_dealing_columns(table, reading, files, ~test),
         test_columns=_dealing_columns(table, reading, files, test),
         notes=(*notes, targets.told),
+        encoding=encoding,
         summary=summary,
     )
 

@@ -13,7 +13,6 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-from google.protobuf.message import DecodeError
 from safetensors import SafetensorError
 
 import ssdfl
@@ -21,21 +20,22 @@ from ssdfl.clusters import Plan, form_clusters, write_plan
 from ssdfl.engine import Job, State, load_state, save_state
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError
-from ssdfl.files import atomic_path
+from ssdfl.files import remove_temporaries
 from ssdfl.graph import Network
 from ssdfl.learning import fork_generators
 from ssdfl.locks import locked
-from ssdfl.mesh.certificates import check_certificate
+from ssdfl.mesh.certificates import check_certificate, check_private
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
 from ssdfl.mesh.digest import plan_digest
+from ssdfl.mesh.evidence import Evidence
+from ssdfl.mesh.facts_file import read_facts, write_facts
 from ssdfl.mesh.flood import FACTS, Flood, lacking
 from ssdfl.mesh.folder import INITIAL, LOCK, DeviceConfig, read_device
 from ssdfl.mesh.journal import Journal
 from ssdfl.mesh.member import PLAN, Member
-from ssdfl.mesh.mesh_pb2 import Facts
 from ssdfl.mesh.metrics import Reading, serving_metrics
 from ssdfl.mesh.node import Node, StoppedError
-from ssdfl.mesh.transport import Credentials, GrpcTransport
+from ssdfl.mesh.transport import MAX_MESSAGE_BYTES, Credentials, GrpcTransport
 from ssdfl.preparation import settings_of
 from ssdfl.records import RunFolder
 from ssdfl.records.folder import CHECKPOINT
@@ -46,6 +46,8 @@ MEET_S = 20.0
 TELL_S = 3.0
 LOCK_S = 0.5
 """How long to try: whoever looks whether a device runs holds its lock for an instant."""
+SLACK_BYTES = 4 << 20
+FACT_BYTES = 4 << 10
 
 log = logging.getLogger(__name__)
 
@@ -60,9 +62,17 @@ class RunningDevice:
             self.member.draw()
         config, network = self.config, self.member.network
         _check_neighbours(config, network)
-        self.transport = GrpcTransport(config.listen, config.neighbours, _credentials(folder, config.name))
+        credentials = _credentials(folder, config.name)
+        limit = _largest_message_bytes(self.member)
+        self.transport = GrpcTransport(config.listen, config.neighbours, credentials, limit)
         self.node = Node(
-            network, config.index, config.names, self.transport, config.patience_s, config.ping_deadline_s
+            network,
+            config.index,
+            config.names,
+            self.transport,
+            config.patience_s,
+            config.ping_deadline_s,
+            Evidence(config.name, config.names, credentials),
         )
         self.journal: Journal | None = None
 
@@ -128,8 +138,7 @@ class RunningDevice:
         member = self.member
         flood = Flood(self.node, member.described(), member.measured())
         known = flood.gather(GATHER_S)
-        with atomic_path(self.folder / FACTS) as temporary:
-            temporary.write_bytes(flood.facts().SerializeToString())
+        write_facts(flood.facts(), self.folder / FACTS)
         settings = settings_of(member.experiment, member.task, known.measured, known.data_distance)
         return form_clusters(member.network, known.devices, settings)
 
@@ -138,9 +147,9 @@ class RunningDevice:
         path = self.folder / FACTS
         if path.exists():
             try:
-                facts = Facts.FromString(path.read_bytes())
-            except DecodeError:
-                log.error("%s is damaged: neighbours that still gather facts are not told them", path)
+                facts = read_facts(path)
+            except InputError as error:
+                log.error("%s Neighbours that still gather facts do not get them from here.", error)
             else:
                 self.node.answers["gossip"] = partial(lacking, facts)
 
@@ -161,7 +170,7 @@ class RunningDevice:
         limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
 
         def need_not_wait() -> bool:
-            return not self._without_plan() or self.node.furthest_ahead(job, state.step) > 0
+            return not self._without_plan() or self.node.is_left_behind(job, state.step)
 
         met = self.node.neighbours.wait(need_not_wait, limit_s)
         if self.node.stopped:
@@ -177,15 +186,22 @@ class RunningDevice:
         return [name for name, one in known.items() if not (one.alive and one.plan_digest)]
 
     def _check_plans(self) -> None:
-        """Refuse to train beside a neighbour with another plan."""
-        ours = self.node.plan_digest
-        for name in self.node.neighbours.alive:
-            theirs = self.node.neighbours[name].plan_digest
-            if theirs and theirs != ours:
-                expected = f"{ours[:12]}, as {self.config.name} has"
-                remedy = "Give all devices the same experiment, network and version of ssdfl."
-                time.sleep(TELL_S)  # so that the other learns of it, too
-                raise InputError(f"plan of {name}", theirs[:12], expected, remedy)
+        """Train without neighbours that have another plan; refuse if most of them do.
+
+        This device counts among those that agree, so that one liar stops nobody with two other neighbours.
+        """
+        ours, neighbours = self.node.plan_digest, self.node.neighbours
+        plans = {name: neighbours[name].plan_digest for name in neighbours.alive}
+        others = {name: plan for name, plan in plans.items() if plan and plan != ours}
+        agreeing = 1 + sum(plan == ours for plan in plans.values())
+        for name, theirs in others.items():
+            if len(others) < agreeing:
+                log.error("%s has another plan (%s): training without it", name, theirs[:12])
+                continue
+            expected = f"{ours[:12]}, as {self.config.name} has"
+            remedy = "Give all devices the same experiment, network and version of ssdfl."
+            time.sleep(TELL_S)  # so that the other learns of it, too
+            raise InputError(f"plan of {name}", theirs[:12], expected, remedy)
 
     def _train(self, job: Job, state: State) -> State:
         scores = [metric.score for metric in job.task.metrics]
@@ -262,21 +278,22 @@ def _alone(folder: Path) -> Iterator[None]:
     """Refuse a folder that another process runs; the lock ends with its process, however that ends."""
     with ExitStack() as stack:
         deadline = time.monotonic() + LOCK_S
-        while not _took(stack, folder / LOCK):
-            if time.monotonic() > deadline:
-                expected = "one that does not run yet"
-                raise InputError("device", str(folder), expected, "End its process.")
+        while (holder := _holder_of(stack, folder / LOCK)) and time.monotonic() < deadline:
             time.sleep(LOCK_S / 10)
+        if holder:
+            expected = f"one that does not run yet ({holder})"
+            raise InputError("device", str(folder), expected, "End its process.")
+        remove_temporaries(folder)
         yield
 
 
-def _took(stack: ExitStack, lock: Path) -> bool:
-    """Whether a lock was free, and is held now."""
+def _holder_of(stack: ExitStack, lock: Path) -> str:
+    """Who holds a lock; nobody else if it was free, and is held now."""
     try:
         stack.enter_context(locked(lock))
-    except BlockingIOError:
-        return False
-    return True
+    except BlockingIOError as error:
+        return str(error.strerror)
+    return ""
 
 
 def _check_neighbours(config: DeviceConfig, network: Network) -> None:
@@ -287,12 +304,23 @@ def _check_neighbours(config: DeviceConfig, network: Network) -> None:
         raise InputError("neighbours in device.json", ", ".join(config.neighbours), expected, remedy)
 
 
+def _largest_message_bytes(member: Member) -> int:
+    """What the largest honest message may have: four vectors of eight bytes a number, or everyone's facts.
+
+    Devices that have yet to agree on how to encode their data do not know their models.
+    """
+    if member.has_own_data:
+        return MAX_MESSAGE_BYTES
+    return SLACK_BYTES + 4 * 8 * member.task.num_parameters + FACT_BYTES * len(member.config.names)
+
+
 def _credentials(folder: Path, name: str) -> Credentials:
     try:
         files = [(folder / pem).read_bytes() for pem in ("key.pem", "certificate.pem", "authority.pem")]
     except OSError as error:
         expected = "key.pem, certificate.pem and authority.pem"
         raise InputError("credentials", str(folder), expected, f"({error.strerror})") from None
+    check_private(folder / "key.pem")
     check_certificate(name, *files)
     return Credentials(*files)
 

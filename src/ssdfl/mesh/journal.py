@@ -66,7 +66,9 @@ class Journal:
             return
         self._written_s = time.monotonic()
         try:
-            write_text(self._folder / "status.json", json.dumps(self._now(state, refused)) + "\n")
+            write_text(
+                self._folder / "status.json", json.dumps(self._now(state, refused)) + "\n", durable=False
+            )
         except OSError as error:
             log.error("status not written: %s", error)
 

@@ -21,7 +21,6 @@ from ssdfl.learning import (
     load_own_data,
 )
 from ssdfl.learning.export import write_model
-from ssdfl.learning.facts import ModelFacts
 from ssdfl.learning.parameters import fill_model
 from ssdfl.mesh.folder import DeviceConfig, check_reach, read_device
 from ssdfl.mesh.holdings import Holders, known_summary, save_holdings, saved_holdings
@@ -173,9 +172,9 @@ class Member:
         saved = read_model([path], self.config.index)
         model = deepcopy(self.task.model).eval()
         fill_model(model, saved.state, str(path))
-        facts = ModelFacts.from_json(saved.facts)
         about = about_model(self.experiment, self.config.method, self.config.seed, saved)
-        write_model(model, facts, self.folder / MODEL, {**about, "device": self.config.name})
+        assert self.task.facts is not None, "tasks of experiments have them"
+        write_model(model, self.task.facts, self.folder / MODEL, {**about, "device": self.config.name})
 
     def job(self, plan: Plan) -> Job:
         """The job that it has a part in."""

@@ -45,22 +45,36 @@ class Response(_message.Message):
     def __init__(self, id: _Optional[int] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., parameters: _Optional[_Union[Parameters, _Mapping]] = ..., wait: _Optional[_Union[Wait, _Mapping]] = ..., absent: _Optional[_Union[Absent, _Mapping]] = ..., facts: _Optional[_Union[Facts, _Mapping]] = ..., sample_batch: _Optional[_Union[Samples, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ..., held: _Optional[_Union[Holdings, _Mapping]] = ...) -> None: ...
 
 class Ping(_message.Message):
-    __slots__ = ("status",)
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    status: Status
-    def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class Status(_message.Message):
-    __slots__ = ("step", "first_step", "done", "plan_digest")
+    __slots__ = ("step", "first_step", "done", "plan_digest", "witnesses")
     STEP_FIELD_NUMBER: _ClassVar[int]
     FIRST_STEP_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
     PLAN_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    WITNESSES_FIELD_NUMBER: _ClassVar[int]
     step: int
     first_step: int
     done: bool
     plan_digest: str
-    def __init__(self, step: _Optional[int] = ..., first_step: _Optional[int] = ..., done: _Optional[bool] = ..., plan_digest: _Optional[str] = ...) -> None: ...
+    witnesses: _containers.RepeatedCompositeFieldContainer[Witness]
+    def __init__(self, step: _Optional[int] = ..., first_step: _Optional[int] = ..., done: _Optional[bool] = ..., plan_digest: _Optional[str] = ..., witnesses: _Optional[_Iterable[_Union[Witness, _Mapping]]] = ...) -> None: ...
+
+class Witness(_message.Message):
+    __slots__ = ("device", "step", "plan_digest", "signature", "certificate")
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    PLAN_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
+    device: str
+    step: int
+    plan_digest: str
+    signature: bytes
+    certificate: bytes
+    def __init__(self, device: _Optional[str] = ..., step: _Optional[int] = ..., plan_digest: _Optional[str] = ..., signature: _Optional[bytes] = ..., certificate: _Optional[bytes] = ...) -> None: ...
 
 class Pull(_message.Message):
     __slots__ = ("step",)

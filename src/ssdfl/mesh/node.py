@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
@@ -15,10 +15,11 @@ from torch import Tensor
 
 from ssdfl.engine import Job
 from ssdfl.graph import Network
+from ssdfl.mesh.evidence import Evidence
 from ssdfl.mesh.mesh_pb2 import Parameters, Pull, Request, Response, Status, Wait
 from ssdfl.mesh.neighbours import PING_DEADLINE_S, Neighbours
 from ssdfl.mesh.outbox import Outbox
-from ssdfl.mesh.transport import Answer, Transport, UnreachableError, refusal
+from ssdfl.mesh.transport import Answer, Transport, UnreachableError, UnreadableError, refusal
 from ssdfl.mesh.wire import BadMessageError, pack, unpack
 from ssdfl.methods import Message, Moment
 
@@ -41,8 +42,10 @@ class Node:
     Args:
         index: which device of the network it is.
         names: the names of all devices, by index.
-        patience_s: how long to wait for a neighbour that answers pings but has not come to a step.
+        patience_s: how long to wait for a neighbour that answers pings but has not come to a step. Each time
+            in a row that it was waited for in vain halves this.
         ping_deadline_s: how soon neighbours have to answer pings.
+        evidence: what devices have signed. Without it this device never skips steps.
 
     Attributes:
         received: messages mixed, over all the processes that the device has been. Messages are counted
@@ -58,9 +61,11 @@ class Node:
         transport: Transport,
         patience_s: float = 60.0,
         ping_deadline_s: float = PING_DEADLINE_S,
+        evidence: Evidence | None = None,
     ) -> None:
         self.network, self.index, self.names, self.transport = network, index, names, transport
-        self.patience_s = patience_s
+        self.patience_s, self.evidence = patience_s, evidence
+        self._waited_in_vain: Counter[str] = Counter()
         self.outbox, self.bad_messages = Outbox(), Counter[str]()
         self.received, self.received_bytes = 0, 0
         self._counting = threading.Lock()
@@ -69,7 +74,9 @@ class Node:
         self._stopping = threading.Event()
         self._places = {name: place for place, name in enumerate(names)}
         linked = [names[j] for j in network.neighbours(index)]
-        self.neighbours = Neighbours(linked, transport, self.status, ping_deadline_s, self.bad_messages)
+        self.neighbours = Neighbours(
+            linked, transport, lambda: self.plan_digest, ping_deadline_s, self.bad_messages, evidence
+        )
         self._pulls = ThreadPoolExecutor(max(1, len(linked)), thread_name_prefix="pull")
         self.answers: dict[str, Callable[[Request], Response]] = {}
 
@@ -80,8 +87,16 @@ class Node:
 
     def status(self) -> Status:
         """What this device tells its neighbours about itself."""
-        first = self.outbox.first_step
-        return Status(step=self._step, first_step=first, done=self._done, plan_digest=self.plan_digest)
+        status = Status(
+            step=self._step,
+            first_step=self.outbox.first_step,
+            done=self._done,
+            plan_digest=self.plan_digest,
+        )
+        if self.evidence is not None:
+            own = self.evidence.own(status.step, self.plan_digest)
+            status.witnesses.extend([own, *self.evidence.passed_on()])
+        return status
 
     def announce(self, step: int) -> None:
         """This device takes part from this step on."""
@@ -92,7 +107,6 @@ class Node:
         """Answer a neighbour."""
         kind = request.WhichOneof("kind")
         if kind == "ping":
-            self.neighbours.heard(name, request.ping.status, answered=False)
             return Response(status=self.status())
         if kind == "pull":
             return self.outbox.answer(request.pull.step, lambda: self._step)
@@ -133,16 +147,20 @@ class Node:
         self.outbox.publish(last_step, None, self._needed_from(last_step))
 
     def linger(self) -> None:
-        """Answer neighbours until they have finished, are gone, or stand still."""
-        before: list[int] = []
-        while not self.stopped and self._unfinished() and self._unfinished() != before:
-            before = self._unfinished()
+        """Answer neighbours until they have finished, are gone, or come no further than they were."""
+        furthest: dict[str, int] = {}
+        while not self.stopped and self._come_further(furthest):
+            furthest |= {name: max(step, furthest.get(name, -1)) for name, step in self._unfinished().items()}
             self.neighbours.wait(lambda: not self._unfinished(), LINGER_S)
 
-    def _unfinished(self) -> list[int]:
+    def _come_further(self, furthest: Mapping[str, int]) -> bool:
+        """Whether a neighbour that is not done is at a step at which it was not before."""
+        return any(step > furthest.get(name, -1) for name, step in self._unfinished().items())
+
+    def _unfinished(self) -> dict[str, int]:
         """The steps of the neighbours that are there and not done."""
-        there = [self.neighbours[name] for name in self.neighbours.alive]
-        return [neighbour.step for neighbour in there if not neighbour.done]
+        there = {name: self.neighbours[name] for name in self.neighbours.alive}
+        return {name: neighbour.step for name, neighbour in there.items() if not neighbour.done}
 
     def stop(self) -> None:
         """Wait for nobody any more."""
@@ -160,11 +178,21 @@ class Node:
         self._pulls.shutdown(wait=False, cancel_futures=True)
         self.transport.stop()
 
-    def furthest_ahead(self, job: Job, step: int) -> int:
-        """The furthest step of the neighbours that have gone on without this device; 0 if none has."""
+    def is_left_behind(self, job: Job, step: int) -> bool:
+        """Whether a neighbour says that it has gone on without this device."""
         steps = {name: self.neighbours[name].step for name in self.neighbours.alive}
-        ahead = [theirs for name, theirs in steps.items() if self.left_behind(job, name, step, theirs)]
-        return max(ahead, default=0)
+        return any(self.left_behind(job, name, step, theirs) for name, theirs in steps.items())
+
+    def furthest_ahead(self, job: Job, step: int) -> int:
+        """The step to continue after, if neighbours went on without this device and it is proven; else 0.
+
+        A neighbour's word is not enough: two devices have to have signed a step (`ssdfl.mesh.evidence`). A
+        cycle of training is always left.
+        """
+        if self.evidence is None or not self.is_left_behind(job, step):
+            return 0
+        reached = min(self.evidence.reached(), job.last_step - job.steps_per_cycle)
+        return reached if reached > step + job.steps_per_cycle else 0
 
     def left_behind(self, job: Job, name: str, step: int, theirs: int) -> bool:
         """Whether a neighbour is more than a cycle ahead, past a step at which it should have waited."""
@@ -187,29 +215,32 @@ class Node:
     def _pull(self, name: str, at: Moment, own: Message) -> Tensor | None:
         """A neighbour's message of a step; None if it is gone, absent, too slow, or sends nonsense."""
         step = at.t
-        deadline = time.monotonic() + self.patience_s
+        share = 0.5 ** self._waited_in_vain[name]
+        patience_s = self.patience_s * share
+        deadline = time.monotonic() + patience_s
         while self._there(name) and self.neighbours[name].first_step <= step:
             if time.monotonic() > deadline:
-                log.warning("%s has not come to step %d in %g s: going on", name, step, self.patience_s)
+                self._waited_in_vain[name] += 1
+                log.warning("%s has not come to step %d in %.2g s: going on", name, step, patience_s)
                 return None
             try:
-                answer = self._ask_once(name, step, deadline)
+                answer = self._ask_once(name, step, max(PULL_DEADLINE_S * share, deadline - time.monotonic()))
                 if answer.WhichOneof("kind") != "wait":
-                    return self._taken(answer, at, own)
-            except UnreachableError:
+                    return self._taken(name, answer, at, own)
                 time.sleep(RETRY_S)
-            except BadMessageError as error:
+            except (BadMessageError, UnreadableError) as error:
                 self.bad_messages[name] += 1
                 log.warning("%s sent %s: dropped", name, error)
                 return None
+            except UnreachableError:
+                time.sleep(RETRY_S)
         return None
 
-    def _ask_once(self, name: str, step: int, deadline: float) -> Response:
-        left_s = max(PULL_DEADLINE_S, deadline - time.monotonic())
+    def _ask_once(self, name: str, step: int, limit_s: float) -> Response:
         request = Request(pull=Pull(step=step))
-        return self.transport.ask(name, request, left_s, lambda: self._there(name))
+        return self.transport.ask(name, request, limit_s, lambda: self._there(name))
 
-    def _taken(self, answer: Response, at: Moment, own: Message) -> Tensor | None:
+    def _taken(self, name: str, answer: Response, at: Moment, own: Message) -> Tensor | None:
         """The message in an answer; None if the neighbour has none for this step."""
         kind = answer.WhichOneof("kind")
         if kind == "absent":
@@ -217,6 +248,7 @@ class Node:
         if kind != "parameters":
             raise BadMessageError(f"{kind} in answer to a pull")
         row = unpack(answer.parameters, own, at)
+        self._waited_in_vain[name] = 0
         with self._counting:  # pulls end on several threads
             self.received_bytes += answer.ByteSize()
         return row

@@ -26,6 +26,7 @@ from ssdfl.mesh.folder import LOCK, device_folders, read_device
 from ssdfl.preparation import liars_of
 from ssdfl.records import Record, Score
 from ssdfl.records.config import load_experiment
+from ssdfl.records.engines import engine_traits
 from ssdfl.records.folder import CHECKPOINT, Row, RunFolder
 from ssdfl.records.record import OTHER_SCORES
 
@@ -147,7 +148,8 @@ def collect(mesh: Path, out: Path) -> RunFolder:
     if not rows:
         raise InputError("mesh", str(mesh), "at least one finished cycle", "Let it run longer.")
     run = RunFolder(out)
-    run.check_free()
+    if not _was_collected(run):
+        run.check_free()
     run.write_experiment(experiment, config.seed)
     of_device = RunFolder(folders[0])
     run.write_task(of_device.goal(experiment).scores, of_device.notes())
@@ -157,6 +159,11 @@ def collect(mesh: Path, out: Path) -> RunFolder:
     run.write_all_rows()
     _gather_models(folders, run.devices_folder(config.seed, config.method))
     return run
+
+
+def _was_collected(run: RunFolder) -> bool:
+    """Whether a folder holds what was collected before, which may be renewed; facts must be the same."""
+    return run.experiment_file.exists() and engine_traits(run.experiment().engine.name).process_per_device
 
 
 def _gather_models(folders: list[Path], place: Path) -> None:

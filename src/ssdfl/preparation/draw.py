@@ -22,6 +22,7 @@ from ssdfl.learning import (
     parse_optimizer,
 )
 from ssdfl.learning.facts import ModelFacts, sample_of
+from ssdfl.learning.task import suited
 from ssdfl.records.config import Experiment
 from ssdfl.rng import generator
 
@@ -43,10 +44,11 @@ def own_task(experiment: Experiment, seed: int, data: Dataset, device: int, num_
 
 def _task(experiment: Experiment, data: Dataset, shards: list[IntArray], seed: int) -> Task:
     config, goal = experiment.model, experiment.task
+    data = suited(data, goal.loss)
     facts = ModelFacts(
         inputs=sample_of(data.train_inputs),
         outputs=num_outputs(data, goal.loss),
-        normalisation=data.normalisation,
+        encoding=data.encoding,
         notes=data.notes,
     )
     model = build_model(

@@ -50,6 +50,7 @@ def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
         weights=prepared.weights if experiment.data.weights == "size" else None,
         tested_models=experiment.evaluate.models,
         liars=liars,
+        method=method,
     )
 
 

@@ -12,7 +12,6 @@ from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import (
     Plan,
 )
-from ssdfl.engine.job import first_message
 from ssdfl.engine.ranks import own_device
 from ssdfl.graph import Network
 from ssdfl.learning import (
@@ -24,7 +23,7 @@ from ssdfl.learning import (
 from ssdfl.methods import Method
 from ssdfl.preparation.data_warnings import warn_of_data
 from ssdfl.preparation.draw import draw
-from ssdfl.preparation.planning import make_plans
+from ssdfl.preparation.planning import kind_of_messages, make_plans
 from ssdfl.records.config import Experiment
 
 
@@ -33,7 +32,7 @@ class Prepared:
     """One seed of an experiment: what all its methods share.
 
     Attributes:
-        plans: one for each size of messages, that of the first method that needs a plan before others.
+        plans: one for each kind of messages, that of the first method that needs a plan before others.
         sizes: (N,) everyone's samples, where the task holds only one device's.
     """
 
@@ -51,11 +50,11 @@ class Prepared:
         return self.plans[0]
 
     def plan_of(self, method: Method) -> Plan:
-        """The plan for the size of a method's messages."""
+        """The plan for a method's messages: their size, and whether they leave before training."""
         if len(self.plans) == 1:
             return self.plan
-        size = first_message(method.rule, self.task).size_bytes
-        fitting = [plan for plan in self.plans if plan.settings["message_bytes"] == size]
+        kind = kind_of_messages(method.rule, self.task)
+        fitting = [plan for plan in self.plans if plan.messages == kind]
         return fitting[0] if fitting else self.plan
 
     @property

@@ -1,4 +1,4 @@
-"""Runs of one method and one seed, found again by what determines their result.
+"""Runs of one method and one seed, stored by what determines their result.
 
 Whoever asks for the same run again finds it in the cache, so tables and figures share runs.
 """
@@ -85,7 +85,7 @@ def run_folder(experiment: Experiment, root: Path) -> RunFolder:
 
 
 def finished_rows(experiment: Experiment, root: Path) -> list[Row]:
-    """The records of a run of one method and seed in a cache; none unless it is there, whole."""
+    """The records of a run of one method and seed in a cache; none unless it is complete."""
     return whole_rows(experiment, run_folder(experiment, root))
 
 
