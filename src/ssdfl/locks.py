@@ -66,6 +66,20 @@ def locked(path: Path | str) -> Iterator[None]:
             _unlock(file)
 
 
+def is_held(path: Path) -> bool:
+    """Whether someone holds a lock file.
+
+    If nobody does, it is taken for an instant: whoever takes such a lock should try more than once.
+    """
+    if not path.exists():
+        return False
+    try:
+        with locked(path):
+            return False
+    except BlockingIOError:
+        return True
+
+
 def _own_name() -> str:
     """This process, as others can find it."""
     now = datetime.datetime.now().astimezone()

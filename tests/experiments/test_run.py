@@ -28,7 +28,7 @@ from ssdfl.preparation import make_job, prepare
 from ssdfl.records import Record, RunFolder, load_experiment
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.folder import newest_folder, next_free_folder
-from ssdfl.records.tables import RECORD_SCHEMA
+from ssdfl.records.tables import record_schema
 from ssdfl.report import summarise, summary_table, write_report
 
 SMALL = (
@@ -54,7 +54,7 @@ def contents(folder):
 
 
 def test_the_schema_is_the_record():
-    assert RECORD_SCHEMA.names == [field.name for field in dataclasses.fields(Record)]
+    assert record_schema().names == [field.name for field in dataclasses.fields(Record)]
 
 
 def test_a_run_leaves_a_whole_folder(tmp_path):

@@ -35,7 +35,6 @@ from ssdfl.learning import load_dataset
 from ssdfl.mesh import device, mesh_pb2
 from ssdfl.mesh.certificates import Authority
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
-from ssdfl.mesh.folder import device_names
 from ssdfl.mesh.hosts import Host, loopback_hosts
 from ssdfl.mesh.mesh_pb2 import (
     Absent,
@@ -93,6 +92,26 @@ def test_a_neighbour_is_answered(server):
     assert bob.ask("alice", Request(ping=Ping()), 5).status.step == 7
     assert asked == ["bob"]
     bob.stop()
+
+
+@pytest.mark.parametrize("name", ["São Paulo", "7", "10.0.0.1", "Rack_1.Host-2"])
+def test_devices_are_known_by_the_names_that_the_network_has(name):
+    authority = Authority()
+    asked = []
+
+    def handle(caller, request):
+        asked.append(caller)
+        return Response(status=Status(step=7))
+
+    served = GrpcTransport("127.0.0.1:0", {name: ""}, credentials(authority, name))
+    served.start(handle)
+    bob = caller(credentials(authority, name), served.port, name=name)
+    try:
+        assert bob.ask(name, Request(ping=Ping()), 5).status.step == 7
+    finally:
+        bob.stop()
+        served.stop()
+    assert asked == [name]
 
 
 def test_strangers_are_turned_away(server):
@@ -358,15 +377,15 @@ def test_a_neighbour_ahead_is_no_reason_to_start_without_the_others(method, goes
     """Unless it has passed a step at which it should have waited for this device."""
     monkeypatch.setattr(device, "GATHER_S", 0.3)
     experiment = small("network.spec=path:n=3", "clusters.number=1", "schedule.tau_a=5")
-    one = device.RunningDevice(made(experiment, tmp_path / "mesh", method) / "device-01")
-    job = one._job(one._plan())
+    one = device.RunningDevice(made(experiment, tmp_path / "mesh", method) / "1")
+    job = one.member.job(one._plan())
     alike = dataclasses.replace(job, schedule=lambda t: job.schedule(0))
     one.node.plan_digest = "same"
-    one.node.neighbours.heard("device-00", Status(step=8, plan_digest="same"))
+    one.node.neighbours.heard("0", Status(step=8, plan_digest="same"))
     if goes_on:
         one._agree(alike, initial_device_state(alike, 1))
     else:
-        with pytest.raises(InputError, match="neighbour = device-02: expected a plan"):
+        with pytest.raises(InputError, match="neighbour = 2: expected a plan"):
             one._agree(alike, initial_device_state(alike, 1))
     one.node.close()
 
@@ -378,13 +397,13 @@ def test_a_full_disk_does_not_stop_training(tmp_path, monkeypatch, caplog):
         raise SafetensorError("I/O error: No space left on device")
 
     monkeypatch.setattr("ssdfl.engine.checkpoint.save_file", full)
-    one = device.RunningDevice(mesh / "device-00")
+    one = device.RunningDevice(mesh / "0")
     with caplog.at_level("ERROR"):
-        job = one._job(one._plan())
+        job = one.member.job(one._plan())
         one._save(initial_device_state(job, 0), job)
     assert "No space left on device" in caplog.text
     assert "training goes on" in caplog.text
-    assert not (mesh / "device-00" / device.CHECKPOINT).exists()
+    assert not (mesh / "0" / device.CHECKPOINT).exists()
     one.node.close()
 
 
@@ -417,7 +436,7 @@ def test_unknown_requests_are_refused_and_counted():
 
 def test_devices_that_cannot_be_dialled_take_part(tmp_path):
     experiment = small("network.spec=star:n=4", "clusters.number=1")
-    names = device_names(4)
+    names = tuple("0123")
     hosts = [loopback_hosts(names)[0], *(Host(name, "") for name in names[1:])]
     mesh = made(experiment, tmp_path / "mesh", hosts=hosts)
     with running(mesh) as processes:
@@ -427,7 +446,8 @@ def test_devices_that_cannot_be_dialled_take_part(tmp_path):
 
 
 def test_every_device_forms_the_plan_that_one_machine_would(tmp_path):
-    experiment = small("clusters.number=0", "cycles=1", "optimizers.kind='mixed'")
+    share = ("share.samples=sketch", "share.labels=rounded")
+    experiment = small("clusters.number=0", "cycles=1", "optimizers.kind='mixed'", *share)
     mesh = made(experiment, tmp_path / "mesh")
     with running(mesh) as processes:
         finish(processes)
@@ -541,7 +561,7 @@ def test_a_network_that_is_cut_trains_on_in_its_parts_and_heals(tmp_path):
 
     _, undisturbed = local_parameters(small("cycles=200", "evaluate.every=200"), "ssdfl")
     mesh = made(small("cycles=100000", "evaluate.every=20"), tmp_path / "mesh", patience_s=20)
-    bridge, cables = (mesh / "device-03", mesh / "device-04"), []  # the one link between the two cliques
+    bridge, cables = (mesh / "3", mesh / "4"), []  # the one link between the two cliques
     for here, there in (bridge, bridge[::-1]):
         config = json.loads((here / "device.json").read_text())
         cables.append(Cable(config["neighbours"][there.name]))
@@ -561,6 +581,6 @@ def test_a_network_that_is_cut_trains_on_in_its_parts_and_heals(tmp_path):
         come_together(processes)
     for cable in cables:
         cable.close()
-    assert "device-04 is gone" in (bridge[0] / "device.log").read_text()
-    assert (bridge[0] / "device.log").read_text().count("device-04 is there") >= 2
+    assert "4 is gone" in (bridge[0] / "device.log").read_text()
+    assert (bridge[0] / "device.log").read_text().count("4 is there") >= 2
     check_as_good(mesh, undisturbed)

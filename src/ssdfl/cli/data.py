@@ -19,7 +19,7 @@ from ssdfl.errors import InputError
 if TYPE_CHECKING:
     from ssdfl.learning.datasets import DatasetInfo
 
-app = typer.Typer(no_args_is_help=True, help="List data sets, fetch one, or see who holds what.")
+app = typer.Typer(no_args_is_help=True, help="List, fetch or summarise data sets, or see who holds what.")
 
 Folder = Annotated[Path | None, typer.Option("--data", help="Folder with data sets, as SSDFL_DATA.")]
 BAR = 24
@@ -82,6 +82,37 @@ def fetch_dataset(
 
         place = fetch(sources[name], to, show)
     typer.echo(json.dumps({"name": name, "folder": str(place)}) if as_json else f"{name} is in {place}")
+
+
+@app.command("summarise")
+def summarise(
+    parts: Annotated[
+        list[Path],
+        typer.Argument(help="Devices' files or folders of data, or summaries of such (.json)."),
+    ],
+    out: Annotated[Path, typer.Option(help="The JSON file to write, for data.encoding.")],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set one value. Repeatable.")
+    ] = None,
+) -> None:
+    """Write by what all devices' data are to be encoded: means, deviations, categories and classes.
+
+    Summaries of parts merge: let every device write its own, and merge these. No row leaves its device.
+
+    - `ssdfl data summarise train.csv --set data.target=price --out ann.json`
+
+    - `ssdfl data summarise ann.json bob.json --out encoding.json`
+    """
+    from ssdfl.files import write_text
+    from ssdfl.learning import merged, reading_of
+    from ssdfl.learning.readers import read_summary_of
+    from ssdfl.records import load_experiment
+
+    reading = reading_of(load_experiment(None, settings or []).data)
+    summary = merged([read_summary_of(part, reading) for part in parts])
+    write_text(out, summary.to_json())
+    rows = max(column.rows for column in (*summary.inputs, *summary.targets))
+    typer.echo(f"{out}: {len(summary.inputs)} inputs and {len(summary.targets)} targets of {rows:,} rows.")
 
 
 @app.command("describe")

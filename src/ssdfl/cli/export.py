@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ssdfl.cli.options import find_modules_in
+
 
 def export(
     run: Annotated[Path, typer.Argument(help="A run's folder, or a device's.")],
@@ -28,10 +30,12 @@ def export(
 
     - `.onnx`: the same for ONNX Runtime; needs the extra `onnx`.
 
-    A model of your own is named `module:function`; the module lies in the working folder or on PYTHONPATH.
+    A model of your own is named `module:function`; the module lies in RUN, in the working folder, or
+    on PYTHONPATH.
     """
     from ssdfl.experiments.models import export_model
 
+    find_modules_in(run)
     about = export_model(run, out, method, seed, device).about
     whose = "the mean model" if about["device"] == "mean" else f"device {about['device']}"
     after = f"after cycle {about['cycle']}"

@@ -13,6 +13,7 @@ import typer
 
 import ssdfl
 from ssdfl.cli import bounds, data, export, graph, mesh, methods, new, plan, report, reproduce, run, sweep
+from ssdfl.cli.options import find_modules_in
 from ssdfl.cli.ranks import report_mistake
 from ssdfl.errors import InputError, InputWarning, OtherRankError
 
@@ -78,7 +79,7 @@ def main() -> None:
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.showwarning = _print_warning
-    sys.path.append(str(Path.cwd()))  # last: a user's file must not stand in for a library
+    find_modules_in(Path())
     try:
         app()
     except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from ssdfl.cli.options import experiment_file
+from ssdfl.cli.options import experiment_file, find_modules_in
 from ssdfl.cli.progress import say
 
 app = typer.Typer(
@@ -57,12 +58,15 @@ def init(
     with you.
     """
     from ssdfl.graph import load_network
-    from ssdfl.mesh.folder import device_names, init_mesh
+    from ssdfl.mesh.folder import init_mesh
     from ssdfl.mesh.hosts import read_hosts
     from ssdfl.records import load_experiment
 
-    experiment = load_experiment(experiment_file(file), settings or [])
-    names = device_names(load_network(experiment.network.spec, default_seed=seed).num_devices)
+    file = experiment_file(file)
+    experiment = load_experiment(file, settings or [])
+    if file is not None:
+        find_modules_in(file.parent)
+    names = load_network(experiment.network.spec, default_seed=seed).names
     folders = init_mesh(
         experiment,
         out,
@@ -78,19 +82,31 @@ def init(
 
 
 @app.command("up")
-def up(mesh: Annotated[Path, typer.Argument(help="The mesh's folder.")], data: Data = None) -> None:
-    """Run all devices of this host, with a live table. Ctrl-C stops them; the same command continues."""
-    from ssdfl.mesh.processes import MeshProcesses, watch_statuses
+def up(
+    mesh: Annotated[Path, typer.Argument(help="The mesh's folder.")],
+    data: Data = None,
+    metrics: Annotated[
+        int | None, typer.Option(help="Port for the first device's metrics; others take the next ones.")
+    ] = None,
+) -> None:
+    """Run all devices of this host, with a live table. Ctrl-C stops them; the same command continues.
 
-    console = Console(stderr=True)
-    processes = MeshProcesses(mesh, data)
+    MESH/progress.log has a line for each cycle that all have finished.
+    """
+    from ssdfl.mesh.processes import MeshProcesses, watch_statuses
+    from ssdfl.mesh.progress import ProgressFile
+
+    console, progress = Console(stderr=True), ProgressFile(mesh)
+    processes = MeshProcesses(mesh, data, metrics)
     try:
         processes.start()
         with Live(console=console, refresh_per_second=2) as live:
             before: list[dict[str, Any]] = []
             for statuses in watch_statuses(processes):
                 live.update(_table(statuses, before))
+                progress.note(statuses)
                 before = statuses
+        progress.note(processes.statuses(), always=True)
     except KeyboardInterrupt:
         processes.stop()
         say(console, f"Stopped; finished work is kept. Continue with: ssdfl mesh up {mesh}")
@@ -105,22 +121,44 @@ def collect(
     mesh: Annotated[Path, typer.Argument(help="The mesh's folder, with the devices' folders in it.")],
     out: Annotated[Path | None, typer.Option(help="The run's folder; by default MESH/run.")] = None,
 ) -> None:
-    """Gather devices' records into an ordinary run folder, with figures and a report."""
+    """Gather devices' records into an ordinary run folder, with figures and a report.
+
+    Where devices have data of their own and these are in the folder, too, everyone's model is tested on
+    everyone's held-out data.
+    """
+    from ssdfl.experiments.cross_tests import write_cross_tests
     from ssdfl.mesh.processes import collect as gather
     from ssdfl.report import write_report
 
     run = gather(mesh, out or mesh / "run")
+    write_cross_tests(mesh, run)
     typer.echo(f"{write_report(run)}")
 
 
 def device(
     folder: Annotated[Path, typer.Argument(help="The device's folder, from ssdfl mesh init.")],
     data: Data = None,
+    metrics: Annotated[
+        int | None, typer.Option(metavar="PORT", help="Serve Prometheus metrics on this port of loopback.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print, as JSON, all that it would tell others.")
+    ] = False,
 ) -> None:
-    """Run one device, anywhere. It continues from its checkpoint; logs and metrics stay in its folder."""
+    """Run one device, anywhere. It continues from its checkpoint; logs and metrics stay in its folder.
+
+    A method, model or loss of your own is named `module:function`; the module lies in the device's folder,
+    in the working folder, or on PYTHONPATH.
+    """
+    find_modules_in(folder)
+    if dry_run:
+        from ssdfl.mesh.dry_run import facts_to_tell
+
+        typer.echo(json.dumps(facts_to_tell(folder, data), indent=1, ensure_ascii=False))
+        return
     from ssdfl.mesh.device import run_device
 
-    if not run_device(folder, data):
+    if not run_device(folder, data, metrics):
         typer.echo(f"Stopped; continue with: ssdfl device {folder}", err=True)
         raise typer.Exit(130)
 

@@ -1,7 +1,8 @@
-"""Checks of options that several commands share."""
+"""What several commands do with their options."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from pathlib import Path
 
@@ -12,6 +13,11 @@ from ssdfl.errors import InputError
 
 PROJECT_FILE = "ssdfl.toml"
 """The experiment of a folder, for commands that are given none."""
+
+
+def find_modules_in(folder: Path) -> None:
+    """Let `module:function` name a module in a folder; last, so that none stands in for a library."""
+    sys.path.append(str(folder.resolve()))
 
 
 def check_choice(option: str, value: str, choices: Collection[str]) -> None:

@@ -107,11 +107,11 @@ def _assumed(experiment: Experiment, source: str) -> PlanInputs:
 
 
 def _measured(experiment: Experiment, dataset: Dataset) -> PlanInputs:
-    from ssdfl.preparation import described_devices, draw, measured_settings
+    from ssdfl.preparation import draw, measured_settings, shared_devices
 
     seed = experiment.seeds[0]
     network, task, optimizers = draw(experiment, seed, dataset)
-    devices = described_devices(task, optimizers, seed)
+    devices = shared_devices(experiment, task, optimizers, seed)
     settings = measured_settings(experiment, task, seed)
     source = f"measured on {experiment.data.name} with {experiment.model.name}, seed {seed}"
     return PlanInputs(network, devices, settings, source)

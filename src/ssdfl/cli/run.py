@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from rich.console import Console
 
 from ssdfl.cli import ranks
 from ssdfl.cli.live import LiveRun, serving
-from ssdfl.cli.options import experiment_file
+from ssdfl.cli.options import experiment_file, find_modules_in
 from ssdfl.cli.progress import say, showing_progress
 from ssdfl.cli.results import present
 from ssdfl.errors import InputError, check_range
@@ -111,7 +110,7 @@ def run(
         typer.echo(to_toml(experiment), nl=False)
         return
     if file is not None:
-        sys.path.append(str(file.parent.resolve()))
+        find_modules_in(file.parent)
     in_ranks = _runs_in_ranks(experiment, workers)
     _check_page_and_logs(experiment, in_ranks, live, port, log)
     folder, resume = _choose_folder(experiment.name, out, resume)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ssdfl.cli import pool
+from ssdfl.cli.options import find_modules_in
 from ssdfl.cli.progress import say
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def sweep(
     from ssdfl.records.cache import distinct
     from ssdfl.records.sweep import load_sweep
 
-    sys.path.append(str(file.parent.resolve()))
+    find_modules_in(file.parent)
     grid = load_sweep(file, tuple(settings or ()))
     resources = Resources(workers, cpus, gpus, address)
     if dry_run:

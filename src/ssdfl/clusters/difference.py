@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ssdfl.clusters.explanation import explain
 from ssdfl.clusters.fitting import fitting_plan, listed_names, missing_in
 from ssdfl.clusters.formation import PREDICTIONS
 from ssdfl.clusters.plan import Plan
 from ssdfl.graph import Network
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import scipy.optimize as optimize
+else:
+    optimize = LazyModule("scipy.optimize")
 
 _RULES_OF_TRAINING = ("tau_a", "tau_r", "local_steps", "message_bytes", "sends_early")
 
@@ -146,7 +151,7 @@ def _continuations(
     overlap = np.zeros((num_before, num_after))
     for (old, new), count in shared.items():
         overlap[old, new] = count
-    olds, news = linear_sum_assignment(overlap, maximize=True)
+    olds, news = optimize.linear_sum_assignment(overlap, maximize=True)
     pairs = zip(olds.tolist(), news.tolist(), strict=True)
     of_new = {new: old for old, new in pairs if overlap[old, new] > 0}
     return tuple(of_new.get(cluster) for cluster in range(num_after))

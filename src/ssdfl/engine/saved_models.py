@@ -15,6 +15,7 @@ from torch import Tensor
 from ssdfl.engine.checkpoint import FROZEN, PARAMETERS
 from ssdfl.engine.checkpoint_file import read_facts
 from ssdfl.errors import InputError
+from ssdfl.records.config import Experiment
 
 MEAN = "mean"
 
@@ -36,13 +37,12 @@ class SavedModel:
     cycle: int
 
 
-def read_model(paths: Sequence[Path], device: int | str, names: dict[str, int] | None = None) -> SavedModel:
+def read_model(paths: Sequence[Path], device: int | str) -> SavedModel:
     """The model of a device, or the mean of all, in the checkpoints of a run.
 
     Args:
         paths: one file of all devices, or one for each.
-        device: its number or name, or ``mean``.
-        names: other names of devices than those in the files, and their numbers.
+        device: its number or name, or ``mean``; of one device alone it is the only one.
 
     Raises:
         InputError: a damaged file, one of an earlier version, or no such device.
@@ -52,12 +52,25 @@ def read_model(paths: Sequence[Path], device: int | str, names: dict[str, int] |
         _check_alike(files)
         places = {number: (file, row) for file in files for number, row in file.rows.items()}
         known_names = {name: number for file in files for name, number in file.facts.devices.items()}
-        chosen = _number(device, known_names | (names or {}), places.keys())
+        chosen = next(iter(places)) if len(places) == 1 else _number(device, known_names, places.keys())
         own = _mean(files) if chosen is None else places[chosen][0].own(places[chosen][1])
         state = own | files[0].shared()
         in_order = {name: state[name] for name in files[0].facts.state if name in state}
         cycle = min(file.facts.cycle for file in files)
         return SavedModel(in_order, files[0].facts.model, chosen, cycle)
+
+
+def about_model(experiment: Experiment, method: str, seed: int, saved: SavedModel) -> dict[str, Any]:
+    """Where a model comes from, for the file that it is written into."""
+    return {
+        "experiment": experiment.name,
+        "model": {"name": experiment.model.name, "options": experiment.model.options},
+        "data": experiment.data.name,
+        "method": method,
+        "seed": seed,
+        "device": MEAN if saved.device is None else saved.device,
+        "cycle": saved.cycle,
+    }
 
 
 class _File:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ssdfl.engine.saved_models import MEAN, SavedModel, read_model
+from ssdfl.engine.saved_models import MEAN, about_model, read_model
 from ssdfl.errors import InputError
 from ssdfl.learning import Model, build_model
 from ssdfl.learning.encoding import Encoding
@@ -79,13 +79,12 @@ def trained_model(
     experiment = _experiment(run)
     method, seed = _method(experiment, method), _seed(experiment, seed)
     paths = _checkpoints(run, method, seed)
-    names = {place.name: number for number, place in enumerate(_device_folders(run, method, seed))}
-    saved = read_model(paths, device, names)
+    saved = read_model(paths, device)
     if saved.facts is None:
         expected = "one that says what the model takes"
         raise InputError("checkpoint", str(paths[0]), expected, "Run the experiment again.")
     facts = ModelFacts.from_json(saved.facts)
-    about = _about(experiment, method, seed, saved)
+    about = about_model(experiment, method, seed, saved)
     return TrainedModel(_filled(about, facts, saved.state, paths[0]), facts, about)
 
 
@@ -119,18 +118,6 @@ def export_model(
     trained = trained_model(folder, method, seed, device)
     write_model(trained.model, trained.facts, Path(out), trained.about)
     return trained
-
-
-def _about(experiment: Experiment, method: str, seed: int, saved: SavedModel) -> dict[str, Any]:
-    return {
-        "experiment": experiment.name,
-        "model": {"name": experiment.model.name, "options": experiment.model.options},
-        "data": experiment.data.name,
-        "method": method,
-        "seed": seed,
-        "device": MEAN if saved.device is None else saved.device,
-        "cycle": saved.cycle,
-    }
 
 
 def _experiment(run: RunFolder) -> Experiment:
@@ -174,6 +161,6 @@ def _checkpoints(run: RunFolder, method: str, seed: int) -> list[Path]:
 
 
 def _device_folders(run: RunFolder, method: str, seed: int) -> list[Path]:
-    """The folders of devices that ran as processes, in their order."""
+    """The folders of devices that ran as processes, by name."""
     mesh = run.devices_folder(seed, method)
     return sorted(path for path in mesh.glob("*") if path.is_dir() and path.name != "ca")

@@ -18,14 +18,23 @@ from ssdfl.experiments.advance import Advance
 from ssdfl.experiments.schedule_check import check_schedule
 from ssdfl.experiments.writer import Process, joining_others
 from ssdfl.graph import NetworkLike, from_json, load_network, to_json
-from ssdfl.learning import DataLike, Dataset, as_dataset, find_rate, label_counts, load_data
+from ssdfl.learning import (
+    DataLike,
+    Dataset,
+    as_dataset,
+    find_rate,
+    has_device_files,
+    label_counts,
+    load_data,
+    reading_of,
+)
 from ssdfl.learning.sources import Progress
-from ssdfl.learning.tables import Reading
 from ssdfl.methods import METHODS, find_method
 from ssdfl.preparation import Prepared, make_job, prepare, prepare_planned
 from ssdfl.records.config import Experiment, FaultsSection, make_experiment, to_toml, write_experiment
 from ssdfl.records.engines import engine_traits
 from ssdfl.records.folder import Row, RunFolder
+from ssdfl.records.scores import OWN_TESTS
 from ssdfl.records.versions import current_versions
 
 SAVE_INTERVAL_S = 2.0
@@ -92,8 +101,7 @@ def _dataset(
     """The experiment's data set, or the one that was given."""
     if data is None or isinstance(data, str | Path):
         return load_data(experiment.data, None if data is None else Path(data), progress)
-    config = experiment.data
-    return as_dataset(data, Reading(config.target, config.column, config.targets, config.test_share))
+    return as_dataset(data, reading_of(experiment.data))
 
 
 def _admit(
@@ -177,7 +185,7 @@ def _run_seeds(
     if process.writes:
         write_experiment(experiment, folder.experiment_file)
         scores = [metric.score for metric in seeds[0][0].task.metrics]
-        folder.write_task(scores, dataset.notes)
+        folder.write_task(scores, [*dataset.notes, *_own_tests(experiment)])
         folder.note_versions(current_versions())
     run_method = _method_runner(experiment, folder, process, data)
     for instance, jobs in seeds:
@@ -198,6 +206,12 @@ def _method_runner(
 
         return lambda job, method: run_on_mesh(experiment, folder, job, method, data)
     return lambda job, method: _run_method(experiment.engine.name, folder, job, method, process)
+
+
+def _own_tests(experiment: Experiment) -> list[str]:
+    """What is said of tests where each device has only its own data."""
+    alone = engine_traits(experiment.engine.name).process_per_device
+    return [OWN_TESTS] if alone and has_device_files(experiment.data) else []
 
 
 def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> None:

@@ -8,9 +8,8 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 from scipy.sparse import csr_array, load_npz
 
@@ -22,6 +21,12 @@ from ssdfl.graph.attributes import LINK_UNITS, read_costs
 from ssdfl.graph.conversion import DEVICE_DEFAULTS, announcements, from_networkx
 from ssdfl.graph.memory import check_fits
 from ssdfl.graph.network import Graph, Network
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = LazyModule("networkx")
 
 LINK_COSTS = ("latency_s", "bandwidth_Bps")
 _ENDS = ("source", "target")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
@@ -16,6 +15,12 @@ from scipy.sparse import csr_array
 from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
 from ssdfl.errors import InputError
 from ssdfl.graph.components import component_labels
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = LazyModule("networkx")
 
 DEFAULT_LATENCY_S = 0.005
 DEFAULT_BANDWIDTH_BPS = 12.5e6
@@ -25,8 +30,8 @@ Link = tuple[int, int]
 
 if TYPE_CHECKING:
     Graph: TypeAlias = nx.Graph[Any]
-else:  # NetworkX has no subscripts at run time
-    Graph = nx.Graph
+else:  # a name for signatures: NetworkX has no subscripts at run time, and is not imported before it is used
+    Graph = Any
 
 
 @dataclass(frozen=True, eq=False)

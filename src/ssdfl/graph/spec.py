@@ -6,9 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import networkx as nx
 import numpy as np
 
 from ssdfl.errors import InputError, check_range
@@ -17,7 +16,13 @@ from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.files import FORMATS, check_connected, read_network
 from ssdfl.graph.network import Graph, Network
 from ssdfl.graph.topologies import TOPOLOGIES
+from ssdfl.lazy import LazyModule
 from ssdfl.specs import whole_number
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = LazyModule("networkx")
 
 COSTS = ("latency_s", "bandwidth_Bps", "compute_s", "uplink_Bps", "downlink_Bps")
 
@@ -47,7 +52,7 @@ def load_network(spec: NetworkLike, default_seed: int = 0) -> Network:
     """
     if isinstance(spec, Network):
         return spec
-    if isinstance(spec, nx.Graph):
+    if not isinstance(spec, str | Path):
         return _from_graph(spec)
     text = str(spec)
     kind = text.partition(":")[0]

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.parquet as parquet
+from typing import TYPE_CHECKING
 
 from ssdfl.claims import check_expansion
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+else:
+    pa, parquet = LazyModule("pyarrow"), LazyModule("pyarrow.parquet")
 
 _ROWS_AT_ONCE = 4096
 

@@ -21,8 +21,9 @@ from ssdfl.learning.formats import (
     read_idx,
     read_image_parquet,
 )
-from ssdfl.learning.readers import read_path
+from ssdfl.learning.readers import device_files, read_pair, read_path
 from ssdfl.learning.sources import Progress, RemoteFile, Source, fetch, locate
+from ssdfl.learning.summaries import Summary, read_summary
 from ssdfl.learning.tables import AS_IT_IS, Reading
 from ssdfl.records.config import DataSection, looks_like_path
 from ssdfl.rng import generator
@@ -38,9 +39,49 @@ class DatasetInfo:
 
 
 def load_data(config: DataSection, folder: Path | None = None, progress: Progress | None = None) -> Dataset:
-    """The data set of an experiment."""
-    reading = Reading(config.target, config.column, config.targets, config.test_share)
-    return load_dataset(config.name, folder, progress, reading)
+    """The data set of an experiment.
+
+    Raises:
+        InputError: the experiment is for devices that have data of their own.
+    """
+    if config.train:
+        remedy = "To simulate them, name a folder with a file for each device in data.name."
+        raise InputError("data.train", config.train, "nothing, but on real devices", remedy)
+    known = read_summary(Path(config.encoding)) if config.encoding else None
+    return load_dataset(config.name, folder, progress, reading_of(config, known))
+
+
+def has_device_files(config: DataSection) -> bool:
+    """Whether an experiment's data are a folder with one table for each device."""
+    by_files = config.partition in ("auto", "files")
+    return by_files and not config.train and bool(device_files(Path(config.name)))
+
+
+def reading_of(config: DataSection, known: Summary | None = None) -> Reading:
+    """How an experiment wants files to be read."""
+    return Reading(config.target, config.column, config.targets, config.test_share, known)
+
+
+def load_own_data(config: DataSection, folder: Path, known: Summary | None = None) -> Dataset:
+    """The data of one real device, from where its experiment says.
+
+    Args:
+        folder: the device's.
+        known: what is known of all devices' data; by default, of this one's alone.
+
+    Raises:
+        InputError: no data there, or data that cannot be used.
+    """
+    reading, train = reading_of(config, known), folder / config.train
+    if config.test:
+        return read_pair(train, folder / config.test, reading)
+    if train.exists():
+        return read_path(train, reading)
+    try:
+        return _own_dataset(config.train, reading)
+    except InputError as error:
+        what = error.what.replace("data.name", "data.train")
+        raise InputError(what, error.got, error.expected, error.remedy) from None
 
 
 def load_dataset(

@@ -16,7 +16,6 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from torch.export import Dim
 
 from ssdfl.errors import InputError, require
 from ssdfl.files import atomic_path
@@ -223,6 +222,8 @@ def _write_onnx(model: nn.Module, facts: ModelFacts, path: Path, about: dict[str
 
 def _exported(model: nn.Module, facts: ModelFacts) -> torch.export.ExportedProgram:
     """The model as a program of raw inputs, for any number of samples."""
+    from torch.export import Dim  # takes tens of megabytes that other formats do not need
+
     program, (places, names) = on_raw_inputs(model, facts), arguments_of(raw_example(facts))
     several = {0: Dim("batch")}
     shapes: Any = dict.fromkeys(names, several) if names else tuple(several for _ in places)

@@ -176,9 +176,9 @@ class Sketches(NamedTuple):
     rows: FloatArray | None
     scales: FloatArray
 
-    def of(self, device: int) -> FloatArray | None:
-        """(k,) one device's sketch."""
-        return None if self.rows is None else self.rows[device]
+    def of(self, place: int) -> FloatArray | None:
+        """(k,) the sketch at a place."""
+        return None if self.rows is None else self.rows[place]
 
 
 def sketch_gradients(task: Task, devices: Sequence[int], seed: int, samples: int = 256) -> Sketches:
@@ -214,27 +214,33 @@ def _projected(rows: Tensor, seed: int) -> FloatArray:
 
 
 def describe_devices(
-    task: Task, optimizers: Sequence[Optimizer], samples: int = 0, seed: int = 0, sketch: bool | None = None
+    task: Task,
+    optimizers: Sequence[Optimizer],
+    samples: int = 0,
+    seed: int = 0,
+    sketch: bool | None = None,
+    devices: Sequence[int] | None = None,
 ) -> tuple[Device, ...]:
     """What formation may know of devices: label counts, optimizers, and a few raw samples each if wanted.
 
     Args:
         samples: how many raw samples.
         sketch: describe devices by their gradients instead of their labels; by default if there are none.
+        devices: which; all by default.
     """
     sketched = not has_labels(task) if sketch is None else sketch
-    devices = range(task.num_devices)
-    found = sketch_gradients(task, devices, seed) if sketched else Sketches(None, np.ones(task.num_devices))
+    chosen = range(task.num_devices) if devices is None else devices
+    found = sketch_gradients(task, chosen, seed) if sketched else Sketches(None, np.ones(len(chosen)))
     return tuple(
         Device(
             np.array(label_counts(task, task.shards[device]) or [1], dtype=float),
             optimizers[device].rho,
             optimizers[device].mu,
             _few_samples(task, device, samples, seed),
-            found.of(device),
-            float(found.scales[device]) / _OF_LABELS,
+            found.of(place),
+            float(found.scales[place]) / _OF_LABELS,
         )
-        for device in devices
+        for place, device in enumerate(chosen)
     )
 
 

@@ -63,10 +63,3 @@ def channel_normalisation(images: NDArray[Any]) -> Normalisation:
     deviation = images.std(axis=(0, 2, 3), dtype=np.float64)
     deviation[deviation == 0] = 1.0
     return Normalisation(mean[:, None, None], deviation[:, None, None])
-
-
-def column_normalisation(rows: NDArray[Any]) -> Normalisation:
-    """What takes each number of samples (n, …) to mean 0 and deviation 1."""
-    mean = np.asarray(rows.mean(axis=0, dtype=np.float64))
-    deviation = rows.std(axis=0, dtype=np.float64)
-    return Normalisation(mean, np.where(deviation > 0, deviation, 1.0))

@@ -323,6 +323,15 @@ def make_task(
     )
 
 
+@torch.inference_mode()
+def tested(model: nn.Module, data: Dataset, metric: TaskMetric) -> float:
+    """The score of a model, in evaluation mode, on a data set's test samples, in their own units."""
+    units = _units(data)
+    outputs = call_model(model, map_inputs(torch.from_numpy, data.test_inputs))
+    targets = torch.from_numpy(data.test_targets)
+    return float(metric(outputs, targets) if units is None else metric(units.of(outputs), units.of(targets)))
+
+
 def _units(data: Dataset) -> Units | None:
     scale = data.encoding.target
     if scale is None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
+from ssdfl.mesh.names import certificate_name
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -211,7 +212,9 @@ def _certificate(
     )
     if not authority:
         both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        builder = builder.add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(certificate_name(name))]), critical=False
+        )
         builder = builder.add_extension(x509.ExtendedKeyUsage(both), critical=False)
     return builder.sign(signer, hashes.SHA256())
 

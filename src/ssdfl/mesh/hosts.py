@@ -31,7 +31,7 @@ def read_hosts(path: Path, names: Sequence[str]) -> list[Host]:
     """Hosts from a CSV file ``device,address``; an empty address is a device that cannot be dialled.
 
     Args:
-        names: of all devices; the file may name a device by its index as well.
+        names: of all devices; unless these are numbers, the file may name a device by its index as well.
 
     Raises:
         InputError: a missing, unknown or repeated device, or a malformed address.
@@ -70,8 +70,12 @@ def _read_rows(path: Path) -> list[dict[str, str | None]]:
 
 
 def _device_name(text: str, names: Sequence[str]) -> str:
-    """A device's name from its name or index; other text as it is."""
-    return names[int(text)] if _is_below(text, len(names)) else text
+    """A device's name from its name or index; other text as it is.
+
+    Where some names are numbers, a number is a name and never an index.
+    """
+    by_index = _is_below(text, len(names)) and not any(map(str.isdecimal, names))
+    return names[int(text)] if by_index else text
 
 
 def _is_address(text: str) -> bool:

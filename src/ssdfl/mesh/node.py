@@ -16,7 +16,7 @@ from torch import Tensor
 from ssdfl.engine import Job
 from ssdfl.graph import Network
 from ssdfl.mesh.evidence import Evidence
-from ssdfl.mesh.mesh_pb2 import Parameters, Pull, Request, Response, Status
+from ssdfl.mesh.mesh_pb2 import Parameters, Pull, Request, Response, Status, Wait
 from ssdfl.mesh.neighbours import PING_DEADLINE_S, Neighbours
 from ssdfl.mesh.outbox import Outbox
 from ssdfl.mesh.transport import Answer, Transport, UnreachableError, UnreadableError, refusal
@@ -26,6 +26,8 @@ from ssdfl.methods import Message, Moment
 PULL_DEADLINE_S = 10.0
 RETRY_S = 0.05
 LINGER_S = 60.0
+GATHERED = frozenset({"gossip", "samples", "holdings"})
+"""Questions of neighbours that gather facts; whoever has none to tell has no part in that now."""
 
 log = logging.getLogger(__name__)
 
@@ -112,6 +114,8 @@ class Node:
             return self.outbox.answer(request.pull.step, lambda: self._step)
         if kind in self.answers:
             return self.answers[kind](request)
+        if kind in GATHERED:  # this device has not come so far, or has passed it
+            return Response(wait=Wait())
         self.bad_messages[f"{name}: {kind or 'empty request'}"] += 1
         return refusal(f"unknown request {kind}")
 

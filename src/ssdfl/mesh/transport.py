@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from ssdfl.errors import InputError, require
 from ssdfl.mesh.mesh_pb2 import Refusal, Request, Response
+from ssdfl.mesh.names import certificate_name
 from ssdfl.mesh.reverse_call import CHECK_EVERY_S, ReverseCall
 
 MAX_MESSAGE_BYTES = 64 << 20
@@ -174,7 +175,7 @@ class GrpcTransport:
         credentials = self._grpc.ssl_channel_credentials(
             self._credentials.authority, self._credentials.key, self._credentials.certificate
         )
-        options = (*self._options, ("grpc.ssl_target_name_override", name))
+        options = (*self._options, ("grpc.ssl_target_name_override", certificate_name(name)))
         for purpose in _PURPOSES:
             channel = self._grpc.secure_channel(address, credentials, options=options)
             self._channels[name, purpose] = channel

@@ -10,7 +10,6 @@ import numpy as np
 
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import (
-    Device,
     FormationSettings,
     Plan,
     fitting_plan,
@@ -24,17 +23,16 @@ from ssdfl.learning import (
     DeviceConstants,
     Optimizer,
     Task,
-    describe_devices,
     measure_constants,
     spread_devices,
 )
 from ssdfl.methods import Rule, find_method, find_rule
+from ssdfl.preparation.sharing import shared_devices
 from ssdfl.records.config import Experiment
 from ssdfl.records.formation import TaskFacts, formation_settings
 
 MEASURED_DEVICES = 8
 CURVED_DEVICES = 2
-DESCRIBED_SAMPLES = 16
 
 
 def make_plans(
@@ -52,7 +50,7 @@ def make_plans(
     earlier = {plan.messages: fitting_plan(plan, network) for plan in formed}
     missing = [kind for kind in kinds_of_messages(experiment, task) if kind not in earlier]
     if missing:
-        devices = described_devices(task, optimizers, seed)
+        devices = shared_devices(experiment, task, optimizers, seed)
         settings = measured_settings(experiment, task, seed)
         for size, early in missing:
             its_own = replace(settings, message_bytes=size, sends_early=early)
@@ -83,11 +81,6 @@ def given_plan(experiment: Experiment, network: Network) -> Plan | None:
     if experiment.clusters.number or network.num_devices < 2:
         return plan_clusters(network, experiment.clusters.number or 1, MIXINGS[experiment.network.mixing])
     return None
-
-
-def described_devices(task: Task, optimizers: Sequence[Optimizer], seed: int) -> tuple[Device, ...]:
-    """What formation is told of the devices: label counts, optimizers and a few samples."""
-    return describe_devices(task, optimizers, samples=DESCRIBED_SAMPLES, seed=seed)
 
 
 def measured_settings(experiment: Experiment, task: Task, seed: int) -> FormationSettings:

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import (
     Plan,
 )
@@ -30,6 +33,7 @@ class Prepared:
 
     Attributes:
         plans: one for each kind of messages, that of the first method that needs a plan before others.
+        sizes: (N,) everyone's samples, where the task holds only one device's.
     """
 
     seed: int
@@ -38,6 +42,7 @@ class Prepared:
     task: Task
     optimizers: tuple[Optimizer, ...]
     device: str = "cpu"
+    sizes: IntArray | None = None
 
     @property
     def plan(self) -> Plan:
@@ -51,6 +56,13 @@ class Prepared:
         kind = kind_of_messages(method.rule, self.task)
         fitting = [plan for plan in self.plans if plan.messages == kind]
         return fitting[0] if fitting else self.plan
+
+    @property
+    def weights(self) -> FloatArray:
+        """(N,) each device's samples over their mean."""
+        if self.sizes is None:
+            return self.task.shards.weights
+        return np.asarray(self.sizes / self.sizes.mean(), dtype=float)
 
     @cached_property
     def placed_task(self) -> Task:

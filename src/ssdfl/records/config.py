@@ -182,9 +182,39 @@ class DataSection(Section):
     test_share: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.2, description="share of samples used for testing, if the data do not say"
     )
+    train: str = Field(
+        "",
+        description="on a real device, its own data instead of data.name: a file or folder beside its "
+        "experiment.toml, or module:function",
+    )
+    test: str = Field(
+        "", description="what a real device is tested with; else data.test_share of data.train is split off"
+    )
+    encoding: str = Field(
+        "",
+        description="a JSON file with means, deviations, categories and classes of all devices' data, from "
+        "ssdfl data summarise; else real devices agree on them",
+    )
     samples_per_device: OrAll = Field(0, description="how many samples each device keeps; 0 is all")
     weights: Literal["equal", "size"] = Field(
         "equal", description="how much a device counts in what all learn: all alike, or by its samples"
+    )
+
+
+class ShareSection(Section):
+    """What devices tell others of their data, for the formation of clusters."""
+
+    labels: Literal["counts", "rounded", "none"] = Field(
+        "counts", description="how many samples of each label: exactly, to a power of two, or nothing"
+    )
+    samples: Literal["auto", "none", "sketch", "raw"] = Field(
+        "auto",
+        description="16 samples, to neighbours only: none, a random projection, or as they are; auto is none "
+        "for real devices and data of their own, and raw, as in the paper, for data that are dealt",
+    )
+    gradient_sketch: Literal["auto", "yes", "no"] = Field(
+        "auto",
+        description="32 numbers of the mean gradient at the initial model; auto: if there are no labels",
     )
 
 
@@ -322,6 +352,7 @@ class Experiment(Section):
     schedule: ScheduleSection = ScheduleSection()
     faults: FaultsSection = FaultsSection()
     data: DataSection = DataSection()
+    share: ShareSection = ShareSection()
     model: ModelSection = ModelSection()
     task: TaskSection = TaskSection()
     training: TrainingSection = TrainingSection()
@@ -421,7 +452,13 @@ def read_values(path: Path | str | None, settings: Sequence[str]) -> dict[str, A
     return values
 
 
-FILES = (("network", "spec"), ("clusters", "plan"), ("data", "name"), ("model", "initial"))
+FILES = (
+    ("network", "spec"),
+    ("clusters", "plan"),
+    ("data", "name"),
+    ("data", "encoding"),
+    ("model", "initial"),
+)
 """The keys that may name a file."""
 
 

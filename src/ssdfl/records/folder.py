@@ -9,7 +9,7 @@ run.lock                            held while a run writes into the folder
 seed-0/network.json, plan.json, devices.json
 seed-0/ssdfl/metrics.parquet        one row per cycle
 seed-0/ssdfl/checkpoint.safetensors the models of all devices after the last saved cycle
-seed-0/ssdfl/mesh/device-00/        of devices that ran as processes: each one's files
+seed-0/ssdfl/mesh/NAME/             of devices that ran as processes: each one's files
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
-import pyarrow as pa
-
 from ssdfl.clusters import Plan, read_plan, write_plan
 from ssdfl.errors import InputError, import_object, require
 from ssdfl.files import remove_temporaries, write_text
@@ -35,16 +33,25 @@ from ssdfl.locks import locked
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.config import Experiment, load_experiment, write_experiment
 from ssdfl.records.engines import engine_traits
-from ssdfl.records.scores import ACCURACY, Goal, Score, make_goal, scores_from_json, scores_to_json
-from ssdfl.records.tables import (
-    BOUND_SCHEMA,
-    RECORD_SCHEMA,
-    RUN_SCHEMA,
-    read_records,
-    read_table,
-    write_table,
+from ssdfl.records.scores import (
+    ACCURACY,
+    CrossTests,
+    Goal,
+    Score,
+    make_goal,
+    scores_from_json,
+    scores_to_json,
 )
 from ssdfl.records.tables import Row as Row
+from ssdfl.records.tables import (
+    bound_schema,
+    read_records,
+    read_table,
+    record_schema,
+    run_schema,
+    to_frame,
+    write_table,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -54,6 +61,7 @@ _PLAIN_FOLDER = re.compile(r"[\w.]+")
 _LONGEST_NAME = 150
 _HASH_DIGITS = 16
 CHECKPOINT = "checkpoint.safetensors"
+CROSS_TESTS = "cross_tests.json"
 """In a method's folder, or a device's: the state after the last saved cycle."""
 LOCK = "run.lock"
 """In a run's folder: held while a run writes into it."""
@@ -117,6 +125,15 @@ class RunFolder:
     def notes(self) -> list[str]:
         """What was done to the data."""
         return list(self._task()["notes"]) if self.task_file.exists() else []
+
+    def write_cross_tests(self, tests: CrossTests) -> None:
+        """Keep how everyone's model does on everyone's test data."""
+        write_text(self.path / CROSS_TESTS, json.dumps(asdict(tests), indent=1) + "\n")
+
+    def cross_tests(self) -> CrossTests | None:
+        """What `write_cross_tests` kept, if anything."""
+        path = self.path / CROSS_TESTS
+        return CrossTests(**dict(_read_json(path))) if path.exists() else None
 
     def _task(self) -> dict[str, Any]:
         return dict(_read_json(self.task_file))
@@ -301,7 +318,7 @@ class RunFolder:
 
     def write_rows(self, seed: int, method: str, rows: list[Row]) -> None:
         """Write one method's records so far."""
-        write_table(self.method_folder(seed, method) / "metrics.parquet", rows, RECORD_SCHEMA)
+        write_table(self.method_folder(seed, method) / "metrics.parquet", rows, record_schema())
 
     def read_rows(self, seed: int, method: str) -> list[Row]:
         """One method's records so far; none if it has not begun."""
@@ -324,11 +341,11 @@ class RunFolder:
             InputError: pandas is not installed.
         """
         require("pandas", "pandas")
-        return pa.Table.from_pylist(self.all_rows(), schema=RUN_SCHEMA).to_pandas()
+        return to_frame(self.all_rows())
 
     def write_all_rows(self) -> None:
         """Gather all records into ``metrics.parquet``."""
-        write_table(self.path / "metrics.parquet", self.all_rows(), RUN_SCHEMA)
+        write_table(self.path / "metrics.parquet", self.all_rows(), run_schema())
 
     def devices(self, seed: int) -> list[dict[str, Any]]:
         """Each device's optimizer, number of samples and counts of labels; empty if they are not known."""
@@ -337,7 +354,7 @@ class RunFolder:
 
     def write_bounds(self, rows: Iterable[BoundRow]) -> None:
         """Keep what was measured beside its bounds, for reports."""
-        write_table(self.path / "bounds.parquet", map(asdict, rows), BOUND_SCHEMA)
+        write_table(self.path / "bounds.parquet", map(asdict, rows), bound_schema())
 
     def read_bounds(self) -> list[BoundRow]:
         """What `write_bounds` kept; empty if nothing was compared."""

@@ -107,6 +107,25 @@ SCORES = {
 ACCURACY = SCORES["accuracy"]
 
 
+OWN_TESTS = "Each device is tested on its own held-out data; there is no common test set."
+"""A note on data, of runs whose devices have data of their own."""
+
+
+@dataclass(frozen=True)
+class CrossTests:
+    """Everyone's model on everyone's held-out data.
+
+    Attributes:
+        devices: their names.
+        samples: how many test samples each has.
+        scores: [model][test data].
+    """
+
+    devices: tuple[str, ...]
+    samples: tuple[int, ...]
+    scores: tuple[tuple[float, ...], ...]
+
+
 @dataclass(frozen=True)
 class Goal:
     """How results are judged: the task's scores, the first of which ranks, and the value to reach.

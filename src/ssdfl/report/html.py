@@ -21,6 +21,7 @@ from ssdfl.records.config import Experiment, to_toml
 from ssdfl.records.engines import engine_traits
 from ssdfl.records.folder import RunFolder
 from ssdfl.records.record import METRICS
+from ssdfl.records.scores import OWN_TESTS
 from ssdfl.records.tables import Row, has_test
 from ssdfl.report.bounds import bound_table
 from ssdfl.report.figures import plot_curves, plot_network, save
@@ -86,7 +87,7 @@ def run_body(
     return fill(
         "run.html",
         title=escape(experiment.name),
-        subtitle=escape(_subtitle(experiment)),
+        subtitle=escape(_subtitle(experiment) + _own_tests(folder)),
         status=status,
         curves_part=asset("curves_part.html"),
         plan_part=asset("plan_part.html"),
@@ -96,6 +97,7 @@ def run_body(
         dashes=of_target[0],
         elsewhere=of_target[1],
         data_notes=_data_notes(folder),
+        cross_tests=_cross_tests(folder, experiment),
         experiment=escape(to_toml(experiment)),
         command=escape(again),
         **run_parts(folder, experiment, rows, bounds, goes_on=bool(status)),
@@ -148,6 +150,10 @@ def _subtitle(experiment: Experiment) -> str:
     return f"{where}; {experiment.cycles} cycles of {schedule}; seeds {seeds}{_lies(experiment)}"
 
 
+def _own_tests(folder: RunFolder) -> str:
+    return "; each device is tested on its own held-out data" if OWN_TESTS in folder.notes() else ""
+
+
 def _lies(experiment: Experiment) -> str:
     """Who lies and how; results are then of the honest devices."""
     liars, attack = experiment.faults.liars, experiment.faults.attack
@@ -161,6 +167,21 @@ def _data_notes(folder: RunFolder) -> str:
     """What was done to the data."""
     lines = "".join(f"<li>{escape(note)}</li>" for note in folder.notes())
     return f"<h3>What was done to the data</h3><ul>{lines}</ul>" if lines else ""
+
+
+def _cross_tests(folder: RunFolder, experiment: Experiment) -> str:
+    """Everyone's model on everyone's held-out data, if it was tested there."""
+    tests, score = folder.cross_tests(), folder.goal(experiment).score
+    if tests is None:
+        return ""
+    headers = [f"{score.header} of the model of", *(f"on {name}" for name in tests.devices), "mean", "worst"]
+    rows = [
+        [name, *map(score.number, (*found, sum(found) / len(found), score.worst(found)))]
+        for name, found in zip(tests.devices, tests.scores, strict=True)
+    ]
+    samples = ["test samples", *map(str, tests.samples), str(sum(tests.samples)), ""]
+    table = html_table(headers, [*rows, samples])
+    return f'<h3>Everyone on everyone\'s held-out data</h3><div class="scroll">{table}</div>'
 
 
 def _references(methods: Sequence[str]) -> str:
