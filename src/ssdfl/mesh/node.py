@@ -17,12 +17,12 @@ from ssdfl.engine import Job
 from ssdfl.graph import Network
 from ssdfl.mesh.mesh_pb2 import Parameters, Pull, Request, Response, Status
 from ssdfl.mesh.neighbours import PING_DEADLINE_S, Neighbours
-from ssdfl.mesh.outbox import Outbox
+from ssdfl.mesh.outbox import POLL_S, Outbox
 from ssdfl.mesh.transport import Answer, Transport, UnreachableError, refusal
 from ssdfl.mesh.wire import BadMessageError, pack, unpack
 from ssdfl.methods import Message, Moment
 
-PULL_DEADLINE_S = 10.0
+PULL_DEADLINE_S = POLL_S + 4.0
 RETRY_S = 0.05
 LINGER_S = 60.0
 
@@ -179,6 +179,7 @@ class Node:
     def stop(self) -> None:
         """Wait for nobody any more."""
         self._stopping.set()
+        self.outbox.close()
         self.neighbours.stop()
 
     @property
