@@ -18,12 +18,12 @@ from ssdfl.graph import Network
 from ssdfl.mesh.evidence import Evidence
 from ssdfl.mesh.mesh_pb2 import Parameters, Pull, Request, Response, Status, Wait
 from ssdfl.mesh.neighbours import PING_DEADLINE_S, Neighbours
-from ssdfl.mesh.outbox import Outbox
+from ssdfl.mesh.outbox import POLL_S, Outbox
 from ssdfl.mesh.transport import Answer, Transport, UnreachableError, UnreadableError, refusal
 from ssdfl.mesh.wire import BadMessageError, pack, unpack
 from ssdfl.methods import Message, Moment
 
-PULL_DEADLINE_S = 10.0
+PULL_DEADLINE_S = POLL_S + 4.0
 RETRY_S = 0.05
 LINGER_S = 60.0
 GATHERED = frozenset({"gossip", "samples", "holdings"})
@@ -202,6 +202,7 @@ class Node:
     def stop(self) -> None:
         """Wait for nobody any more."""
         self._stopping.set()
+        self.outbox.close()
         self.neighbours.stop()
 
     @property
