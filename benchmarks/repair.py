@@ -1,6 +1,6 @@
 """Repair against formation: how long it takes, and what its plans cost beside those formed anew.
 
-    python benchmarks/repair.py --quality         # 50 changes in a row on each of four networks
+    python benchmarks/repair.py --quality         # 25 changes in a row on each of four networks, twice
     python benchmarks/repair.py --time            # seconds at 1,000 and 10,000 devices
     python benchmarks/repair.py --time --devices 1000 --json
 
@@ -205,7 +205,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quality", action="store_true")
     parser.add_argument("--time", action="store_true")
-    parser.add_argument("--changes", type=int, help="of each network; by default 50, for times 10")
+    parser.add_argument("--changes", type=int, help="of each network; by default 25, for times 10")
     parser.add_argument("--devices", type=int, nargs="*", default=SIZES, help="sizes for times")
     parser.add_argument("--network", nargs="*", help="only these specs, for times these kinds")
     parser.add_argument("--json", action="store_true")
@@ -213,7 +213,7 @@ def main() -> None:
     rows = []
     if options.quality:
         for spec in options.network or QUALITY:
-            rows += [quality(spec, options.changes or 50, known) for known in (True, False)]
+            rows += [quality(spec, options.changes or 25, known) for known in (True, False)]
     if options.time:
         kinds = options.network or SPECS
         rows += [speed(kind, n, options.changes or 10) for n in options.devices for kind in kinds]
