@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/concepts.md from the library's own schedules, clock and clusters."""
+"""Draw the README's map and the pictures of docs/concepts.md from the library's own results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 import ssdfl
 from ssdfl.arrays import FloatArray
 from ssdfl.graph import Clock, links_of
-from ssdfl.report.figures import COLOURS, save
+from ssdfl.report.figures import COLOURS, plot_network, save
 
 HERE = Path(__file__).parent
 NETWORK = ssdfl.load_network("sites:sites=4,size=5,seed=0")
@@ -134,7 +134,15 @@ def _distances(schedule: ssdfl.Schedule, pull: FloatArray, count: int) -> Iterat
         X = step.W @ X + step.train[:, None] * pull
 
 
+def draw_map() -> Figure:
+    """The plan of eleven cloud regions, which formation makes from the latencies between them."""
+    network = ssdfl.load_network("gaia")
+    plan = ssdfl.form_clusters(network)
+    return plot_network(network, plan.clusters, f"gaia: 11 data centres in {plan.num_clusters} clusters")
+
+
 if __name__ == "__main__":
+    save(draw_map(), HERE / "world-plan.png")
     save(draw_steps(), HERE / "steps.png")
     save(draw_clock(), HERE / "clock.png")
     save(draw_drift(), HERE / "drift.png")

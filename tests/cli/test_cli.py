@@ -47,10 +47,12 @@ def test_version_and_help(tmp_path):
 
 
 def test_run_prints_a_table_and_says_where_files_are(tmp_path):
-    done = command("run", *TINY, "--seeds", 1, "--methods", "ssdfl,sdfl", cwd=tmp_path)
+    methods = "ssdfl,sdfl,ssdfl+extra:compressor=int8"
+    done = command("run", *TINY, "--seeds", 1, "--methods", methods, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     for text in ("ssdfl", "sdfl", "accuracy", "Best final accuracy", "runs/demo/report.html"):
         assert text in done.stdout
+    assert done.stdout.count("sim. s") == 2  # a long name of a method does not cut the last column off
     assert (tmp_path / "runs" / "demo" / "report.html").exists()
 
 
@@ -149,6 +151,21 @@ def test_graph_prints_facts_draws_and_converts(tmp_path):
     facts = json.loads(again.stdout)
     assert (facts["devices"], facts["links"], len(facts["added_links"])) == (12, 11, 11)
     assert not (tmp_path / "net.png").exists()
+
+
+def test_graph_certifies_conductance_and_checks_the_certificate(tmp_path):
+    words = ["graph", "barbell:size=4", "--json"]
+    certified = command(*words, "--certify", "proof.json", cwd=tmp_path)
+    assert certified.returncode == 0, certified.stderr
+    checked = command(*words, "--check", "proof.json", cwd=tmp_path)
+    facts = json.loads(checked.stdout)
+    assert facts == json.loads(certified.stdout)
+    assert facts["conductance_exact"]
+    assert facts["conductance"] == pytest.approx([1 / 20, 1 / 20])
+    other = command("graph", "complete:n=8", "--json", "--check", "proof.json", cwd=tmp_path)
+    assert other.returncode == 2
+    assert "a proof for this network" in other.stderr
+    assert "Traceback" not in other.stderr
 
 
 def test_plan_is_shown_written_and_used(tmp_path):
@@ -279,6 +296,9 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
         (["graph", "ring:n=5", "--mixing", "magic"], "magic", "metropolis"),
         (["graph", "ring:n=5", "--picture", "a.doc"], "a.doc", ".png"),
         (["graph", "ring:n=5", "--clusters", "9"], "9", "[1, 5]"),
+        (["graph", "ring:n=5", "--check", "net.csv"], "--check net.csv", "--certify has written"),
+        (["graph", "ring:n=5", "--check", "a.json", "--certify", "b.json"], "b.json, a.json", "one of them"),
+        (["graph", "ring:n=1001", "--certify", "a.json"], "1001", "at most 1,000 devices"),
         (["data", "fetch", "mnist"], "mnist", "fmnist"),
         (["run", "--methods", ""], "method = ", "ssdfl"),
         (["run", "--port", "8000"], "--port = 8000", "Add --live"),

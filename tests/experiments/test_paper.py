@@ -68,6 +68,21 @@ def test_later_settings_win_and_methods_differ_in_nothing_else():
         assert other.model_copy(update=update) == one
 
 
+def test_profiles_with_the_cnn_train_then_mix_on_networks_of_ten_with_more_links():
+    cases = {name: load_artefact("fmnist-size", name).cases for name in ("small", "medium", "paper")}
+    networks = {
+        name: {case.point: case.experiment.network.spec for case in found} for name, found in cases.items()
+    }
+    rules = {
+        name: {method.partition("+")[2] for case in found for method in case.experiment.methods}
+        for name, found in cases.items()
+    }
+    assert networks["small"]["10"] == "er:n=10,p=0.1"
+    assert networks["medium"]["10"] == networks["paper"]["10"] == "er:n=10,p=0.3"
+    assert networks["small"]["30"] == networks["medium"]["30"] == "er:n=30,p=0.1"
+    assert rules == {"small": {""}, "medium": {"atc"}, "paper": {"atc"}}
+
+
 def test_tables_have_both_readings_of_sdfl_and_the_weak_one_has_the_runs_of_pdfl():
     artefact = load_artefact("fmnist-taur")
     of_series = {

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from helpers import TOPOLOGY_SPECS
 from ssdfl.graph import (
+    Conductance,
     conductance,
     cut_conductance,
     from_networkx,
@@ -155,6 +156,14 @@ def test_large_dense_networks_say_that_they_are_not():
 def test_large_networks_are_bounded():
     found = conductance(W_of("er:n=1500,p=0.004"))
     assert 0 < found.lower < found.upper < 1
+
+
+def test_equal_ends_are_exact_whatever_rounding_did():
+    found = conductance(metropolis(from_networkx(nx.hypercube_graph(6)).adjacency))
+    assert found.exact
+    assert found.upper == pytest.approx(1 / 7)
+    assert Conductance(0.1, 0.1 * (1 + 1e-15), (0,)).exact
+    assert not Conductance(0.1, 0.1 * (1 + 1e-7), (0,)).exact
 
 
 def irregular(n, seed):

@@ -17,19 +17,21 @@ from ssdfl.graph.critical import all_parts
 from ssdfl.rng import generator
 
 
-def uneven(seed):
+def uneven(seed, early=True):
     """A random network whose links all differ, and two clusters."""
     drawn = load_network(f"er:n=12,p=0.3,seed={seed}")
     rng = generator(seed, "costs")
     latency_s = rng.uniform(0.01, 0.2, drawn.num_links)
     network = make_network(12, drawn.links, latency_s=latency_s, compute_s=rng.uniform(0, 0.05, 12))
     inside = links_within(network.adjacency, np.arange(12) // 6)
-    return network, Cycle(network.adjacency, inside, tau_a=3, tau_r=1, compute_s=network.compute_s)
+    cycle = Cycle(network.adjacency, inside, 3, 1, compute_s=network.compute_s, sends_early=early)
+    return network, cycle
 
 
+@pytest.mark.parametrize("early", [True, False])
 @pytest.mark.parametrize("seed", range(8))
-def test_no_single_link_saves_more_than_the_one_named(seed):
-    network, cycle = uneven(seed)
+def test_no_single_link_saves_more_than_the_one_named(seed, early):
+    network, cycle = uneven(seed, early)
     now_s = cycle.time_s(network, 1000)
     every = [cycle.time_s(faster(network, [Part("link", k)]), 1000) for k in range(network.num_links)]
     found = best_upgrade(network, 1000, cycle)

@@ -140,9 +140,21 @@ def test_uniform_costs_in_a_spec():
         "sites:sites=3,size=3000000",
     ],
 )  # fmt: skip
-def test_networks_that_cannot_fit_in_memory_are_not_tried(spec):
-    with pytest.raises(InputError, match="of memory"):
+def test_networks_larger_than_any_are_not_tried(spec):
+    with pytest.raises(InputError, match="at most 1,000,000 devices and 20,000,000 links"):
         load_network(spec)
+
+
+def test_networks_that_cannot_fit_in_memory_are_not_tried(monkeypatch):
+    monkeypatch.setattr("ssdfl.claims.memory_bytes", lambda: 10**9)
+    with pytest.raises(InputError, match="what fits into 1 GB of memory"):
+        load_network("ring:n=900000")
+
+
+@pytest.mark.parametrize("n", ["1" * 30, "1" * 400, "1" * 5000])
+def test_numbers_that_no_machine_word_holds_are_refused(n):
+    with pytest.raises(InputError):
+        load_network(f"er:n={n},p=0.5")
 
 
 def test_gaia_has_cities_with_coordinates_and_latencies_by_distance():

@@ -51,13 +51,9 @@ def test_a_neighbour_that_has_not_come_to_an_exchange_had_no_need_to_wait(node, 
     assert node.left_behind(job_that_mixes_at(mixes_at), "b", 0, CYCLE + 1) == left_behind
 
 
-def test_neighbours_that_do_not_answer_do_not_count(node):
-    job, far = job_that_mixes_at(), Status(step=20)
-    node.neighbours.heard("b", far, answered=False)
-    assert node.furthest_ahead(job, 0) == 0
-    node.neighbours.heard("b", far)
-    assert node.furthest_ahead(job, 0) == 20
-    assert node.furthest_ahead(job, 19) == 0
+def test_without_evidence_nobody_is_believed_to_be_ahead(node):
+    node.neighbours.heard("b", Status(step=20))
+    assert node.furthest_ahead(job_that_mixes_at(), 0) == 0
 
 
 class Wire:

@@ -412,6 +412,18 @@ def test_long_and_odd_names_are_drawn_as_they_are(tmp_path):
     save(figure, tmp_path / "a.png")
 
 
+def test_devices_with_coordinates_stand_on_a_map_that_is_true_to_scale():
+    network = load_network("gaia")
+    figure = plot_network(network)
+    (axes,) = figure.axes
+    south, north = axes.get_ylim()
+    assert len(axes.patches) > 5  # the continents
+    assert axes.get_aspect() == pytest.approx(1 / np.cos(np.radians((south + north) / 2)))
+    (west, south), (east, north) = network.positions.min(axis=0), network.positions.max(axis=0)
+    assert axes.get_xlim()[0] < west < east < axes.get_xlim()[1]
+    assert axes.get_ylim()[0] < south < north < axes.get_ylim()[1]
+
+
 @pytest.mark.parametrize("spec", ["sites:sites=4,size=5", "er:n=70,p=0.1", "complete:n=1", "rgeo:n=10"])
 def test_networks_are_drawn(spec, tmp_path):
     network = load_network(spec)
@@ -499,7 +511,9 @@ def test_a_run_that_is_not_finished_says_so(small_run, tmp_path):
     assert "Unfinished: 4 of 8 cycles are recorded." in page
     odd = tmp_path / "my run"
     go_on = f"ssdfl run '{odd}/experiment.toml' --resume --out '{odd}'"
-    with pytest.raises(InputError, match=re.escape(f"a run that has tested something. Go on with: {go_on}")):
+    with pytest.raises(
+        InputError, match=re.escape(f"a run that has tested something. Continue with: {go_on}")
+    ):
         write_report(FakeFolder(experiment, [], odd))
     with pytest.raises(InputError, match="a folder that ssdfl run made"):
         write_report(RunFolder(tmp_path))
@@ -571,7 +585,7 @@ def test_a_mesh_is_told_that_it_has_no_bounds(small_run):
         update={"engine": experiment.engine.model_copy(update={"name": "mesh"})}
     )
     folder = FakeFolder(experiment, small_run.all_rows(), small_run.path)
-    assert "No device of a mesh sees what the bounds speak of." in write_report(folder).read_text()
+    assert "No device of a mesh sees what the bounds are about." in write_report(folder).read_text()
     with pytest.raises(InputError, match="engine.name = mesh: expected a run that recorded gaps"):
         list(compare_bounds(folder))
 

@@ -16,6 +16,8 @@ from ssdfl.cli.options import check_choice
 from ssdfl.errors import InputError
 
 MOST_SHOWN = 60
+MOST_LINKS = 20
+MOST_DRAWN = 5000
 
 
 def graph(
@@ -23,10 +25,20 @@ def graph(
     mixing: Annotated[
         str, typer.Option(help="Weights for the spectrum: metropolis, lazy or fastest.")
     ] = "metropolis",
-    clusters: Annotated[int, typer.Option(help="Colour so many clusters (spectral bisection).")] = 1,
-    picture: Annotated[Path | None, typer.Option(help="Where to draw it; by default NAME.png here.")] = None,
+    clusters: Annotated[int, typer.Option(help="Number of clusters to colour (spectral bisection).")] = 1,
+    picture: Annotated[
+        Path | None,
+        typer.Option(help="Where to draw it; by default NAME.png here, for at most 5,000 devices."),
+    ] = None,
     save: Annotated[
         Path | None, typer.Option(help="Also write the network: .graphml, .gml, .csv, .json, .npy or .npz.")
+    ] = None,
+    certify: Annotated[
+        Path | None, typer.Option(help="Certify the conductance and write the proof here, as JSON.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="How long --certify may divide cases, on one core.")] = 60.0,
+    check: Annotated[
+        Path | None, typer.Option(help="Check such a file against this network, and print what it proves.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the facts as JSON; draw only with --picture.")
@@ -46,19 +58,21 @@ def graph(
     Files: `.graphml`, `.gml`, `.csv` (source,target,latency_s,bandwidth_Bps), node-link `.json`,
     adjacency `.npy` and `.npz`.
     """
+    from ssdfl.cli.certificates import conductance_of_file
     from ssdfl.clusters import plan_clusters
     from ssdfl.graph import MIXINGS, describe, load_network, write_network
 
     check_choice("--mixing", mixing, MIXINGS)
     if picture is not None and picture.suffix.lower() != ".png":
-        raise InputError("--picture", str(picture), "a .png file", "Choose such a name.")
+        raise InputError("--picture", str(picture), "a .png file", "Choose a name that ends in .png.")
     network = load_network(spec)
     plan = plan_clusters(network, clusters, MIXINGS[mixing])
-    facts = {**describe(network, mixing), "clusters": [list(cluster) for cluster in plan.clusters]}
+    known = conductance_of_file(MIXINGS[mixing](network.adjacency), certify, seconds, check)
+    facts = {**describe(network, mixing, known), "clusters": [list(cluster) for cluster in plan.clusters]}
     if save is not None:
         write_network(network, save)
-    if picture is not None or not as_json:
-        picture = picture or Path(f"{_file_name(spec)}.png")
+    picture = picture or _default_picture(spec, network.num_devices, as_json)
+    if picture is not None:
         _plot(network, plan.clusters, picture)
         facts["picture"] = str(picture)
     if as_json:
@@ -67,8 +81,14 @@ def graph(
         _print(facts)
 
 
+def _default_picture(spec: str, num_devices: int, as_json: bool) -> Path | None:
+    """Where to draw without being asked; None where that would take long or nobody looks."""
+    too_many = num_devices > MOST_DRAWN
+    return None if as_json or too_many else Path(f"{_file_name(spec)}.png")
+
+
 def _file_name(spec: str) -> str:
-    """A file name that tells which network it is.
+    """A file name that says which network it is.
 
     Examples:
         >>> _file_name("er:n=30,p=0.1")
@@ -96,6 +116,8 @@ def _print(facts: dict[str, Any]) -> None:
 
 def _readable(key: str, value: Any) -> str:
     special: dict[str, Callable[[Any], str]] = {"added_links": _added_links, "clusters": _clusters}
+    if value is None:
+        return "not computed for so large a network"
     if key in special:
         return special[key](value)
     if isinstance(value, list):
@@ -107,8 +129,9 @@ def _readable(key: str, value: Any) -> str:
 def _added_links(links: list[tuple[int, int]]) -> str:
     if not links:
         return "none needed"
-    pairs = ", ".join(f"{i}–{j}" for i, j in links)
-    return f"{len(links)} to make it connected: {pairs}"
+    pairs = ", ".join(f"{i}–{j}" for i, j in links[:MOST_LINKS])
+    more = ", …" if len(links) > MOST_LINKS else ""
+    return f"{len(links)} to make it connected: {pairs}{more}"
 
 
 def _clusters(clusters: list[list[int]]) -> str:

@@ -54,7 +54,7 @@ class PlanInputs:
         return replace(self, given={**self.given, **{name: facts[name] for name in names if name in facts}})
 
     def _facts(self) -> dict[str, str]:
-        """What only a task or the user can tell, in words."""
+        """In words: the values that only a task or the user can provide."""
         constants = self.settings.constants
         return {
             "devices": "what devices hold" if len(set(self.devices)) > 1 else "all devices alike",
@@ -91,6 +91,15 @@ def gather_inputs(experiment: Experiment, measure: bool, data: Path | None) -> P
     return inputs
 
 
+def with_given(
+    inputs: PlanInputs, devices: Path | None, constants: Mapping[str, Any], settings: Mapping[str, Any]
+) -> PlanInputs:
+    """Inputs with what the user gave by options that are no keys of an experiment."""
+    if devices is not None:
+        inputs = inputs.with_devices(devices)
+    return inputs.with_constants(constants).with_settings(settings)
+
+
 def _assumed(experiment: Experiment, source: str) -> PlanInputs:
     network = load_network(experiment.network.spec, default_seed=experiment.seeds[0])
     settings = formation_settings(experiment, TaskFacts())
@@ -98,11 +107,11 @@ def _assumed(experiment: Experiment, source: str) -> PlanInputs:
 
 
 def _measured(experiment: Experiment, dataset: Dataset) -> PlanInputs:
-    from ssdfl.preparation import described_devices, draw, measured_settings
+    from ssdfl.preparation import draw, measured_settings, shared_devices
 
     seed = experiment.seeds[0]
     network, task, optimizers = draw(experiment, seed, dataset)
-    devices = described_devices(task, optimizers, seed)
+    devices = shared_devices(experiment, task, optimizers, seed)
     settings = measured_settings(experiment, task, seed)
     source = f"measured on {experiment.data.name} with {experiment.model.name}, seed {seed}"
     return PlanInputs(network, devices, settings, source)

@@ -28,8 +28,10 @@ from ssdfl.clusters.partition import (
 )
 from ssdfl.clusters.plan import Plan, form_clusters, plan_clusters
 from ssdfl.clusters.plan_file import parse_plan, read_plan, write_plan
+from ssdfl.clusters.plan_repair import Repair, repair
 from ssdfl.clusters.rank_assignment import assign_to_ranks
 from ssdfl.clusters.scores import SCORES, Score, ScoreInputs
+from ssdfl.clusters.standing import Standing
 
 __all__ = [
     "CHOICES",
@@ -48,8 +50,10 @@ __all__ = [
     "Move",
     "Plan",
     "PlanDifference",
+    "Repair",
     "Score",
     "ScoreInputs",
+    "Standing",
     "amplification",
     "assign_to_ranks",
     "choose",
@@ -70,6 +74,7 @@ __all__ = [
     "random_clusters",
     "read_devices",
     "read_plan",
+    "repair",
     "spectral_bisection",
     "unknown_devices",
     "with_device_costs",

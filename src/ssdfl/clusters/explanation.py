@@ -165,6 +165,7 @@ class _Explainer:
         self.network, self.plan = network, plan
         given = plan.settings
         self.message_bytes = int(given.get("message_bytes", MESSAGE_BYTES))
+        self.sends_early = bool(given.get("sends_early", True))
         self.tau_a = int(given.get("tau_a", TRAINING.tau_a))
         self.tau_r = int(given.get("tau_r", TRAINING.tau_r))
         self.compute_s = network.compute_s * int(given.get("local_steps", TRAINING.local_steps))
@@ -183,7 +184,8 @@ class _Explainer:
         return links_within(self.network.adjacency, labels_of(clusters, self.network.num_devices))
 
     def _cycle(self, used: SparseMatrix) -> Cycle:
-        return Cycle(self.network.adjacency, used, self.tau_a, self.tau_r, self.compute_s)
+        taus = self.tau_a, self.tau_r
+        return Cycle(self.network.adjacency, used, *taus, self.compute_s, self.sends_early)
 
     def _time_s(self, used: SparseMatrix) -> float:
         """Seconds of a cycle with these links used while training."""

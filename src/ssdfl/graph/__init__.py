@@ -1,6 +1,7 @@
 """Networks, mixing matrices, their spectra and their costs."""
 
 from ssdfl.graph.attributes import DEVICE_UNITS, read_costs
+from ssdfl.graph.certified import Certificate, certify, check_certificate
 from ssdfl.graph.components import component_labels, num_components
 from ssdfl.graph.conductance import (
     STATE_LIMIT,
@@ -42,6 +43,7 @@ __all__ = [
     "MIXINGS",
     "STATE_LIMIT",
     "TOPOLOGIES",
+    "Certificate",
     "Clock",
     "Conductance",
     "Cycle",
@@ -56,6 +58,8 @@ __all__ = [
     "averaging",
     "averaging_within",
     "best_upgrade",
+    "certify",
+    "check_certificate",
     "check_mixing",
     "colour_links",
     "component_labels",

@@ -7,6 +7,7 @@ Rows of a mixing matrix sum to 1, so a set's volume is its size and the conducta
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isclose
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from ssdfl.graph.sparsest_cut import ENUMERATION_LIMIT, enumerate_cuts, search_c
 from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_mode
 
 STATE_LIMIT = 1 << 17
+EXACT = 1e-9  # relative difference of the two ends that is only rounding
 _SWEEP_VECTORS = 4
 _ROUNDING = 1e-12
 
@@ -36,17 +38,20 @@ class Conductance:
     @property
     def exact(self) -> bool:
         """Whether Φ is known, and not only an interval."""
-        return self.lower == self.upper
+        return isclose(self.lower, self.upper, rel_tol=EXACT, abs_tol=_ROUNDING)
 
 
 def conductance(
     W: MixingMatrix, state_limit: int = STATE_LIMIT, mode: tuple[float, FloatArray] | None = None
 ) -> Conductance:
-    """Φ of a mixing matrix; ``mode`` is its `slowest_mode`, if that is known already.
+    """Φ of a mixing matrix (`eq:graph_conduct_defn`).
 
     A good cut is found first. Then a search over all sets, device by device, shows that there is no better
     one, or finds it: see `search_cuts`. Where that needs more than ``state_limit`` states at a time, Φ is an
     interval: Cheeger's inequality gives its lower end ``(1 − λ₂) / 2``, the best cut found its upper one.
+
+    Args:
+        mode: the matrix's `slowest_mode`, if it is known already.
 
     Examples:
         >>> from ssdfl.graph import load_network, metropolis
@@ -93,7 +98,7 @@ def _by_search(W: MixingMatrix, state_limit: int, mode: tuple[float, FloatArray]
     cuts = _good_cuts(W, fiedler)
     found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), min(state_limit, EASY_STATES))
     if found is None and state_limit > EASY_STATES:
-        cuts = _best_first(W, [_refine(W, cut) for cut in cuts])
+        cuts = _best_first(W, [refine(W, cut) for cut in cuts])
         found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), state_limit)
     if found is None:
         upper = cut_conductance(W, cuts[0])
@@ -175,7 +180,7 @@ def _improve(W: MixingMatrix, inside: BoolArray) -> BoolArray:
         best = moved
 
 
-def _refine(W: MixingMatrix, inside: BoolArray) -> BoolArray:
+def refine(W: MixingMatrix, inside: BoolArray) -> BoolArray:
     """Repeat the passes of Kernighan and Lin as long as they help; they get out of small valleys."""
     best, best_value = inside, cut_conductance(W, inside)
     while W.shape[0] <= DENSE_LIMIT:

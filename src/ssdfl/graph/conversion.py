@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 
 from ssdfl.arrays import FloatArray
@@ -30,6 +29,12 @@ from ssdfl.graph.network import (
     Network,
     make_network,
 )
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = LazyModule("networkx")
 
 _LINK_DEFAULTS = {"latency_s": DEFAULT_LATENCY_S, "bandwidth_Bps": DEFAULT_BANDWIDTH_BPS}
 DEVICE_DEFAULTS = {"compute_s": DEFAULT_COMPUTE_S, "uplink_Bps": np.inf, "downlink_Bps": np.inf}

@@ -29,6 +29,7 @@ class Cycle:
         A: mixing of all devices, whose places matter and not its weights.
         A_intra: mixing while devices train.
         compute_s: (N,) seconds of a training step.
+        sends_early: messages leave before devices compute.
     """
 
     A: MixingMatrix
@@ -36,10 +37,11 @@ class Cycle:
     tau_a: int
     tau_r: int
     compute_s: FloatArray
+    sends_early: bool = True
 
     def time_s(self, network: Network, message_bytes: int) -> float:
         """Seconds of the cycle by the clock."""
-        clock = Clock(network, message_bytes)
+        clock = Clock(network, message_bytes, sends_early=self.sends_early)
         return clock.cycle_cost(self.A, self.A_intra, self.tau_a, self.tau_r, self.compute_s).time_s
 
 
@@ -87,11 +89,12 @@ def critical_parts(network: Network, message_bytes: int, cycle: Cycle) -> list[P
     steps = one * CYCLES
     ready = [np.zeros(network.num_devices)]
     for messages, compute_s in steps:
-        ready.append(messages.deliver(ready[-1], compute_s))
+        ready.append(messages.deliver(ready[-1], compute_s, cycle.sends_early))
     waits: dict[Part, float] = {}
     device = int(np.argmax(ready[-1]))
     for (messages, compute_s), ready_s in zip(reversed(steps), reversed(ready[:-1]), strict=True):
-        last = _last_message(messages, compute_s, ready_s, device)
+        done_s = ready_s + compute_s
+        last = _last_message(messages, ready_s if cycle.sends_early else done_s, done_s, device)
         if last is not None:
             for part, wait_s in _waits(network, messages, last).items():
                 waits[part] = waits.get(part, 0.0) + wait_s
@@ -99,15 +102,19 @@ def critical_parts(network: Network, message_bytes: int, cycle: Cycle) -> list[P
     return sorted(waits, key=lambda part: (-waits[part], part))
 
 
-def _last_message(messages: Messages, compute_s: FloatArray, ready_s: FloatArray, device: int) -> int | None:
-    """The message that a device ended a step with; None if it was its own computing."""
+def _last_message(messages: Messages, left_s: FloatArray, done_s: FloatArray, device: int) -> int | None:
+    """The message that a device ended a step with; None if it was its own computing.
+
+    Args:
+        left_s: (N,) when each device's messages left.
+        done_s: (N,) when each device had computed.
+    """
     received = np.flatnonzero(messages.receiver == device)
     if not len(received):
         return None
-    arrival_s = ready_s[messages.sender[received]] + messages.travel_s[received]
+    arrival_s = left_s[messages.sender[received]] + messages.travel_s[received]
     last = int(np.argmax(arrival_s))
-    waited = arrival_s[last] > ready_s[device] + compute_s[device]
-    return int(received[last]) if waited else None
+    return int(received[last]) if arrival_s[last] > done_s[device] else None
 
 
 def _waits(network: Network, messages: Messages, message: int) -> dict[Part, float]:

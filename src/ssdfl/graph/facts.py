@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import shortest_path
 
-from ssdfl.graph.conductance import conductance
+from ssdfl.graph.conductance import Conductance, conductance
 from ssdfl.graph.mixing import MIXINGS
 from ssdfl.graph.network import Network
 from ssdfl.graph.spectrum import spectrum
@@ -15,8 +15,10 @@ from ssdfl.graph.spectrum import spectrum
 DIAMETER_LIMIT = 3000
 
 
-def describe(network: Network, mixing: str = "metropolis") -> dict[str, Any]:
-    """Size, degrees, diameter, spectrum and costs of a network, ready for JSON.
+def describe(
+    network: Network, mixing: str = "metropolis", known: Conductance | None = None
+) -> dict[str, Any]:
+    """Size, degrees, diameter, spectrum and costs of a network, ready for JSON; ``known`` is its conductance.
 
     The diameter is left out (None) above 3,000 devices, where it takes long. Ranges of uplinks and downlinks
     are of the limited ones, None if there are none.
@@ -28,7 +30,7 @@ def describe(network: Network, mixing: str = "metropolis") -> dict[str, Any]:
     """
     degree = np.bincount(network.links.ravel(), minlength=network.num_devices)
     W = MIXINGS[mixing](network.adjacency)
-    ends, cut = spectrum(W), conductance(W)
+    ends, cut = spectrum(W), known or conductance(W)
     diameter = None
     if network.num_devices <= DIAMETER_LIMIT:
         diameter = int(shortest_path(network.adjacency, directed=False, unweighted=True).max())

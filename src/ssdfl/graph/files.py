@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import warnings
-import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 from scipy.sparse import csr_array, load_npz
 
 from ssdfl.arrays import SparseMatrix
+from ssdfl.claims import DEFLATE_EXPANSION, check_arrays
 from ssdfl.errors import InputError, InputWarning
 from ssdfl.files import atomic_path, write_text
 from ssdfl.graph.attributes import LINK_UNITS, read_costs
 from ssdfl.graph.conversion import DEVICE_DEFAULTS, announcements, from_networkx
-from ssdfl.graph.memory import check_fits, check_memory
+from ssdfl.graph.memory import check_fits
 from ssdfl.graph.network import Graph, Network
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = LazyModule("networkx")
 
 LINK_COSTS = ("latency_s", "bandwidth_Bps")
 _ENDS = ("source", "target")
@@ -230,37 +234,31 @@ def _write_csv(network: Network, path: Path) -> None:
 
 
 def _read_npy(path: Path) -> Graph:
-    with path.open("rb") as file:
-        _check_shape(path, *_header(file))
+    check_arrays(path, DEFLATE_EXPANSION)
     return _from_arrays({"adjacency": np.load(path, allow_pickle=False)})
 
 
 def _read_npz(path: Path) -> Graph:
     """Named arrays ``adjacency`` and perhaps costs, or a matrix that `scipy.sparse.save_npz` wrote."""
-    with zipfile.ZipFile(path) as files:
-        for name in files.namelist():
-            with files.open(name) as file:
-                _check_shape(path, *_header(file))
+    claims = check_arrays(path, DEFLATE_EXPANSION)
     with np.load(path, allow_pickle=False) as arrays:
         if "adjacency" in arrays:
             for name in set(arrays) - set(_ARRAYS):
                 warnings.warn(f"{path.name}: ignored array: {name}", InputWarning, stacklevel=2)
             return _from_arrays({name: arrays[name] for name in _ARRAYS if name in arrays})
-        if "shape" in arrays:
-            check_fits(str(path), int(arrays["shape"][0]), 0)
-    return _from_arrays({"adjacency": load_npz(path)})
+        _check_sparse(path, int(arrays["shape"][0]), claims["data"].entries)
+    matrix = load_npz(path)
+    if hasattr(matrix, "check_format"):  # else indices beyond the matrix would be followed
+        matrix.check_format(full_check=True)
+    return _from_arrays({"adjacency": matrix})
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], int]:
-    """The shape and the bytes of an item that an array's header claims, without reading the array."""
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(file)
-    return shape, dtype.itemsize
-
-
-def _check_shape(path: Path, shape: tuple[int, ...], item_bytes: int) -> None:
-    check_memory(f"array in {path}", f"shape {shape}", math.prod(shape) * item_bytes)
+def _check_sparse(path: Path, num_devices: int, entries: int) -> None:
+    """Refuse a matrix of so many rows that its entries cannot link them all."""
+    if num_devices > entries + 1:
+        got = f"{num_devices:,} devices and {entries:,} links"
+        raise InputError(f"matrix in {path}", got, "a connected network", "Check its shape.")
+    check_fits(str(path), num_devices, entries / 2)
 
 
 def _from_arrays(arrays: dict[str, Any]) -> Graph:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
@@ -16,6 +15,12 @@ from scipy.sparse import csr_array
 from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
 from ssdfl.errors import InputError
 from ssdfl.graph.components import component_labels
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = LazyModule("networkx")
 
 DEFAULT_LATENCY_S = 0.005
 DEFAULT_BANDWIDTH_BPS = 12.5e6
@@ -25,8 +30,8 @@ Link = tuple[int, int]
 
 if TYPE_CHECKING:
     Graph: TypeAlias = nx.Graph[Any]
-else:  # NetworkX has no subscripts at run time
-    Graph = nx.Graph
+else:  # a name for signatures: NetworkX has no subscripts at run time, and is not imported before it is used
+    Graph = Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +116,35 @@ class Network:
     def components(self) -> IntArray:
         """(N,) the number of the connected component that each device is in."""
         return component_labels(self.adjacency)
+
+    def renumbered(self, order: IntArray) -> Network:
+        """The same network with its devices in another order.
+
+        Args:
+            order: (N,) the device that comes first, second, …
+
+        Examples:
+            >>> line = make_network(3, [(0, 1), (1, 2)], names=["a", "b", "c"])
+            >>> line.renumbered(np.array([1, 0, 2])).links.tolist()
+            [[0, 1], [0, 2]]
+        """
+        place = np.empty(self.num_devices, dtype=np.int64)
+        place[order] = np.arange(self.num_devices)
+        links = np.sort(place[self.links], axis=1)
+        turn = np.lexsort((links[:, 1], links[:, 0]))
+        added = [sorted((int(place[a]), int(place[b]))) for a, b in self.added_links]
+        return replace(
+            self,
+            links=links[turn],
+            latency_s=self.latency_s[turn],
+            bandwidth_Bps=self.bandwidth_Bps[turn],
+            compute_s=self.compute_s[order],
+            uplink_Bps=self.uplink_Bps[order],
+            downlink_Bps=self.downlink_Bps[order],
+            names=tuple(self.names[device] for device in order),
+            positions=None if self.positions is None else self.positions[order],
+            added_links=tuple(sorted((a, b) for a, b in added)),
+        )
 
     def to_networkx(self) -> Graph:
         """The same network with its costs as node and edge attributes, device ids as nodes."""

@@ -15,6 +15,7 @@ ENUMERATION_LIMIT = 12  # devices of which all sets are tried
 _PATIENCE = 16  # a search may hold state_limit states at a time, and so many times that in all
 _KEY_BITS = 62  # of an integer that holds a state's sides and size
 _ROUNDING = 1e-12
+_TIE = 1e-13
 
 
 def enumerate_cuts(W: FloatArray) -> BoolArray:
@@ -39,8 +40,9 @@ def search_cuts(W: MixingMatrix, fiedler: FloatArray, upper: float, state_limit:
 
     Devices are passed one by one, each on both sides of the cut. Two partial sets are told apart only by
     the sides of the devices that still have neighbours to come (the frontier) and by their sizes; of those
-    that agree in these, the one with the least weight cut is kept. What cuts, or will cut, more than the
-    best set of the largest size could is dropped: that is what keeps the states few.
+    that agree in these, the one with the least weight cut is kept, and none for which a smaller one has no
+    larger cut − upper · size. What cuts, or will cut, more than the best set of the largest size could is
+    dropped, too: that is what keeps the states few.
 
     Returns:
         A mask, or None if there were more states than allowed.
@@ -48,6 +50,19 @@ def search_cuts(W: MixingMatrix, fiedler: FloatArray, upper: float, state_limit:
     order = frontier_order(W, fiedler, thorough=state_limit >= EASY_STATES)
     if not _fits_a_key(W, order):
         return None
+    best = np.zeros(len(order), dtype=bool)
+    while True:
+        # What was dropped at this bound may still have the better ratio: search again below it.
+        found = _search_below(W, order, upper, state_limit)
+        if found is None or not found[0].any():
+            return None if found is None else best
+        best, upper = found
+
+
+def _search_below(
+    W: MixingMatrix, order: list[int], upper: float, state_limit: int
+) -> tuple[BoolArray, float] | None:
+    """A set that conducts less than ``upper``, and what it conducts; empty if there is none."""
     search = _Search(W, order, upper)
     effort = 0
     for _ in order:
@@ -129,6 +144,7 @@ class _Search:
         kept = np.flatnonzero((sizes <= self._half) & (cuts < most))
         keys = self._sides[kept] << self._size_bits | sizes[kept]
         kept = kept[_least_of_equals(keys, cuts[kept])]
+        kept = kept[_undominated(self._sides[kept], cuts[kept] - self._upper * sizes[kept])]
         bound = cuts[kept] + self._cut_to_come(to_come, self._sides[kept])
         return kept[bound < most[kept]]
 
@@ -143,17 +159,18 @@ class _Search:
         bound: FloatArray = np.minimum(inside, links.sum(axis=0) - inside).sum(axis=1)
         return bound
 
-    def best_set(self) -> BoolArray:
-        """The kept set of least conductance, as a mask; empty if none but the empty one is left."""
+    def best_set(self) -> tuple[BoolArray, float]:
+        """The kept set of least conductance, as a mask, and that; empty if none but the empty one is left."""
         members = np.zeros(len(self._order), dtype=bool)
         proper = np.flatnonzero(self._sizes > 0)
         if not len(proper):
-            return members
-        state = int(proper[np.argmin(self._cuts[proper] / self._sizes[proper])])
+            return members, self._upper
+        ratios = self._cuts[proper] / self._sizes[proper]
+        state = int(proper[np.argmin(ratios)])
         for v, (parents, chosen) in zip(reversed(self._order), reversed(self._history), strict=True):
             members[v] = bool(chosen[state])
             state = int(parents[state])
-        return members
+        return members, float(ratios.min())
 
 
 def _link_weights(W: MixingMatrix) -> list[dict[int, float]]:
@@ -166,6 +183,21 @@ def _last_neighbours(weights: list[dict[int, float]], order: list[int]) -> dict[
     """The step at which a device's last neighbour is passed."""
     place = {v: step for step, v in enumerate(order)}
     return {v: max(place[u] for u in weights[v]) for v in order}
+
+
+def _undominated(groups: IntArray, values: FloatArray) -> BoolArray:
+    """Which values are less than every earlier one of their group; groups lie together."""
+    least = values.copy()
+    shift = 1
+    while shift < len(groups) and (groups[shift:] == groups[:-shift]).any():
+        together = groups[shift:] == groups[:-shift]
+        least[shift:] = np.where(together, np.minimum(least[shift:], least[:-shift]), least[shift:])
+        shift *= 2
+    first = np.ones(len(groups), dtype=bool)
+    first[1:] = groups[1:] != groups[:-1]
+    before = np.concatenate([[np.inf], least[:-1]])[: len(groups)]
+    undominated: BoolArray = first | (values < before - _TIE)
+    return undominated
 
 
 def _least_of_equals(keys: IntArray, values: FloatArray) -> IntArray:

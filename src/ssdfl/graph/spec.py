@@ -6,16 +6,23 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import networkx as nx
 import numpy as np
 
 from ssdfl.errors import InputError, check_range
+from ssdfl.files import is_there
 from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.files import FORMATS, check_connected, read_network
 from ssdfl.graph.network import Graph, Network
 from ssdfl.graph.topologies import TOPOLOGIES
+from ssdfl.lazy import LazyModule
+from ssdfl.specs import whole_number
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = LazyModule("networkx")
 
 COSTS = ("latency_s", "bandwidth_Bps", "compute_s", "uplink_Bps", "downlink_Bps")
 
@@ -45,7 +52,7 @@ def load_network(spec: NetworkLike, default_seed: int = 0) -> Network:
     """
     if isinstance(spec, Network):
         return spec
-    if isinstance(spec, nx.Graph):
+    if not isinstance(spec, str | Path):
         return _from_graph(spec)
     text = str(spec)
     kind = text.partition(":")[0]
@@ -80,7 +87,7 @@ def _parse(spec: str) -> tuple[str, dict[str, str]]:
 
 def _from_file(spec: str) -> Network:
     path = Path(spec)
-    if path.suffix.lower() in FORMATS or path.exists():
+    if path.suffix.lower() in FORMATS or is_there(path):
         return read_network(path)
     raise InputError(
         "network",
@@ -123,7 +130,7 @@ def _check_keys(kind: str, known: Mapping[str, inspect.Parameter], values: dict[
 
 def _convert(key: str, value: str, kind: type) -> Any:
     try:
-        return kind(value)
+        return whole_number(value) if kind is int else kind(value)
     except ValueError:
         noun = {"int": "a whole number", "float": "a number"}[kind.__name__]
         raise InputError(key, value, noun, f"Write it like {key}={kind(1)}.") from None

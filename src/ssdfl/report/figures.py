@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from ssdfl.arrays import BoolArray, FloatArray, IntArray
@@ -23,20 +25,24 @@ from ssdfl.records.tables import Row
 from ssdfl.report.grouping import group_by
 from ssdfl.report.places import discs_of_clusters
 from ssdfl.report.series import curve, names_of_ranked_costs
+from ssdfl.report.world import WORLD
 
 Places = dict[int, FloatArray]
 """Where each device is drawn."""
-# Okabe and Ito's colours, which colour-blind people can tell apart.
+# Okabe and Ito's colours, which colour-blind people can distinguish.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#B8A900")
 DASHES = ("-", "--", "-.", ":")
 INSIDE, BETWEEN = "#555555", "#999999"
 """Colours of links inside a cluster and between clusters."""
 MANY_DEVICES = 60
-"""Beyond so many, devices are drawn small and without names."""
+"""Above this number, devices are drawn small and without names."""
 
 
 def plot_network(network: Network, clusters: Clusters = (), title: str = "") -> Figure:
-    """The network with clusters coloured, links between clusters dashed, slower links thinner."""
+    """The network with clusters coloured, links between clusters dashed, slower links thinner.
+
+    Devices that have coordinates stand on a map.
+    """
     figure = Figure(figsize=(6.4, 5.6), layout="constrained")
     axes = figure.add_subplot()
     labels = labels_of(clusters or (tuple(range(network.num_devices)),), network.num_devices)
@@ -48,10 +54,27 @@ def plot_network(network: Network, clusters: Clusters = (), title: str = "") -> 
     title = title or f"{network.title}: {network.num_devices} devices, {network.num_links} links"
     axes.set_title(title, parse_math=False)
     handles = _link_legend(network, one_cluster=bool(inside.all()))
-    axes.legend(handles=handles, loc="lower center", ncols=3, frameon=False)
-    axes.margins(0.12)
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+    if network.geographic and network.positions is not None:
+        _plot_map(figure, axes, network.positions)
+    else:
+        axes.margins(0.12)
     axes.set_axis_off()
     return figure
+
+
+def _plot_map(figure: Figure, axes: Axes, positions: FloatArray) -> None:
+    """The land around devices, true to scale in their middle latitude; the figure takes its shape."""
+    for outline in WORLD:
+        axes.fill(*np.array(outline).T, facecolor="#e2e8df", edgecolor="#c3cdbf", zorder=0)
+    low, high = positions.min(axis=0), positions.max(axis=0)
+    margin = np.maximum((high - low) * [0.1, 0.2], 2.0)  # a single city gets some of its surroundings, too
+    (west, south), (east, north) = low - margin, high + margin
+    axes.set(xlim=(west, east), ylim=(south, north))
+    stretch = 1 / np.cos(np.radians((south + north) / 2))
+    axes.set_aspect(stretch)
+    height = 9.2 * stretch * (north - south) / (east - west) + 0.8  # title and legend
+    figure.set_size_inches(9.2, min(height, 9.2))
 
 
 def _plot_links(
@@ -74,7 +97,7 @@ def _plot_devices(axes: Axes, network: Network, places: Places, labels: IntArray
         network.to_networkx(),
         places,
         node_color=[COLOURS[label % len(COLOURS)] for label in labels],
-        node_size=30 if many else 260,
+        node_size=30 if many else 120 if network.geographic else 260,
         edgecolors="white",
         ax=axes,
     )
@@ -96,6 +119,7 @@ def _plot_name(axes: Axes, place: FloatArray, name: str) -> None:
         fontsize=8 if fits else 7,
         color="white" if fits else "black",
         parse_math=False,
+        path_effects=None if fits else [withStroke(linewidth=2, foreground="white")],
     )
 
 
@@ -186,6 +210,11 @@ def _style_axes(axes: Axes, cost: Metric, values: Sequence[float]) -> None:
 
 
 def save(figure: Figure, path: Path | str) -> None:
-    """Write a figure as PNG."""
-    with atomic_path(path) as temporary:
+    """Write a figure as PNG.
+
+    Characters that the font lacks, such as of a device's name in Chinese, become boxes; pages show them. A
+    warning for each of them would help nobody.
+    """
+    with atomic_path(path) as temporary, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(temporary, dpi=120)

@@ -1,0 +1,99 @@
+"""What a proof is about: a mixing matrix, the best cut known, and which values a cut can have at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, lcm
+
+import numpy as np
+
+from ssdfl.arrays import BoolArray, FloatArray
+from ssdfl.graph.mixing import MixingMatrix, links_of
+
+_DENOMINATOR = 10**4  # of a weight
+_UNITS = 10**7  # units to 1 at most: cuts are then whole numbers that floats hold exactly
+_ROUNDING = 1e-9
+_CLOSE = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Show that no set of devices conducts less than ``cut`` does, whose conductance is ``upper``."""
+
+    W: MixingMatrix
+    cut: BoolArray
+    upper: float
+
+    @property
+    def num_devices(self) -> int:
+        """Devices in all."""
+        return int(self.W.shape[0])
+
+    @cached_property
+    def units(self) -> int:
+        """Every link's weight is a whole number of 1 / units; 0 if there is no such number."""
+        denominators = 1
+        weights = np.unique(links_of(self.W)[2])
+        for weight in weights.tolist():
+            fraction = Fraction(weight).limit_denominator(_DENOMINATOR)
+            denominators = lcm(denominators, fraction.denominator)
+            if abs(float(fraction) - weight) > _CLOSE or denominators > _UNITS:
+                return 0
+        return denominators
+
+    @cached_property
+    def parity(self) -> int | None:
+        """0 or 1 if all devices' links weigh an even or an odd number of units, else None.
+
+        Then a set's cut is even, or odd exactly if the set has an odd number of devices.
+        """
+        weights = np.rint((self.W.sum(axis=1) - self.W.diagonal()) * self.units).astype(np.int64)
+        parities = np.unique(weights % 2)
+        return int(parities[0]) if self.units and len(parities) == 1 else None
+
+    @cached_property
+    def scale(self) -> float:
+        """The mean weight of a device's links."""
+        return float(1 - self.W.diagonal().mean())
+
+    def possible(self, size: int, bound: float) -> float:
+        """The least value of at least ``bound`` that the cut of a set of this size can have."""
+        if not self.units:
+            return bound
+        units = ceil(bound * self.units - _ROUNDING * self.units)
+        if self.parity is not None and (units - self.parity * size) % 2:
+            units += 1
+        return units / self.units
+
+    def enough(self, size: int) -> float:
+        """A bound of the cut of sets of this size that shows that none is better than the best known."""
+        wanted = self.upper * size
+        if not self.units:
+            return wanted
+        step = 2 if self.parity is not None else 1
+        best = self.possible(size, wanted)
+        return min(wanted, best - step / self.units + 2 * _ROUNDING)
+
+    def ratio(self, smallest: int, largest: int, slope: float, offset: float) -> float:
+        """What sets conduct at least if their cuts are at least slope · (n − 2 size)² + offset."""
+        sizes = range(smallest, largest + 1)
+        return min(self.possible(size, self.bound(size, slope) + offset) / size for size in sizes)
+
+    def shortfall(self, smallest: int, largest: int, slope: float) -> float:
+        """The offset from which on such bounds show that no set is better than the best one known."""
+        sizes = range(smallest, largest + 1)
+        return max(self.enough(size) - self.bound(size, slope) for size in sizes)
+
+    def bound(self, size: int, slope: float) -> float:
+        """The part of a bound of the cut that depends on the set's size."""
+        return slope * (self.num_devices - 2 * size) ** 2
+
+
+def laplacian(W: MixingMatrix) -> FloatArray:
+    """(n, n) yᵀ L y / 4 is the cut of the set that y, of ±1, stands for."""
+    L: FloatArray = -W.toarray()
+    np.fill_diagonal(L, 0.0)
+    np.fill_diagonal(L, -L.sum(axis=1))
+    return L
