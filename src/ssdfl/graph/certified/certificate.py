@@ -24,7 +24,7 @@ CERTIFY_LIMIT = 1000  # devices; a relaxation is a dense matrix of their pairs
 CERTIFY_SECONDS = 60.0
 _VERSION = 1
 _ROUNDING = 1e-12
-_STATES = 1 << 20
+_STATES = 1 << 21
 _ROUNDED = 3  # vectors of a relaxation along which cuts are looked for
 
 
