@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export MPLBACKEND := Agg
 
-.PHONY: help demo test check complexity bench docs imports reproduce clean
+.PHONY: help demo test simulation check complexity fuzz bench docs imports reproduce clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -23,7 +23,7 @@ help:  ## list the targets
 	$(PIP) --editable '.[docs]'
 	@touch $@
 
-demo: .venv/.base  ## compare six methods on a small network (a minute)
+demo: .venv/.base  ## compare seven methods on a small network (a minute)
 	$(BIN)/ssdfl run
 
 # Tests of pages need chromium and chromedriver on the PATH, tests of two machines need root and iproute2.
@@ -32,9 +32,13 @@ test: .venv/.dev  ## run the test suite
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not mesh"
 	$(BIN)/pytest -m mesh
 
-check: .venv/.dev  ## format, lint, types, complexity, doctests, examples
+simulation: .venv/.dev  ## run the tests of everything but real devices
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not mesh" --ignore tests/mesh --ignore tests/cli/test_mesh.py
+
+check: .venv/.dev  ## format, lint, spelling, types, complexity, doctests, examples
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/python .ci/complexity.py
 	$(BIN)/pytest --quiet --doctest-modules src
@@ -42,6 +46,9 @@ check: .venv/.dev  ## format, lint, types, complexity, doctests, examples
 
 complexity: .venv/.dev  ## print the mean cyclomatic complexity, and what is above the limit
 	$(BIN)/python .ci/complexity.py
+
+fuzz: .venv/.dev  ## a minute of nearly right inputs for every reader (half an hour)
+	$(BIN)/python tests/fuzz/run.py --seconds 60
 
 bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 	$(PIP) --editable '.[peers]'
@@ -61,7 +68,7 @@ imports: .venv/.base  ## draw again which package imports which
 
 ARTEFACTS ?= fmnist-taur fmnist-taur1 fmnist-taua fmnist-size fmnist-architecture
 PROFILE ?= small
-reproduce: .venv/.base  ## the paper's tables and figures (ARTEFACTS=all PROFILE=paper for everything; goes on where it stopped)
+reproduce: .venv/.base  ## the paper's tables and figures (ARTEFACTS=all PROFILE=paper for everything; continues where it stopped)
 	$(BIN)/ssdfl reproduce $(ARTEFACTS) --profile $(PROFILE)
 
 clean:  ## remove what the other targets made, except runs/

@@ -2,6 +2,7 @@
 
     python benchmarks/mesh.py             # all, a few minutes
     python benchmarks/mesh.py --quick     # the exchange only
+    python benchmarks/mesh.py --small     # memory and start of devices with little data of their own
 
 The exchange: processes pull the paper's CNN, 2.2 MB, from each other again and again, by the mesh's transport
 and by bare TLS sockets that both check certificates, taking turns. Compare the ratio: machines are noisy.
@@ -12,6 +13,8 @@ import json
 import multiprocessing
 import socket
 import ssl
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -196,6 +199,85 @@ def exchange(links: list[tuple[int, int]], turns: int, rounds: int) -> dict[str,
     return best
 
 
+SMALL_DEVICES, SMALL_ROWS, SMALL_COLUMNS = 5, 1000, 64
+MOST_MB, MOST_START_S = 300, 6
+
+
+def resident_mb(code: str) -> float:
+    """The peak of a process that runs some code."""
+    shown = "print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
+    command = [sys.executable, "-c", f"{code}\n{shown}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(done.stdout.split()[-1]) / 1e3
+
+
+def write_rows(folder: Path, form: str) -> None:
+    """A device's own rows: random numbers, and which of the first ten is the largest."""
+    x = np.random.default_rng(len(folder.name)).normal(size=(SMALL_ROWS, SMALL_COLUMNS)).astype(np.float32)
+    y = x[:, :10].argmax(axis=1)
+    if form == "npz":
+        np.savez(folder / "train.npz", x=x, y=y)
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    columns = {f"x{k}": x[:, k] for k in range(SMALL_COLUMNS)}
+    parquet.write_table(pa.table({**columns, "y": y}), folder / "train.parquet")
+
+
+def small_mesh(form: str) -> dict[str, float]:
+    """Five devices with a model of 4,810 parameters: when all have taken a step, and their peak."""
+    settings = [f"network.spec=ring:n={SMALL_DEVICES}", "clusters.number=1", "model.name=mlp", "cycles=5"]
+    with tempfile.TemporaryDirectory() as scratch:
+        mesh = Path(scratch) / "mesh"
+        experiment = load_experiment(None, [*settings, f"data.train=train.{form}"])
+        for folder in init_mesh(experiment, mesh, method="ssdfl", seed=0):
+            write_rows(folder, form)
+        processes, begun_s, first_s = MeshProcesses(mesh), time.perf_counter(), 0.0
+        processes.start()
+        peaks: dict[str, float] = {}
+        for statuses in watch_statuses(processes):
+            note_peaks(processes, peaks)
+            if not first_s and all(status.get("step", 0) for status in statuses):
+                first_s = time.perf_counter() - begun_s
+    return {"start_s": first_s, "peak_MB": max(peaks.values())}
+
+
+def small_devices() -> dict[str, Any]:
+    """What PyTorch takes by itself, our imports, and whole devices."""
+    return {
+        "import torch": resident_mb("import torch"),
+        "import ssdfl.mesh.device": resident_mb("import ssdfl.mesh.device"),
+        "npz": small_mesh("npz"),
+        "parquet": small_mesh("parquet"),
+    }
+
+
+def print_small(found: dict[str, Any]) -> None:
+    """As a table."""
+    print("| | peak MB of a process | start to first step |")
+    print("|---|---|---|")
+    for name in ("import torch", "import ssdfl.mesh.device"):
+        print(f"| `{name}` alone | {found[name]:.0f} | |")
+    for form in ("npz", "parquet"):
+        one = found[form]
+        print(f"| 5 devices, 1,000 rows each, `.{form}` | {one['peak_MB']:.0f} | {one['start_s']:.1f} s |")
+    print(f"\nWanted: at most {MOST_MB} MB, and {MOST_START_S} s on a quiet machine.")
+
+
+def note_peaks(processes: MeshProcesses, peaks: dict[str, float]) -> None:
+    """Keep the most memory that each running device has had."""
+    for folder in processes.running():
+        status = Path(f"/proc/{processes.process(folder).pid}/status")
+        try:
+            lines = status.read_text().splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            if line.startswith("VmHWM"):
+                peaks[folder.name] = int(line.split()[1]) / 1e3
+
+
 def whole_mesh(method: str, num_devices: int, cycles: int = 4) -> dict[str, float]:
     """A ring of devices with the paper's CNN on digits: seconds a step, and memory of a process."""
     settings = [
@@ -215,15 +297,7 @@ def whole_mesh(method: str, num_devices: int, cycles: int = 4) -> dict[str, floa
         processes.start()
         peaks: dict[str, float] = {}
         for _ in watch_statuses(processes):
-            for folder in processes.running():
-                status = Path(f"/proc/{processes.process(folder).pid}/status")
-                try:
-                    lines = status.read_text().splitlines()
-                except OSError:
-                    continue
-                for line in lines:
-                    if line.startswith("VmHWM"):
-                        peaks[folder.name] = int(line.split()[1]) / 1e3
+            note_peaks(processes, peaks)
         statuses = processes.statuses()
     steps = max(status["step"] for status in statuses)
     sent = sum(status["received"] * status["message_bytes"] for status in statuses)
@@ -235,8 +309,13 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="Speed of a mesh.")
     parser.add_argument("--quick", action="store_true", help="the exchange only")
+    parser.add_argument("--small", action="store_true", help="small devices' memory and start only")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     arguments = parser.parse_args()
+    if arguments.small:
+        small = small_devices()
+        print(json.dumps(small, indent=1)) if arguments.json else print_small(small)
+        return
     found = {
         "8 devices, 10 links, all at once": exchange(LINKS, 4, 6),
         "2 devices, both at once": exchange([(0, 1)], 4, 20),

@@ -16,6 +16,12 @@ def _no_data_of_the_machine(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch):
+    """No test cuts the power, and a busy disk takes ten milliseconds to write each small file for good."""
+    monkeypatch.setattr("ssdfl.files.os.fsync", lambda file: None)
+
+
 @pytest.fixture
 def threads():
     """A function that lets torch use so many threads, until the test ends."""

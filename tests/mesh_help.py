@@ -154,10 +154,11 @@ def made(experiment, folder, method="ssdfl", **options):
     return folder
 
 
-def command(*arguments):
+def command(*arguments, cwd=None):
     return subprocess.run(
         [sys.executable, "-m", "ssdfl", *map(str, arguments)],
         env={**os.environ, **ENVIRONMENT},
+        cwd=cwd,
         capture_output=True,
         text=True,
         check=False,

@@ -15,7 +15,7 @@ from helpers import OWN_RULES, in_double, tiny_job, tiny_task
 from ssdfl.cli.main import main
 from ssdfl.engine import distributed, make_engine, run
 from ssdfl.engine.ranks import find_on_rank_0
-from ssdfl.engine.row_exchange import SHARED_MEMORY
+from ssdfl.engine.row_exchange import FORBIDDEN, SHARED_MEMORY
 from ssdfl.errors import InputError
 from ssdfl.experiments import iterate_experiment, run_experiment
 from ssdfl.experiments import run as run_module
@@ -180,6 +180,15 @@ def mistakes():
         except InputError as error:
             found.append((type(error).__name__, str(error)))
     return found
+
+
+def everything():
+    """In a rank: what all of these give, since to start a rank takes longer than most of them."""
+    found = {"contract": contract_runs(), "matrices": matrices_built(), "shared memory left": shared_memory()}
+    for carrier, allowed in (("shared memory", "1"), ("messages", "0")):
+        with patch.dict(os.environ, {FORBIDDEN: allowed}):
+            found[carrier], found[f"traffic by {carrier}"] = all_runs(), traffic()
+    return found | {"mistakes": mistakes()}
 
 
 def fail():

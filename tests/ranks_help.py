@@ -48,7 +48,7 @@ def in_ranks(function, number, folder, **more):
             ranks.append(subprocess.Popen(words, env=variables, stderr=said))
     try:
         for process in ranks:
-            process.wait(timeout=240)
+            process.wait(timeout=480)
     finally:
         for process in ranks:
             process.kill()

@@ -5,8 +5,9 @@ import pytest
 from ssdfl.errors import InputError, check_range, import_object, require
 
 
-def test_missing_extra_names_the_remedy():
-    with pytest.raises(InputError, match=r"pip install 'ssdfl\[mesh\]'"):
+def test_missing_extra_names_the_remedy_for_a_package_and_for_a_clone():
+    remedy = r"pip install 'ssdfl\[mesh\]', or in a clone: pip install -e '\.\[mesh\]'"
+    with pytest.raises(InputError, match=remedy):
         require("no_such_module_anywhere", "mesh")
 
 

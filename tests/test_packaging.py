@@ -32,6 +32,7 @@ def test_the_wheel_holds_what_runs_need_and_nothing_else(wheel):
     assert wheel.name.startswith(f"ssdfl-{ssdfl.__version__}-py3")
     names = set(zipfile.ZipFile(wheel).namelist())
     wanted = {"py.typed", "report/assets/run.html", "report/assets/plan.js", "mesh/mesh.proto"}
+    wanted |= {"cli/project/ssdfl.toml.txt", "cli/project/gitignore.txt"}
     wanted |= {"reproduce/common.toml", "reproduce/fmnist-taur.toml", "reproduce/fmnist-taur.csv"}
     assert {f"ssdfl/{name}" for name in wanted} <= names
     assert all(name.startswith(("ssdfl/", f"ssdfl-{ssdfl.__version__}.dist-info/")) for name in names)

@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ssdfl.graph import Clock, make_network
+
 STUDIES = Path(__file__).parents[1] / "docs" / "studies"
 FORMATION = STUDIES / "formation"
 METHODS = STUDIES / "methods"
+UNDERLAYS = STUDIES / "underlays"
 
 
 def choices(policy):
@@ -99,3 +102,49 @@ def test_the_cnns_page_shows_what_was_searched(monkeypatch):
     table = importlib.import_module("search_table").table()
     assert table in (STUDIES / "cnn" / "index.md").read_text(encoding="utf-8")
     assert table.count("\n") > 10
+
+
+@pytest.fixture
+def underlays_report(monkeypatch):
+    """The underlay study's own script."""
+    monkeypatch.syspath_prepend(UNDERLAYS)
+    for name in ("measure", "report"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    yield importlib.import_module("report")
+    for name in ("measure", "report", "underlays"):
+        sys.modules.pop(name, None)
+
+
+def test_the_underlays_page_shows_what_was_measured(underlays_report):
+    rows = underlays_report.read(underlays_report.RESULTS)
+    page = (UNDERLAYS / "index.md").read_text(encoding="utf-8")
+    tables = (underlays_report.cycle_table(), underlays_report.gain_table(rows))
+    for table in (*tables, underlays_report.result_table(rows)):
+        assert table in page
+
+
+def test_published_cycle_times_are_reproduced_and_clusters_are_faster(underlays_report):
+    deviations = re.findall(r"([+-]\d+\.\d)%", underlays_report.cycle_table())
+    assert len(deviations) == 30
+    assert max(abs(float(one)) for one in deviations) < 5
+    found = underlays_report.compared(underlays_report.read(underlays_report.RESULTS))
+    gains = [one["others"][0] / one["ssdfl+extra"][0] for one in found.values()]
+    assert len(gains) == 30
+    assert np.exp(np.mean(np.log(gains))) > 1.5
+
+
+def test_pairs_of_silos_share_paths_as_the_designs_assume(underlays_report):
+    tools = sys.modules["underlays"]
+    length_km = np.array([100.0, 200.0])
+    underlay = make_network(3, [(0, 1), (1, 2)], latency_s=(4 + 0.0085 * length_km) * 1e-3)
+    pairs = tools.silos(underlay, access_bps=1e8)
+    assert pairs.links.tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert pairs.latency_s * 1e3 == pytest.approx(4 + 0.0085 * np.array([100, 300, 200]))
+    assert pairs.bandwidth_Bps == pytest.approx(tools.CORE_BPS / np.array([1, 2, 1]))
+    # A star around silo 0: computing, two messages to its downlink, and two from its uplink.
+    clock = Clock(tools.overlay(pairs, tools.star(pairs)), 125_000, sends_early=False)
+    access_s = 2 * 125_000 / (1e8 / 8)
+    there = 2 * (pairs.latency_s[1] + access_s)
+    assert tools.cycle_s(clock, None, steps=4) == pytest.approx(tools.COMPUTE_S + there)
+    W = tools.ring_matrix(3, [(0, 1), (1, 2), (2, 0)]).toarray()
+    assert W.tolist() == [[0.5, 0, 0.5], [0.5, 0.5, 0], [0, 0.5, 0.5]]

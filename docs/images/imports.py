@@ -34,7 +34,19 @@ LAYERS = {
 }
 """Packages, top to bottom: each may import those below it."""
 
-BASE = ("arrays", "errors", "files", "locks", "machine", "memo", "rng", "specs")
+BASE = (
+    "arrays",
+    "checksums",
+    "claims",
+    "errors",
+    "files",
+    "lazy",
+    "locks",
+    "machine",
+    "memo",
+    "rng",
+    "specs",
+)
 """Modules below all packages."""
 
 FACADE = ("__init__.py", "__main__.py")

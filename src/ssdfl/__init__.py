@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ssdfl.clusters import form_clusters as form_clusters
     from ssdfl.clusters import spectral_bisection as spectral_bisection
     from ssdfl.errors import InputError as InputError
+    from ssdfl.experiments import load_encoding as load_encoding
     from ssdfl.experiments import load_model as load_model
     from ssdfl.experiments import run_experiment as run_experiment
     from ssdfl.graph import Network as Network
@@ -56,6 +57,7 @@ _HOME = {
     "load_experiment": "ssdfl.records",
     "make_experiment": "ssdfl.records",
     "run_experiment": "ssdfl.experiments",
+    "load_encoding": "ssdfl.experiments",
     "load_model": "ssdfl.experiments",
     "RunFolder": "ssdfl.records",
     "summarise": "ssdfl.report",

@@ -1,5 +1,16 @@
-"""``python -m ssdfl``."""
+"""``python -m ssdfl`` and the ``ssdfl`` command, down to its exit code if it is interrupted early."""
 
-from ssdfl.cli.main import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run the command; Ctrl-C while modules are still loading ends it without a traceback, too."""
+    try:
+        from ssdfl.cli.main import main as run
+    except KeyboardInterrupt:
+        sys.exit(130)
+    run()
+
+
+if __name__ == "__main__":
+    main()

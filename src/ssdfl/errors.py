@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
+_LONGEST_SHOWN = 80
+
 
 class InputError(ValueError):
     """A value that cannot be used: what it is, what was expected, what to do about it.
@@ -47,7 +49,7 @@ def require(module: str, extra: str) -> ModuleType:
             "optional dependency",
             module,
             "an installed package",
-            f"Install it: pip install 'ssdfl[{extra}]'.",
+            f"Install it: pip install 'ssdfl[{extra}]', or in a clone: pip install -e '.[{extra}]'.",
         ) from error
 
 
@@ -127,3 +129,18 @@ def number_from(function: Callable[..., Any], *arguments: Any, what: str) -> flo
     if math.isnan(value):
         raise InputError(what, value, "a number", "Fix the function.")
     return value
+
+
+def unfit_value(problem: Mapping[str, Any], where: str, remedy: str) -> InputError:
+    """What is wrong with a file's value, by one of the ``errors()`` of pydantic.
+
+    Examples:
+        >>> problem = {"loc": ("step",), "type": "int_type", "input": "x", "msg": "Input should be whole"}
+        >>> print(unfit_value(problem, "a.json", "Restore it."))
+        step in a.json = x: expected whole. Restore it.
+    """
+    key = ".".join(map(str, problem["loc"]))
+    got = "missing" if problem["type"] == "missing" else problem["input"]
+    shown = repr(got) if not isinstance(got, str) else got
+    expected = problem["msg"].removeprefix("Input should be ")
+    return InputError(f"{key} in {where}", shown[:_LONGEST_SHOWN], expected, remedy)

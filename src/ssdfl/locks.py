@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import datetime
+import os
+import platform
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+_LONGEST_NOTE = 200
 
 if sys.platform == "win32":
     import msvcrt
 
+    _PLACE = 1 << 20  # behind the note, since nobody else can read what is locked
+
     def _lock(file: IO[bytes]) -> None:
+        file.seek(_PLACE)
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
 
     def _unlock(file: IO[bytes]) -> None:
+        file.seek(_PLACE)
         msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
 
 else:
@@ -29,12 +38,12 @@ else:
 
 @contextmanager
 def locked(path: Path | str) -> Iterator[None]:
-    """Hold a lock file for the block; it stays on disk, empty.
+    """Hold a lock file for the block; it says who holds it, and stays on disk, empty.
 
     The operating system frees the lock when its process ends, however that ends.
 
     Raises:
-        BlockingIOError: someone holds it already, another process or this one.
+        BlockingIOError: someone holds it already, another process or this one; the message names it.
 
     Examples:
         >>> from tempfile import TemporaryDirectory
@@ -44,12 +53,48 @@ def locked(path: Path | str) -> Iterator[None]:
         Traceback (most recent call last):
         BlockingIOError: ...
     """
-    with Path(path).open("ab") as file:
+    with Path(path).open("ab+") as file:
         try:
             _lock(file)
         except (BlockingIOError, PermissionError) as error:  # the second is how Windows says it
-            raise BlockingIOError(error.errno, "another process holds the lock", str(path)) from error
+            raise BlockingIOError(error.errno, f"{_holder(file)} holds the lock", str(path)) from error
         try:
+            _write_note(file, _own_name())
             yield
         finally:
+            _write_note(file, "")
             _unlock(file)
+
+
+def is_held(path: Path) -> bool:
+    """Whether someone holds a lock file.
+
+    If nobody does, it is taken for an instant: whoever takes such a lock should try more than once.
+    """
+    if not path.exists():
+        return False
+    try:
+        with locked(path):
+            return False
+    except BlockingIOError:
+        return True
+
+
+def _own_name() -> str:
+    """This process, as others can find it."""
+    now = datetime.datetime.now().astimezone()
+    return f"process {os.getpid()} on {platform.node()} since {now:%Y-%m-%d %H:%M:%S}"
+
+
+def _write_note(file: IO[bytes], note: str) -> None:
+    with suppress(OSError):  # the lock holds on a full disk, too
+        file.truncate(0)
+        file.write(note.encode())
+        file.flush()
+
+
+def _holder(file: IO[bytes]) -> str:
+    """Who holds a lock, by what its file says."""
+    file.seek(0)
+    note = file.read(_LONGEST_NOTE).decode(errors="replace")
+    return note if note.isprintable() and note else "another process"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ssdfl.errors import InputError
@@ -66,14 +66,31 @@ def call_with_options(
     """
     parameters = list(inspect.signature(function, eval_str=True).parameters.values())[given:]
     known = {p.name: p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
-    for key, value in options.items():
-        if key not in known:
-            choices = f"one of the options {', '.join(known)}" if known else "no options"
-            raise InputError(f"{what}: {key}", value, choices, "Fix the option's name or remove it.")
+    _check_known(options, known, what)
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in options:
             raise InputError(what, "…", f"the option {name}", f"Add {name}=….")
     return {key: convert(f"{what}: {key}", value, known[key].annotation) for key, value in options.items()}
+
+
+def whole_number(text: str) -> int:
+    """A text as a whole number that a machine word holds, as larger ones break what computes with them.
+
+    Raises:
+        ValueError: it is none.
+    """
+    number = int(text)
+    if abs(number) >= 2**63:
+        raise ValueError("a number of more than 63 bits")
+    return number
+
+
+def _check_known(options: Mapping[str, str], known: Collection[str], what: str) -> None:
+    unknown = next((key for key in options if key not in known), None)
+    if unknown is not None:
+        choices = f"one of the options {', '.join(known)}" if known else "no options"
+        remedy = "Fix the option's name or remove it."
+        raise InputError(f"{what}: {unknown}", options[unknown], choices, remedy)
 
 
 def convert(what: str, text: str, kind: Any) -> Any:
@@ -88,15 +105,22 @@ def convert(what: str, text: str, kind: Any) -> Any:
     if kind not in _NOUNS:
         return _guess(text)
     try:
-        return _BOOLEANS[text.lower()] if kind is bool else kind(text)
+        return _READERS[kind](text)
     except (KeyError, ValueError):
         raise InputError(what, text, _NOUNS[kind], f"Write such a value, not {text!r}.") from None
 
 
+_READERS: dict[Any, Callable[[str], Any]] = {
+    int: whole_number,
+    float: float,
+    bool: lambda text: _BOOLEANS[text.lower()],
+}
+
+
 def _guess(text: str) -> Any:
-    for kind in (int, float):
+    for read in (whole_number, float):
         try:
-            return kind(text)
+            return read(text)
         except ValueError:
             continue
     return _BOOLEANS.get(text.lower(), text)

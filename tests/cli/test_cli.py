@@ -47,10 +47,12 @@ def test_version_and_help(tmp_path):
 
 
 def test_run_prints_a_table_and_says_where_files_are(tmp_path):
-    done = command("run", *TINY, "--seeds", 1, "--methods", "ssdfl,sdfl", cwd=tmp_path)
+    methods = "ssdfl,sdfl,ssdfl+extra:compressor=int8"
+    done = command("run", *TINY, "--seeds", 1, "--methods", methods, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     for text in ("ssdfl", "sdfl", "accuracy", "Best final accuracy", "runs/demo/report.html"):
         assert text in done.stdout
+    assert done.stdout.count("sim. s") == 2  # a long name of a method does not cut the last column off
     assert (tmp_path / "runs" / "demo" / "report.html").exists()
 
 

@@ -170,6 +170,28 @@ def test_an_operators_story(tmp_path):
     assert (data["new"], data["gone"]) == (["a9"], ["b3"])
 
 
+def test_a_plan_is_repaired_for_a_changed_network(tmp_path):
+    rows = ["source,target,latency_ms"]
+    rows += [f"{site}{i},{site}{j},1" for site in "ab" for i in range(4) for j in range(i)]
+    (tmp_path / "old.csv").write_text("\n".join([*rows, "a0,b0,200"]))
+    (tmp_path / "new.csv").write_text("\n".join([*rows, "a0,b0,200", "a9,a0,1", "a9,a1,1"]))
+    command("plan", "old.csv", "--tau-a", "3", "--out", "old.json", cwd=tmp_path)
+    told = command("plan", "new.csv", "--repair", "old.json", "--out", "new.json", cwd=tmp_path)
+    assert "2 clusters instead of 2; 0 devices move." in told.stdout
+    assert "1 new: a9" in told.stdout
+    assert "why: a9 (new) to the cluster of a0, over the fastest links." in told.stdout
+    assert "training as in old.json" in told.stderr
+    assert "forming anew is not worth it" in told.stderr
+    written = json.loads((tmp_path / "new.json").read_text())
+    assert (written["choice"], written["settings"]["tau_a"]) == ("repaired", 3)
+    words = ["--repair", "old.json", "--tau-a", "4", "--html", "p.html", "--json"]
+    data = json.loads(command("plan", "new.csv", *words, cwd=tmp_path).stdout)
+    assert data["settings"]["tau_a"] == 4
+    assert data["repair"]["difference"]["new"] == ["a9"]
+    assert "different training" in data["repair"]["difference"]["notes"][0]
+    assert "9 devices in 2 clusters" in (tmp_path / "p.html").read_text()
+
+
 def test_what_a_network_file_holds_and_is_not_read_is_told(tmp_path):
     (tmp_path / "net.csv").write_text("source,target,colour\na,b,red\nb,c,blue\n")
     words = [sys.executable, "-m", "ssdfl", "plan", "net.csv"]

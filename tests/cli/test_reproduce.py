@@ -78,7 +78,7 @@ def test_interrupted_it_ends_its_processes_and_goes_on(tmp_path):
     finally:
         running.kill()
     assert running.returncode == 130
-    assert "what is done is kept" in said
+    assert "finished work is kept" in said
     deadline = time.monotonic() + 10
     while subprocess.run(["pgrep", "-g", str(running.pid)], capture_output=True, check=False).stdout:
         assert time.monotonic() < deadline

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from ssdfl.clusters import read_devices
+from ssdfl.clusters import read_devices, with_device_costs
 from ssdfl.errors import InputError
+from ssdfl.graph import make_network
 
 WHOLE = "device,label_0,label_1,rho,mu\nb,1,2,0.8,\na,3,0,,0.1\n"
 
@@ -13,6 +14,19 @@ def test_descriptors_come_in_the_networks_order(tmp_path):
     assert (a.kind, b.kind) == ("proximal", "momentum")
     assert np.array_equal(a.labels, [3, 0])
     assert b.rho == 0.8
+
+
+def test_costs_of_devices_in_units(tmp_path):
+    (tmp_path / "d.csv").write_text("device,label_0,uplink_Mbps,compute_ms\nb,1,8,\na,1,,20\n")
+    network = make_network(2, [(0, 1)], names=["a", "b"], compute_s=[1.0, 2.0])
+    found = with_device_costs(network, tmp_path / "d.csv")
+    assert len(read_devices(tmp_path / "d.csv", ["a", "b"])) == 2
+    assert found.uplink_Bps.tolist() == [np.inf, 1e6]
+    assert found.compute_s.tolist() == [0.02, 2.0]
+    assert not network.is_shared
+    (tmp_path / "d.csv").write_text("device,label_0,uplink_Mbps\nb,1,0\na,1,\n")
+    with pytest.raises(InputError, match=r"uplink_Bps\[1\] = 0.0: expected bytes per second above 0"):
+        with_device_costs(network, tmp_path / "d.csv")
 
 
 @pytest.mark.parametrize(

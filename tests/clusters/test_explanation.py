@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ssdfl.clusters import Plan, ScoreInputs, explain, form_clusters, unknown_devices
@@ -46,6 +47,21 @@ def test_a_network_without_waiting_says_so():
     found = explain(network, form_clusters(network))
     assert found.upgrade is None
     assert "no upgrade helps" in found.upgrade_line
+
+
+def test_a_shared_uplink_is_what_to_upgrade():
+    names = ["hub", "a", "b", "c"]
+    links = [(0, 1), (0, 2), (0, 3)]
+    network = make_network(4, links, compute_s=0.01, uplink_Bps=[1e5, *[np.inf] * 3], names=names)
+    found = explain(network, Plan(((0, 1, 2, 3),), "by hand", names=tuple(names)))
+    assert found.upgrade.links == ()
+    assert found.upgrade_line.startswith(
+        "Upgrade the uplink of hub (0.1 MB/s) first: twice as fast, it saves "
+    )
+    # Three messages of 19,240 bytes share it. A cycle waits for it in three of its 5 + 1 steps, since leaves
+    # answer in the others; twice as fast it takes half of that.
+    assert found.upgrade.saved_s == pytest.approx(3 * (3 * 19_240 / 1e5) / 2)
+    json.dumps(found.to_json(), allow_nan=False)
 
 
 def test_many_clusters_are_not_all_told():

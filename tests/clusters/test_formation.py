@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -11,6 +12,7 @@ from helpers import TOPOLOGY_SPECS
 from ssdfl.clusters import Device, FormationSettings, choose, clusters_of, form_clusters, formation, labels_of
 from ssdfl.clusters.candidates import Candidate
 from ssdfl.clusters.formation import INDIFFERENCE, Skipped, form
+from ssdfl.clusters.heterogeneity import assumed_directions
 from ssdfl.clusters.spectral import ClusterCache
 from ssdfl.errors import InputError
 from ssdfl.graph import Conductance, conductance, load_network, metropolis, spectrum
@@ -288,3 +290,36 @@ def test_fast_says_what_it_skipped():
     assert plan.mode == "fast"
     assert plan.skipped.sizes == 300 - len(plan.candidates) > 0
     assert plan.skipped.inexact == sum(not c.min_conductance.exact for c in plan.candidates) > 0
+
+
+def test_of_unknown_devices_the_usual_drift_decides_where_nothing_is_feasible():
+    """A ring with four slow links: nearest to Φ_min is one cluster, which waits for them at every step."""
+    ring = load_network("ring:n=12")
+    slow = np.isin(np.arange(12), (1, 4, 7, 10))
+    ring = replace(ring, latency_s=np.where(slow, 0.04, 0.004))
+    plan = form_clusters(ring)
+    labels = plan.labels
+    i, j = ring.links[slow].T
+    assert plan.choice == "assumed"
+    assert 1 < plan.num_clusters < 12
+    assert (labels[i] != labels[j]).all()
+    assert plan.chosen.score < 0.7 * plan.candidates[0].score
+    strict = form_clusters(ring, settings=FormationSettings(price=math.inf))
+    assert strict.choice in ("nearest", "fewest")
+
+
+def test_assumed_costs_choose_only_among_those_that_cost_less_than_all_with_fewer_clusters():
+    candidates = [candidate(num, score, 0.0) for num, score in ((1, 2.0), (2, 2.0), (3, 1.0), (4, 0.9))]
+    slowdowns = {1: 1.0, 3: 1.5, 4: 1.64}
+
+    def assumed(one):
+        return one.score * slowdowns[one.num_clusters]
+
+    chosen, rule = choose(candidates, indifference=1.03, assumed=assumed)
+    assert (chosen.num_clusters, rule) == (3, "assumed")
+
+
+def test_assumed_directions_are_as_long_as_those_of_three_labels_of_ten():
+    directions = assumed_directions(4000)
+    assert directions.mean(axis=0) == pytest.approx(0, abs=1e-12)
+    assert np.square(directions).sum(axis=1).mean() == pytest.approx(1 / 3 - 1 / 10, rel=0.03)

@@ -67,7 +67,7 @@ PAPER = {"partition": "paper", "score": "stationarity"}
         (UNLIKE, {"price": math.inf}, "feasible", "least score of the feasible candidates", range(1, 10)),
         (UNLIKE, {"constants": Constants(learning_rate=0.9)}, "price", "least predicted cost", [0]),
         (UNLIKE, {"constants": Constants(learning_rate=0.9), **PAPER}, "nearest", "nearest to its", [0]),
-        (None, {"constants": Constants(learning_rate=0.9)}, "fewest", "fewest clusters of the same", [0]),
+        (None, {"constants": Constants(learning_rate=0.9)}, "assumed", "least predicted cost if", [0]),
     ],
 )
 def test_a_plan_tells_which_rule_chose_it(tmp_path, devices, settings, choice, words, num_feasible):
@@ -102,10 +102,11 @@ def test_given_clusters_say_so(tmp_path):
         assert (plan.choice, str(plan.decision)) == ("given", "S = 2: given, not formed")
         assert plan.decision.score is None
         assert plan.remark == ""
-    older = json.dumps(by_hand.to_json() | {"choice": ""})
+    older = json.dumps(by_hand.to_json() | {"choice": "", "checksum": None})
     assert parse_plan(older) == by_hand
     formed = form_clusters("barbell:size=3")
-    changed = parse_plan(json.dumps(formed.to_json() | {"clusters": [["0", "1"], ["2", "3"], ["4", "5"]]}))
+    others = {"clusters": [["0", "1"], ["2", "3"], ["4", "5"]], "checksum": None}
+    changed = parse_plan(json.dumps(formed.to_json() | others))
     assert changed.decision == Decision("given", 3)
 
 
@@ -124,6 +125,42 @@ def test_what_cannot_be_planned():
         form_clusters(make_network(3, [(0, 1)]), [Device(np.ones(1))] * 3)
 
 
+def changed_by_hand(**values):
+    """The text of a small plan with other values, whose checksum is switched off."""
+    plan = Plan(((0, 1),), "by hand", names=("a", "b"))
+    return json.dumps(plan.to_json() | {"checksum": None} | values)
+
+
+def test_a_plan_without_its_checksum_is_refused_unless_it_is_switched_off():
+    plan = Plan(((0, 1),), "by hand", names=("a", "b"))
+    data = plan.to_json()
+    assert parse_plan(changed_by_hand()) == plan
+    with pytest.raises(InputError, match=r'plan = damaged: .*set "checksum": null'):
+        parse_plan(json.dumps(data | {"mode": "fast"}))
+    del data["checksum"]
+    with pytest.raises(InputError, match="checksum in plan = none"):
+        parse_plan(json.dumps(data))
+    assert parse_plan(json.dumps(data | {"version": 3})) == plan
+
+
+def test_one_flipped_bit_of_a_plan_is_refused(tmp_path):
+    """Every bit, but for a few that change how a number is spelled and not what it is."""
+    path = tmp_path / "plan.json"
+    plan = form_clusters("barbell:size=2")
+    write_plan(plan, path)
+    whole, spellings = path.read_bytes(), 0
+    for bit in range(0, 8 * len(whole), 7):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        try:
+            spellings += read_plan(path) == plan
+        except InputError:
+            continue
+        assert read_plan(path) == plan
+    assert spellings < 0.01 * len(whole)
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -136,8 +173,12 @@ def test_what_cannot_be_planned():
         json.dumps(Plan(((0, 0),), "by hand").to_json()),
         json.dumps(Plan(((0, 1),), "by hand", names=("a", "a")).to_json()),
         json.dumps(Plan(((0, 1),), "by hand", names=("a", "b", "c")).to_json()),
-        json.dumps(Plan(((0, 1),), "by hand", names=("a", "b")).to_json() | {"clusters": [["a", "c"]]}),
-        json.dumps(Plan(((0, 1),), "by hand").to_json() | {"settings": 3}),
+        changed_by_hand(clusters=[["a", "c"]]),
+        changed_by_hand(settings=3),
+        changed_by_hand(settings={"eta": 10**400}),
+        changed_by_hand(candidates=[3]),
+        changed_by_hand(diagnostics=[{"name": 1, "holds": None, "detail": ""}]),
+        "[" * 100_000,
     ],
 )
 def test_bad_plans(tmp_path, content):

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import numpy as np
@@ -9,11 +10,12 @@ from ssdfl.clusters import (
     Device,
     FormationSettings,
     ScoreInputs,
+    explain,
     form_clusters,
     optimizer_distance,
     unknown_devices,
 )
-from ssdfl.clusters.scores import find_score
+from ssdfl.clusters.scores import TRAINING, find_score
 from ssdfl.errors import InputError
 from ssdfl.graph import Clock, load_network, metropolis
 from ssdfl.theory import ClusterTerms, Constants, published, slowdown
@@ -30,16 +32,37 @@ def ends(n):
     return (tuple(range(n)),), tuple((device,) for device in range(n))
 
 
-def test_time_is_the_clocks_cycle_times_the_predicted_slowdown():
-    here = score_inputs(constants=Constants(tau_a=2, tau_r=1, local_steps=3), message_bytes=1000)
+@pytest.mark.parametrize("early", [True, False])
+def test_time_is_the_clocks_cycle_times_the_predicted_slowdown(early):
+    constants = Constants(tau_a=2, tau_r=1, local_steps=3)
+    here = score_inputs(constants=constants, message_bytes=1000, sends_early=early)
     sites = tuple(tuple(range(4 * k, 4 * k + 4)) for k in range(3))
-    clock = Clock(here.network, 1000)
+    clock = Clock(here.network, 1000, sends_early=early)
     ready = np.zeros(12)
     for _ in range(3):
         for W, steps in ((here.A_intra(sites), 3), (here.A_intra(sites), 3), (here.A, 0)):
             ready, _ = clock.advance(ready, W, here.network.compute_s * steps)
     expected = ready.max() / 3 * slowdown(here.disagreement(sites), 12)
     assert SCORES["time"](here, sites) == pytest.approx(expected)
+
+
+def test_clusters_of_a_rule_that_sends_after_training_avoid_links_that_computing_would_hide():
+    """Links of 1.8 s cost nothing behind 2 s of computing, and nearly double a step if sent after it."""
+    network = load_network("sites:sites=3,size=4,seed=1")
+    across = network.links[:, 0] // 4 != network.links[:, 1] // 4
+    latency_s = np.where(across, 1.8, 0.001)
+    slow = dataclasses.replace(network, latency_s=latency_s, compute_s=np.ones(12))
+    sites_differ = [Device(np.full(3, 0.85 / 3) + 0.15 * np.eye(3)[k // 4]) for k in range(12)]
+    early, late = (
+        form_clusters(slow, sites_differ, FormationSettings(message_bytes=1, sends_early=sends_early))
+        for sends_early in (True, False)
+    )
+    assert early.num_clusters == 1
+    assert late.clusters == tuple(tuple(range(4 * k, 4 * k + 4)) for k in range(3))
+    assert (early.messages, late.messages) == ((1, True), (1, False))
+    one_s = explain(slow, early).cycle_s
+    assert one_s == pytest.approx(TRAINING.tau_a * 2 + TRAINING.tau_r * 1.8, rel=0.01)
+    assert explain(slow, late).one_cluster_s == pytest.approx(one_s + TRAINING.tau_a * 1.8, rel=0.01)
 
 
 def test_bytes_count_links_inside_clusters_in_training_steps_and_all_links_in_mixing_steps():

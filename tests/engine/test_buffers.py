@@ -43,7 +43,9 @@ def buffer_job(buffers, method="ssdfl", **changes):
 
 
 @pytest.mark.parametrize("engine", FAST)
-@pytest.mark.parametrize("method", ["ssdfl", "ssdfl+atc", "pdfl", "central", "ssdfl+helpers:HeavyBall"])
+@pytest.mark.parametrize(
+    "method", ["ssdfl", "ssdfl+atc", "ssdfl+gt", "ssdfl+ed", "pdfl", "central", "ssdfl+helpers:HeavyBall"]
+)
 @pytest.mark.parametrize("buffers", ["mix", "local"])
 def test_engines_agree(buffers, method, engine):
     job = buffer_job(buffers, method)

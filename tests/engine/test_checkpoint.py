@@ -1,14 +1,20 @@
 import copy
 import dataclasses
+import json
+import math
+import re
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from helpers import tiny_job, tiny_task
 from ssdfl.engine import load_state, run, save_state
 from ssdfl.engine.checkpoint import load_parameters
+from ssdfl.engine.checkpoint_file import write_tensors
+from ssdfl.engine.saved_models import read_model
 from ssdfl.errors import InputError
 
 
@@ -67,6 +73,101 @@ def test_checkpoints_of_another_model_or_version_are_refused(job, tmp_path):
         load_state(tmp_path / "c.safetensors", tiny_job("ssdfl", model="mlp", optimizers="momentum"))
 
 
+@pytest.fixture
+def saved(job, tmp_path):
+    *_, (_, state) = run(job)
+    path = tmp_path / "c.safetensors"
+    save_state(state, job, path)
+    return path
+
+
+def rewritten(path, checksum=True, tensors=(), **facts):
+    """The same checkpoint with other facts and tensors, its checksum made anew or left out."""
+    with safe_open(path, framework="pt") as file:
+        said = json.loads(file.metadata()["ssdfl"])
+    there = load_file(path) | dict(tensors)
+    said = {name: value for name, value in (said | facts).items() if value is not ... and name != "checksum"}
+    if checksum:
+        write_tensors(there, path, said)
+    else:
+        save_file(there, path, metadata={"ssdfl": json.dumps(said)})
+
+
+def test_one_flipped_bit_is_refused(job, saved):
+    """Some bits of all parts of the file: lengths, names, shapes, facts, and numbers."""
+    whole = saved.read_bytes()
+    for bit in range(0, 8 * len(whole), 211):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        saved.write_bytes(flipped)
+        for read in (lambda: load_state(saved, job), lambda: read_model([saved], "mean")):
+            with pytest.raises(InputError, match=re.escape(str(saved))):
+                read()
+
+
+def test_files_without_a_checksum_are_read_if_they_are_of_the_format_that_had_none(job, saved):
+    expected = load_state(saved, job)
+    rewritten(saved, checksum=False)
+    with pytest.raises(InputError, match="its checksum says that it is damaged"):
+        load_state(saved, job)
+    rewritten(saved, checksum=False, format=2, method=...)
+    assert torch.equal(load_state(saved, job).X, expected.X)
+    assert read_model([saved], "mean").cycle == job.cycles
+
+
+def test_another_methods_checkpoint_is_refused(job, saved):
+    mine, other = (dataclasses.replace(job, method=name) for name in ("ssdfl", "sdfl"))
+    save_state(load_state(saved, job), mine, saved)
+    assert load_state(saved, mine).step == job.last_step
+    with pytest.raises(InputError, match="method in .* = ssdfl: expected sdfl"):
+        load_state(saved, other)
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"step": "4"}, "step in .* = 4: expected a valid integer"),
+        ({"step": -1}, "step in .* = -1: expected greater than or equal to 0"),
+        ({"step": True}, "step in .* = True"),
+        ({"step": 10**6}, "step in .* = 1000000: expected at most"),
+        ({"cycle": 1}, "cycle in .* = 1: expected 3"),
+        ({"cycle": 2.5}, "cycle in .* = 2.5"),
+        ({"transmissions": 10**30}, "transmissions in"),
+        ({"real_s": -1.0}, "real_s in"),
+        ({"real_s": math.inf}, "real_s in"),
+        ({"devices": {}}, "devices in"),
+        ({"devices": {"a": 0}}, "devices in .* = a: expected 0, 1"),
+        ({"layout": ...}, "layout in .* = missing"),
+        ({"state": 3}, "state in"),
+        ({"method": 3}, "method in"),
+        ({"format": "3"}, "format '3': expected format 3"),
+    ],
+)
+def test_facts_that_cannot_be_are_refused(job, saved, facts, message):
+    rewritten(saved, **facts)
+    with pytest.raises(InputError, match=message):
+        load_state(saved, job)
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "message"),
+    [
+        ("trained", torch.zeros(6), "type of trained in .* = torch.float32: expected torch.bool"),
+        ("trained", torch.zeros(5, dtype=torch.bool), r"shape of trained in .* = \(5,\): expected \(6,\)"),
+        ("ready_s", torch.zeros(6), "type of ready_s in"),
+        ("ready_s", torch.full((6,), math.nan, dtype=torch.double), "ready_s in .* = not finite"),
+        ("ready_s", torch.full((6,), -1.0, dtype=torch.double), "ready_s in .* = -1.0: expected seconds"),
+        ("model.1.bias", torch.full((6, 4), math.inf), "1.bias in .* = not finite"),
+        ("model.1.bias", torch.zeros(6, 4, dtype=torch.double), "type of 1.bias in"),
+        ("model.1.bias", torch.zeros(6, 5), "shape of 1.bias in"),
+    ],
+)
+def test_tensors_that_cannot_be_are_refused(job, saved, name, tensor, message):
+    rewritten(saved, tensors={name: tensor})
+    with pytest.raises(InputError, match=message):
+        load_state(saved, job)
+
+
 def test_damaged_and_foreign_checkpoints(job, tmp_path):
     *_, (_, state) = run(job)
     path = tmp_path / "c.safetensors"
@@ -75,7 +176,7 @@ def test_damaged_and_foreign_checkpoints(job, tmp_path):
         load_state(path, tiny_job("ssdfl", "barbell:size=4"))
     save_file({"X": state.X}, path, metadata={"ssdfl": "{}"})
     with pytest.raises(
-        InputError, match="format 1: expected format 2, in which every parameter has its name"
+        InputError, match="format 1: expected format 3, in which every parameter has its name"
     ):
         load_state(path, job)
     save_file({"X": state.X}, path)

@@ -1,6 +1,7 @@
 """Ranks compute together what the local engine computes alone, whatever carries their rows."""
 
 import dataclasses
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,36 +13,51 @@ from ranks_help import in_ranks
 from ssdfl.clusters import labels_of
 from ssdfl.engine import run
 from ssdfl.engine.rank_mixing import divide_mixing, shard_job
-from ssdfl.engine.row_exchange import FORBIDDEN
 from ssdfl.graph import load_network, metropolis
 
+pytestmark = pytest.mark.xdist_group("ranks")  # which start once, in one worker
 
-@pytest.fixture(scope="module", params=["shared memory", "messages", "three ranks"])
-def done(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("ranks")
+
+@pytest.fixture(scope="module")
+def of_two(tmp_path_factory):
+    """What two ranks found, by what was asked of them: for each rank its answer."""
+    ranks = in_ranks("rank_jobs:everything", 2, tmp_path_factory.mktemp("two"))
+    return {asked: [found[asked] for found in ranks] for asked in ranks[0]}
+
+
+@pytest.fixture(scope="module")
+def of_three(tmp_path_factory):
+    return in_ranks("rank_jobs:some_runs", 3, tmp_path_factory.mktemp("three"))
+
+
+@pytest.fixture(params=["shared memory", "messages", "three ranks"])
+def done(request):
     if request.param == "three ranks":
-        return in_ranks("rank_jobs:some_runs", 3, folder)
-    return in_ranks(
-        "rank_jobs:all_runs", 2, folder, **({FORBIDDEN: "0"} if request.param == "messages" else {})
-    )
+        return request.getfixturevalue("of_three")
+    return request.getfixturevalue("of_two")[request.param]
 
 
-def test_ranks_compute_what_the_local_engine_does(done):
+@pytest.fixture(scope="module")
+def alone():
+    """What the local engine yields for a job by its name; computed once, whoever asks."""
     every_job = jobs()
+    return cache(lambda name: list(run(every_job[name])))
+
+
+def test_ranks_compute_what_the_local_engine_does(done, alone):
     for name, (records, X) in done[0].items():
-        job = every_job[name]
-        alone = list(run(job))
-        assert len(records) == len(alone) == job.cycles
-        assert torch.allclose(X, alone[-1][1].X, atol=2e-5), (name, (X - alone[-1][1].X).abs().max())
-        for record, (expected, _) in zip(records, alone, strict=True):
+        *_, (_, state) = alone(name)
+        assert len(records) == len(alone(name)) > 0
+        assert torch.allclose(X, state.X, atol=2e-5), (name, (X - state.X).abs().max())
+        for record, (expected, _) in zip(records, alone(name), strict=True):
             for field, value in dataclasses.asdict(expected).items():
                 close = pytest.approx(value, rel=1e-3, abs=1e-4, nan_ok=True)
                 assert record[field] == close, f"{name}: {field}"
 
 
-def test_ranks_compute_what_the_reference_does_for_every_schedule_rule_and_optimizer(tmp_path):
+def test_ranks_compute_what_the_reference_does_for_every_schedule_rule_and_optimizer(of_two):
     """In 64 bit, since Adam turns the last bits of small gradients into whole steps."""
-    found, _ = in_ranks("rank_jobs:contract_runs", 2, tmp_path)
+    found, _ = of_two["contract"]
     every_job = contract_jobs()
     assert found.keys() == every_job.keys()
     for name, (records, X) in found.items():
@@ -66,9 +82,9 @@ def test_one_rank_computes_the_bits_of_the_local_engine():
             assert torch.equal(a.X, b.X)
 
 
-@pytest.mark.parametrize("shared", ["1", "0"])
-def test_only_boundary_rows_move_and_only_when_clusters_mix(shared, tmp_path):
-    ranks = in_ranks("rank_jobs:traffic", 2, tmp_path, **{FORBIDDEN: shared})
+@pytest.mark.parametrize("carrier", ["shared memory", "messages"])
+def test_only_boundary_rows_move_and_only_when_clusters_mix(carrier, of_two):
+    ranks = of_two[f"traffic by {carrier}"]
     job = tiny_job("sdfl", "sites:sites=4,size=3,seed=0", clusters=4)
     owner = labels_of(shard_job(tiny_job("ssdfl", "sites:sites=4,size=3,seed=0", clusters=4), 2), 12)
     i, j = job.network.links.T
@@ -82,19 +98,19 @@ def test_only_boundary_rows_move_and_only_when_clusters_mix(shared, tmp_path):
         assert sent["central"] == [row] * 6
 
 
-def test_ranks_prepare_each_matrix_of_a_period_once(tmp_path):
+def test_ranks_prepare_each_matrix_of_a_period_once(of_two):
     """Of each W two parts: between a rank's own devices, and from the other rank."""
-    assert in_ranks("rank_jobs:matrices_built", 2, tmp_path) == [80, 80]
+    assert of_two["matrices"] == [80, 80]
 
 
-def test_shared_memory_is_left_empty(tmp_path):
-    for used, left in in_ranks("rank_jobs:shared_memory", 2, tmp_path):
+def test_shared_memory_is_left_empty(of_two):
+    for used, left in of_two["shared memory left"]:
         assert used == {"ssdfl": 2, "sdfl": 2}
         assert left == {"ssdfl": [], "sdfl": []}
 
 
-def test_all_ranks_end_with_the_same_mistake(tmp_path):
-    first, second = in_ranks("rank_jobs:mistakes", 2, tmp_path)
+def test_all_ranks_end_with_the_same_mistake(of_two):
+    first, second = of_two["mistakes"]
     assert [text for _, text in first] == [text for _, text in second]
     assert [kind for kind, _ in first] == ["InputError"] * 2
     assert [kind for kind, _ in second] == ["OtherRankError"] * 2

@@ -92,5 +92,5 @@ def test_momentum_of_steps_that_only_mix_is_that_of_one_step_with_both_matrices(
     product = job.step(2).W.toarray() @ job.step(1).W.toarray()
     X = product @ (start - rate * problem.gradients(start))
     assert state.X.numpy() == pytest.approx(X, abs=1e-13)
-    momentum = state.memory["rule.momentum"].numpy()
+    momentum = state.memory["rule.pull"].numpy() / beta
     assert momentum == pytest.approx((1 - beta) * (start - X) / rate, abs=1e-12)

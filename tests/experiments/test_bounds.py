@@ -8,6 +8,8 @@ from ssdfl.experiments.bounds import compare_bounds
 from ssdfl.records import load_experiment
 from ssdfl.records.bounds import summarise_bounds
 
+pytestmark = pytest.mark.xdist_group("bounds")  # its run is shared
+
 SETTINGS = (
     "data.name=helpers:tiny_data",
     "data.labels_per_device=2",

@@ -10,11 +10,14 @@ import time
 import pytest
 import torch
 
+from commands import quick_command
 from ranks_help import TINY, children, environment, finish_in_ranks, in_ranks, parameters
 from ssdfl.cli import ranks
 from ssdfl.experiments import iterate_experiment, run
 from ssdfl.records import load_experiment
 from ssdfl.records.folder import RunFolder
+
+pytestmark = pytest.mark.xdist_group("distributed run")  # its ranks are shared
 
 
 def begin(settings, folder, cycles):
@@ -148,7 +151,7 @@ def test_a_mistake_in_ranks_is_one_line(change, message, tmp_path):
 
 def test_ranks_need_the_engine_that_knows_them(tmp_path):
     as_rank = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
-    done = command("run", cwd=tmp_path, **as_rank)
+    done = quick_command("run", cwd=tmp_path, **as_rank)
     assert done.returncode == 2
     assert "--engine = local: expected distributed, in several ranks" in done.stderr
 
@@ -164,6 +167,6 @@ def test_rank_0_knows_the_run_that_its_launcher_began(tmp_path, monkeypatch):
 
 
 def test_workers_belong_to_the_distributed_engine(tmp_path):
-    done = command("run", "--workers", 2, cwd=tmp_path)
+    done = quick_command("run", "--workers", 2, cwd=tmp_path)
     assert done.returncode == 2
     assert "--workers = 2: expected --engine distributed" in done.stderr

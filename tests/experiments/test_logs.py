@@ -155,7 +155,7 @@ def test_a_run_goes_on_when_mlflow_fails_and_can_be_told_later(tmp_path, mlflow,
                     patch.setattr(f"mlflow.MlflowClient.{name}", fail)
             watch(Advance(3, "another", 1, record(1)))
         said = capsys.readouterr().err
-    assert said.count("ssdfl: MLflow hears no more of this run") == said.count("gone") == 1
+    assert said.count("ssdfl: MLflow gets no more records of this run") == said.count("gone") == 1
     assert mlflow_steps(mlflow) == [[1]]
     make_resumable(tmp_path, [1, 2, 3, 4])
     log_cycles("mlflow", tmp_path, [], earlier=[1, 2, 3, 4])

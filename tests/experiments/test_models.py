@@ -18,6 +18,8 @@ from ssdfl.experiments.models import trained_model
 from ssdfl.learning.export import on_raw_inputs
 from ssdfl.records import RunFolder, load_experiment, make_experiment
 
+pytestmark = pytest.mark.xdist_group("exports")  # what writes ONNX takes seconds to import
+
 TINY = (
     "data.name=helpers:tiny_data",
     "data.labels_per_device=2",
@@ -127,7 +129,7 @@ def run_of_conv(tmp_path_factory):
 def raw_test_images():
     """The test images as they were before normalisation."""
     data = tiny_data()
-    normal = data.normalisation
+    normal = data.encoding.normalisation
     return (data.test_inputs * normal.deviation + normal.mean).astype(np.float32)
 
 
@@ -236,7 +238,7 @@ def by_value(image_shape, num_classes):
 def test_a_model_without_normalisation_is_exported_as_it_is(run_of_conv):
     trained = trained_model(run_of_conv.path)
     assert on_raw_inputs(trained.model, trained.facts) is not trained.model
-    facts = type(trained.facts)(trained.facts.inputs, 4, None)
+    facts = type(trained.facts)(trained.facts.inputs, 4)
     assert on_raw_inputs(trained.model, facts) is trained.model
 
 

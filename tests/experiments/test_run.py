@@ -4,6 +4,7 @@ import dataclasses
 import importlib.metadata
 import json
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from ssdfl.preparation import make_job, prepare
 from ssdfl.records import Record, RunFolder, load_experiment
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.folder import newest_folder, next_free_folder
-from ssdfl.records.tables import RECORD_SCHEMA
+from ssdfl.records.tables import record_schema
 from ssdfl.report import summarise, summary_table, write_report
 
 SMALL = (
@@ -53,7 +54,7 @@ def contents(folder):
 
 
 def test_the_schema_is_the_record():
-    assert RECORD_SCHEMA.names == [field.name for field in dataclasses.fields(Record)]
+    assert record_schema().names == [field.name for field in dataclasses.fields(Record)]
 
 
 def test_a_run_leaves_a_whole_folder(tmp_path):
@@ -66,6 +67,7 @@ def test_a_run_leaves_a_whole_folder(tmp_path):
         "metrics.parquet",
         "versions.json",
         "task.json",
+        "run.lock",
         *(f"seed-{s}/{name}.json" for s in (0, 1) for name in ("network", "plan", "devices")),
         *(f"seed-{s}/{m}/metrics.parquet" for s in (0, 1) for m in ("ssdfl", "stc")),
         *(f"seed-{s}/{m}/checkpoint.safetensors" for s in (0, 1) for m in ("ssdfl", "stc")),
@@ -139,6 +141,45 @@ from ssdfl.experiments import run_experiment
 run.SAVE_INTERVAL_S = 0.0
 run_experiment(load_experiment(None, {settings!r}), {out!r})
 """
+
+
+def test_two_runs_never_share_a_folder(tmp_path):
+    """The second is refused, whether it begins or resumes, and the first goes on undisturbed."""
+    run_experiment(small(), tmp_path / "whole")
+    steps = iterate_experiment(small(), tmp_path / "run")
+    next(steps)
+    for resume in (False, True):
+        with pytest.raises(
+            InputError, match=rf"no other run writes into \(process {os.getpid()} on .* since "
+        ):
+            run_experiment(small(), tmp_path / "run", resume=resume)
+    for _ in steps:
+        pass
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+
+
+def test_a_refused_run_leaves_no_folder(tmp_path):
+    with pytest.raises(InputError, match="network"):
+        run_experiment(small("network.spec=nowhere.csv"), tmp_path / "new" / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_flipped_bit_stops_a_run(tmp_path):
+    run_experiment(small(), tmp_path / "run")
+    checkpoint = tmp_path / "run" / "seed-0" / "ssdfl" / "checkpoint.safetensors"
+    content = bytearray(checkpoint.read_bytes())
+    content[-100] ^= 1 << 6
+    checkpoint.write_bytes(content)
+    with pytest.raises(InputError, match="checkpoint.safetensors.*its checksum says that it is damaged"):
+        run_experiment(small(), tmp_path / "run", resume=True)
+
+
+def test_another_methods_checkpoint_is_not_resumed(tmp_path):
+    run_experiment(small(), tmp_path / "run")
+    seed = tmp_path / "run" / "seed-0"
+    (seed / "stc" / "checkpoint.safetensors").replace(seed / "ssdfl" / "checkpoint.safetensors")
+    with pytest.raises(InputError, match="method in .* = stc: expected ssdfl"):
+        run_experiment(small(), tmp_path / "run", resume=True)
 
 
 def test_killed_and_resumed(tmp_path):
@@ -384,9 +425,9 @@ def test_a_method_with_other_messages_has_a_plan_of_its_own(tmp_path):
     experiment = load_experiment(None, [*FORMED, methods, "seeds=[0]", "cycles=1"])
     folder = run_experiment(experiment, tmp_path / "r")
     numbers = 16 * 4 + 4
-    sizes = {plan.settings["message_bytes"] for plan in folder.plans(0)}
-    assert folder.plan(0).settings["message_bytes"] == 4 * numbers
-    assert sizes == {4 * numbers, 8 * numbers, 4 + -(-numbers // 8)}
+    kinds = {plan.messages for plan in folder.plans(0)}
+    assert folder.plan(0).messages == (4 * numbers, True)
+    assert kinds == {(4 * numbers, True), (8 * numbers, False), (4 + -(-numbers // 8), False)}
     before = contents(tmp_path / "r")
     run_experiment(experiment, tmp_path / "r", resume=True)
     assert contents(tmp_path / "r") == before

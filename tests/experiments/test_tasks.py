@@ -17,8 +17,13 @@ from ssdfl.records import load_experiment
 from ssdfl.report import headline, summarise, write_report
 from ssdfl.report.ranking import RunResults
 
-THREE = "methods=['ssdfl', 'sdfl', 'pdfl']"
-COMMON = (THREE, "seeds=[0]", "cycles=2", "network.spec=ring:n=5", "training.batch_size=8")
+COMMON = (
+    "methods=['ssdfl', 'sdfl', 'pdfl']", "seeds=[0]", "cycles=1",
+    "network.spec=ring:n=5", "training.batch_size=8", "clusters.number=2",
+)  # fmt: skip
+SMALL = "model.options={hidden=8}"
+FORMED = "clusters.number=0"
+"""Lets formation choose, which takes longer than such a run."""
 
 
 def run_both(tmp_path, *settings, data=None):
@@ -41,10 +46,29 @@ def page_of(folder):
     return page.partition("<details><summary>experiment.toml")[0].partition("<main>")[2], data_of(page)
 
 
+def write_cifar10(folder):
+    """Six small files of CIFAR-10's binary form, with random images."""
+    rng = np.random.default_rng(0)
+    folder.mkdir(parents=True)
+    for name in [*(f"data_batch_{k}" for k in range(1, 6)), "test_batch"]:
+        labels = np.arange(20, dtype=np.uint8)[:, None] % 10
+        pixels = rng.integers(0, 200, (20, 3 * 32 * 32), dtype=np.uint8) + 5 * labels
+        (folder / f"{name}.bin").write_bytes(np.concatenate([labels, pixels], axis=1).tobytes())
+
+
+def test_a_batch_norm_resnet_on_cifar10(tmp_path):
+    write_cifar10(tmp_path / "data" / "cifar10" / "cifar-10-batches-bin")
+    settings = ("data.name=cifar10-half", "model.name=resnet8", "model.options={width=4}")
+    folder = run_both(tmp_path, *settings, data=tmp_path / "data")
+    assert "Best final accuracy" in page_of(folder)[0]
+    state = folder.model("ssdfl", device=1).state_dict()
+    assert any(name.endswith("running_var") for name in state)
+
+
 def test_an_lstm_on_text(tmp_path):
     folder = run_both(
         tmp_path, "data.name=logbooks", "data.partition=column", "model.name=lstm",
-        "model.options={hidden=12, embedding=6}", "training.learning_rate=0.5", "evaluate.samples=40",
+        "model.options={hidden=8, embedding=4}", "training.learning_rate=0.5", "evaluate.samples=20",
     )  # fmt: skip
     goal = folder.goal()
     assert [score.name for score in goal.scores] == ["perplexity", "token_accuracy"]
@@ -57,33 +81,37 @@ def test_an_lstm_on_text(tmp_path):
     assert data["metrics"]["score"]["better"] == "lower"
     assert data["metrics"]["score_2"]["label"] == "mean test accuracy of the next token"
     assert data["target"] is None
+    assert "the target is" not in text
+    assert "A dash" not in text
     assert json.loads((folder.seed_folder(0) / "devices.json").read_text())[0]["labels"] == []
 
 
 def test_a_regression(tmp_path):
-    folder = run_both(tmp_path, "data.name=diabetes", "evaluate.target=0.2", "model.options={hidden=8}")
+    folder = run_both(tmp_path, "data.name=diabetes", "evaluate.target=0.2", SMALL, FORMED)
     text, data = page_of(folder)
-    for part in ("Best final R²", "mean 0 and deviation 1", "Target progression: standardised"):
+    for part in ("Best final R²", "mean 0 and deviation 1", "scores are in its own units"):
         assert part in text
     assert "%" not in text.partition("Results</h2>")[2].partition("</table>")[0]
     assert "accuracy" not in text
     assert (data["score"]["label"], data["target"]) == ("R²", 0.2)
-    assert data["metrics"]["score_2"]["label"] == "mean test mean absolute error"
+    assert data["metrics"]["score_2"]["label"] == "test mean absolute error"
     said = headline([RunResults(folder.experiment(), folder.all_rows())], folder.goal())
     assert said.startswith("Best final R²: ")
+    assert "R² 0.2" in said
     assert " % " not in said
 
 
 def test_a_lower_score_reaches_its_target_from_above(tmp_path):
-    settings = ("data.name=diabetes", "task.metrics=['mae']", "evaluate.target=0.9", "cycles=4")
+    settings = ("data.name=diabetes", "task.metrics=['mae']", "evaluate.target=62", "cycles=4", SMALL)
     experiment = load_experiment(None, [*COMMON, *settings])
     folder = run_experiment(experiment, tmp_path / "run")
     for summary in summarise(folder):
         runs = [row for row in folder.all_rows() if row["method"] == summary.method]
-        first = next(row["cycle"] for row in runs if row["score"] <= 0.9)
+        first = next(row["cycle"] for row in runs if row["score"] <= 62)
+        assert first > 0
         assert summary.cycles_to_target == first
         assert summary.metric == "mae"
-    assert "to 0.9</th>" in write_report(folder).read_text()
+    assert "to 62</th>" in write_report(folder).read_text()
 
 
 def test_a_table_from_csv(tmp_path):
@@ -102,7 +130,7 @@ def test_a_table_from_csv(tmp_path):
 
 def test_devices_with_twenty_to_two_thousand_samples(tmp_path):
     settings = ("data.name=housing", "data.partition=size", "data.size_exponent=2.9", "data.weights=size")
-    folder = run_both(tmp_path, *settings, "training.learning_rate=0.01", "evaluate.samples=200")
+    folder = run_both(tmp_path, *settings, "training.learning_rate=0.01", "evaluate.samples=200", SMALL)
     sizes = [one["samples"] for one in json.loads((folder.seed_folder(0) / "devices.json").read_text())]
     assert min(sizes) < 80
     assert max(sizes) > 2000
@@ -152,15 +180,17 @@ pinball.better = "lower"
 
 def test_a_loss_and_a_metric_of_ones_own(tmp_path):
     own = f"{__name__}:pinball"
-    folder = run_both(tmp_path, "data.name=diabetes", f"task.loss={own}", f"task.metrics=['{own}', 'rmse']")
+    metrics = f"task.metrics=['{own}', 'rmse']"
+    folder = run_both(tmp_path, "data.name=diabetes", f"task.loss={own}", metrics, SMALL)
     rows = folder.all_rows()
-    assert all(row["score"] == pytest.approx(row["loss"], rel=1e-4) for row in rows)
+    unit = load_dataset("diabetes").encoding.target.deviation
+    assert all(row["score"] == pytest.approx(unit * row["loss"], rel=1e-4) for row in rows)
     assert folder.goal().score.label == "pinball"
     assert "Lowest final pinball" in page_of(folder)[0]
 
 
 def test_what_is_said_of_small_shards_and_missing_classes(tmp_path):
-    settings = ("data.labels_per_device=1", "network.spec=ring:n=5", "clusters.number=1", "methods=['pdfl']")
+    settings = ("data.labels_per_device=1", "methods=['pdfl']", SMALL)
     experiment = load_experiment(None, [*COMMON, *settings])
     with pytest.warns(InputWarning, match="Nobody holds 5 of the 10 classes"):
         run_experiment(experiment, tmp_path / "a")
@@ -176,7 +206,9 @@ def test_runs_tested_for_different_things_are_not_compared(tmp_path):
     from ssdfl.report import write_comparison
 
     folders = [
-        run_experiment(load_experiment(None, [*COMMON, f"data.name={name}", "cycles=1"]), tmp_path / name)
+        run_experiment(
+            load_experiment(None, [*COMMON, f"data.name={name}", "methods=['pdfl']", SMALL]), tmp_path / name
+        )
         for name in ("diabetes", "digits")
     ]
     with pytest.raises(InputError, match=r"accuracy: expected R²"):
@@ -185,7 +217,7 @@ def test_runs_tested_for_different_things_are_not_compared(tmp_path):
 
 def test_frames_and_torch_data_sets_run_from_python(tmp_path):
     frame = pd.DataFrame({"x": np.arange(90.0), "noise": np.cos(np.arange(90)), "y": np.arange(90) * 2.0 + 1})
-    experiment = load_experiment(None, [*COMMON, "cycles=6", "model.name=logreg"])
+    experiment = load_experiment(None, [*COMMON, "cycles=6", "model.name=logreg", "methods=['pdfl']"])
     rows = run_experiment(experiment, tmp_path / "frame", data=frame).all_rows()
     assert rows[-1]["score"] > 0.9
     pairs = torch.utils.data.TensorDataset(torch.randn(90, 3), torch.arange(90) % 3)
@@ -200,7 +232,8 @@ def test_one_file_per_device_goes_to_the_device_of_its_name(tmp_path):
         rows = 20 + 10 * int(name)
         frame = pd.DataFrame({"x": rng.standard_normal(rows), "z": float(k), "y": rng.standard_normal(rows)})
         frame.to_parquet(tmp_path / "devices" / f"{name}.parquet")
-    experiment = load_experiment(None, [*COMMON, f"data.name={tmp_path / 'devices'}", "data.partition=files"])
+    settings = (f"data.name={tmp_path / 'devices'}", "data.partition=files", "methods=['pdfl']", SMALL)
+    experiment = load_experiment(None, [*COMMON, *settings])
     folder = run_experiment(experiment, tmp_path / "run")
     devices = json.loads((folder.seed_folder(0) / "devices.json").read_text())
     assert [device["samples"] for device in devices] == [16, 24, 32, 40, 48]
@@ -209,7 +242,7 @@ def test_one_file_per_device_goes_to_the_device_of_its_name(tmp_path):
 def test_old_runs_still_read(tmp_path):
     import pyarrow.parquet as parquet
 
-    folder = run_experiment(load_experiment(None, [*COMMON, "methods=['pdfl']"]), tmp_path / "run")
+    folder = run_experiment(load_experiment(None, [*COMMON, "methods=['pdfl']", SMALL]), tmp_path / "run")
     expected = folder.all_rows()
     path = folder.method_folder(0, "pdfl") / "metrics.parquet"
     table = parquet.read_table(path).drop_columns(["score_2", "score_3", "score_4", "liar_score"])

@@ -1,9 +1,11 @@
+import io
 import json
+import zipfile
 
 import networkx as nx
 import numpy as np
 import pytest
-from scipy.sparse import coo_array, csr_array, save_npz
+from scipy.sparse import csr_array, save_npz
 
 from ssdfl.errors import InputError, InputWarning
 from ssdfl.graph import load_network, make_network, read_network, write_network
@@ -35,6 +37,7 @@ def network():
         latency_s=[0.1, 0.2, 0.3, 0.4],
         bandwidth_Bps=[1e3, 2e3, 3e3, 4e3],
         compute_s=[1, 2, 3, 4],
+        uplink_Bps=[100, np.inf, 300, 400],
     )
 
 
@@ -50,6 +53,23 @@ def test_what_is_written_is_read_back(network, tmp_path, ending):
         assert again.bandwidth_Bps == pytest.approx(network.bandwidth_Bps)
     if ending in (".graphml", ".gml", ".json", ".npz"):
         assert again.compute_s == pytest.approx(network.compute_s)
+        assert again.uplink_Bps == pytest.approx(network.uplink_Bps)
+        assert np.isinf(again.downlink_Bps).all()
+
+
+def test_uplinks_in_units(tmp_path):
+    path = tmp_path / "net.gml"
+    path.write_text("""graph [
+  node [ id 0 label "a" uplink_Mbps 8 ]
+  node [ id 1 label "b" downlink_kBps 2 ]
+  edge [ source 0 target 1 ]
+]""")
+    network = read_network(path)
+    assert network.uplink_Bps.tolist() == [1e6, np.inf]
+    assert network.downlink_Bps.tolist() == [np.inf, 2e3]
+    path.write_text(path.read_text().replace("uplink_Mbps", "uplink"))
+    with pytest.raises(InputError, match="attribute of device a = uplink = 8: expected one of .*uplink_Mbps"):
+        read_network(path)
 
 
 def test_json_keeps_added_links_and_positions(tmp_path):
@@ -247,14 +267,45 @@ def test_arrays_that_are_not_read_are_announced(tmp_path):
         read_network(tmp_path / "net.npz")
 
 
-def test_sizes_that_cannot_fit_are_refused_before_they_are_tried(tmp_path):
-    n = 300_000_000
-    matrix = coo_array(([1.0, 1.0], ([0, 1], [1, 0])), shape=(n, n))
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_a_small_matrix_that_claims_many_rows_is_not_built(tmp_path, kind):
+    """1.5 kB that would become 30 million devices."""
+    path = tmp_path / "net.npz"
+    with zipfile.ZipFile(path, "w") as files:
+        arrays = {
+            "format": np.array(kind.encode()),
+            "shape": np.array([30_000_000, 30_000_000]),
+            "data": np.ones(4),
+            "indices": np.zeros(4, dtype=np.int32),
+            "indptr": np.zeros(5, dtype=np.int32),
+            "row": np.zeros(4, dtype=np.int32),
+            "col": np.zeros(4, dtype=np.int32),
+        }
+        for name, array in arrays.items():
+            with files.open(f"{name}.npy", "w") as file:
+                np.save(file, array)
+    with pytest.raises(InputError, match="30,000,000 devices and 4 links: expected a connected network"):
+        read_network(path)
+
+
+def test_indices_beyond_a_sparse_matrix_are_refused(tmp_path):
+    matrix = csr_array(np.ones((3, 3)))
+    matrix.indices[4] = 10**6
     save_npz(tmp_path / "net.npz", matrix)
-    with pytest.raises(InputError, match="300,000,000 devices .* of memory"):
+    with pytest.raises(InputError, match="a readable .npz network"):
         read_network(tmp_path / "net.npz")
-    header = np.lib.format.header_data_from_array_1_0(np.ones(1)) | {"shape": (n, n)}
-    with (tmp_path / "net.npy").open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
-    with pytest.raises(InputError, match="of memory"):
-        read_network(tmp_path / "net.npy")
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz"])
+def test_an_array_that_claims_more_than_a_file_can_hold_is_not_read(tmp_path, ending):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (30_000, 30_000)}
+    )
+    path = tmp_path / f"net{ending}"
+    path.write_bytes(header.getvalue())
+    if ending == ".npz":
+        with zipfile.ZipFile(path, "w") as files:
+            files.writestr("adjacency.npy", header.getvalue())
+    with pytest.raises(InputError, match=r"7,200 MB once it is expanded: expected at most 67 MB"):
+        read_network(path)

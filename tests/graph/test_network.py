@@ -1,4 +1,7 @@
+from dataclasses import replace
+
 import networkx as nx
+import numpy as np
 import pytest
 
 from ssdfl.errors import InputError
@@ -17,6 +20,18 @@ def test_costs_follow_their_links_when_sorted():
     network = make_network(3, [(2, 1), (1, 0)], latency_s=[0.2, 0.1])
     assert network.links.tolist() == [[0, 1], [1, 2]]
     assert network.latency_s.tolist() == [0.1, 0.2]
+
+
+def test_another_order_of_devices_is_the_same_network():
+    rng = np.random.default_rng(0)
+    drawn = load_network("rgeo:n=12,radius=0.2,seed=3")
+    costs = {name: rng.random(drawn.num_links) + 0.1 for name in ("latency_s", "bandwidth_Bps")}
+    costs |= {name: rng.random(12) + 0.1 for name in ("compute_s", "uplink_Bps", "downlink_Bps")}
+    network = replace(drawn, **costs)
+    other = network.renumbered(rng.permutation(12))
+    graphs = [nx.relabel_nodes(one.to_networkx(), dict(enumerate(one.names))) for one in (network, other)]
+    assert drawn.added_links
+    assert nx.utils.graphs_equal(*graphs)
 
 
 def test_no_devices():

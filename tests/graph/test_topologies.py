@@ -114,6 +114,8 @@ def test_seeds_differ_and_default_seed_is_used():
         ("ring:n=5,n=6", "each key once"),
         ("ring:n=4,latency_s=-1", r"latency_s\[0\] = -1.0: expected seconds"),
         ("ring:n=4,bandwidth_Bps=0", "bandwidth_Bps"),
+        ("ring:n=4,uplink_Bps=0", r"uplink_Bps\[0\] = 0.0: expected bytes per second above 0"),
+        ("ring:n=4,downlink_Bps=nan", r"downlink_Bps\[0\] = nan"),
     ],
 )
 def test_bad_specs_are_refused(spec, message):
@@ -125,6 +127,7 @@ def test_uniform_costs_in_a_spec():
     network = load_network("ring:n=4,latency_s=0.5,bandwidth_Bps=100,compute_s=2")
     assert set(network.message_time_s(50)) == {1.0}
     assert set(network.compute_s) == {2.0}
+    assert set(load_network("ring:n=4,latency_s=0.5,uplink_Bps=50").message_time_s(50)) == {1.5}
 
 
 @pytest.mark.parametrize(
@@ -137,9 +140,21 @@ def test_uniform_costs_in_a_spec():
         "sites:sites=3,size=3000000",
     ],
 )  # fmt: skip
-def test_networks_that_cannot_fit_in_memory_are_not_tried(spec):
-    with pytest.raises(InputError, match="of memory"):
+def test_networks_larger_than_any_are_not_tried(spec):
+    with pytest.raises(InputError, match="at most 1,000,000 devices and 20,000,000 links"):
         load_network(spec)
+
+
+def test_networks_that_cannot_fit_in_memory_are_not_tried(monkeypatch):
+    monkeypatch.setattr("ssdfl.claims.memory_bytes", lambda: 10**9)
+    with pytest.raises(InputError, match="what fits into 1 GB of memory"):
+        load_network("ring:n=900000")
+
+
+@pytest.mark.parametrize("n", ["1" * 30, "1" * 400, "1" * 5000])
+def test_numbers_that_no_machine_word_holds_are_refused(n):
+    with pytest.raises(InputError):
+        load_network(f"er:n={n},p=0.5")
 
 
 def test_gaia_has_cities_with_coordinates_and_latencies_by_distance():

@@ -223,3 +223,75 @@ def test_data_sets_of_ones_own_are_checked(field, value, message):
     Dataset(**fields)
     with pytest.raises(InputError, match=message):
         Dataset(**(fields | {field: value}))
+
+
+def idx_bomb(size_bytes):
+    """A gzipped file that expands to a thousand times its size."""
+    return gzip.compress(b"\0\0\x08\x01" + size_bytes.to_bytes(4, "big") + bytes(size_bytes))
+
+
+def test_a_small_idx_file_that_expands_a_thousandfold_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "x.gz"
+    path.write_bytes(idx_bomb(10**6))
+    assert read_idx(path).shape == (10**6,)
+    monkeypatch.setattr("ssdfl.claims.SMALL_BYTES", 900_000)
+    with pytest.raises(InputError, match="1 MB once it is expanded: expected at most 0 MB in a file of"):
+        read_idx(path)
+    path.write_bytes(gzip.compress(b"\0\0\x08\x03" + b"\xff" * 12))
+    with pytest.raises(InputError, match="once it is expanded"):
+        read_idx(path)
+    path.write_bytes(gzip.compress(b"\0\0\x08\x01\0\0\0\x03abc" + bytes(10**7)))
+    with pytest.raises(InputError, match="more than the header's"):
+        read_idx(path)
+
+
+def write_tar(path, *members):
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+
+
+@pytest.mark.parametrize("name", ["data_batch_1.bin", "readme.html"])
+def test_an_archive_with_members_larger_than_a_batch_is_refused(tmp_path, name):
+    write_tar(tmp_path / "cifar-10-binary.tar.gz", (name, bytes(41_000_000)))
+    with pytest.raises(InputError, match="a member of 41,000,000 bytes"):
+        load_dataset("cifar10", tmp_path)
+
+
+def test_an_archive_that_never_ends_is_read_no_further_than_cifar_reaches(tmp_path, monkeypatch):
+    monkeypatch.setattr("ssdfl.learning.formats._CIFAR_BYTES", 10**6)
+    write_tar(tmp_path / "cifar-10-binary.tar.gz", *[("x", bytes(400_000))] * 4)
+    with pytest.raises(InputError, match=r"a member at byte 1,\d\d\d,\d\d\d"):
+        load_dataset("cifar10", tmp_path)
+
+
+def test_an_image_of_too_many_pixels_is_not_decoded(tmp_path):
+    out = io.BytesIO()
+    Image.new("1", (20_000, 20_000)).save(out, "PNG")
+    assert len(out.getvalue()) < 100_000
+    for part in ("train", "test"):
+        table = pa.table({"img": [{"bytes": out.getvalue()}], "label": [0]})
+        parquet.write_table(table, tmp_path / f"{part}.parquet")
+    with pytest.raises(InputError, match=r"an image cannot be decoded: .*(DecompressionBomb|pixels)"):
+        load_dataset("cifar10", tmp_path)
+
+
+@pytest.mark.parametrize("cell", [None, {"bytes": None}, {"bytes": b"nothing"}])
+def test_cells_that_are_no_images_are_named(tmp_path, cell):
+    kind = pa.struct([("bytes", pa.binary())])
+    for part in ("train", "test"):
+        table = pa.table({"img": pa.array([cell], type=kind), "label": [0]})
+        parquet.write_table(table, tmp_path / f"{part}.parquet")
+    with pytest.raises(InputError, match=r"train.parquet.*an image cannot be decoded"):
+        load_dataset("cifar10", tmp_path)
+
+
+def test_a_table_of_one_value_many_times_is_read_no_further_than_its_size_allows(tmp_path, monkeypatch):
+    path = tmp_path / "data.parquet"
+    parquet.write_table(pa.table({"x": ["ab" * 500] * 20_000, "y": [0, 1] * 10_000}), path)
+    assert path.stat().st_size < 10_000
+    monkeypatch.setattr("ssdfl.claims.SMALL_BYTES", 10**6)
+    with pytest.raises(InputError, match=r"once it is expanded: expected at most 1 MB"):
+        load_dataset(str(path))

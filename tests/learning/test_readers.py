@@ -51,7 +51,7 @@ def test_a_table_is_standardised_and_encoded_and_says_so(tmp_path, ending):
         "deviation 1: size.",
         "colour (3), new (2).",
         "categories: name.",
-        "Target price: standardised",
+        "Target price: mean 285.7",
     ):
         assert text in told
     assert data.default_loss == "mse"
@@ -164,7 +164,7 @@ def test_npz_of_images_tokens_and_numbers(tmp_path):
     data = load_dataset(str(tmp_path / "images.npz"))
     assert data.train_inputs.shape == (15, 1, 4, 4)
     assert np.array_equal(data.test_targets, labels[15:])
-    assert np.allclose(data.normalisation.applied_to(images[:15]), data.train_inputs)
+    assert np.allclose(data.encoding.normalisation.applied_to(images[:15]), data.train_inputs)
     tokens = rng.integers(0, 9, (20, 6))
     np.savez(tmp_path / "tokens.npz", inputs=tokens[:, :-1], targets=tokens[:, 1:])
     data = load_dataset(str(tmp_path / "tokens.npz"))

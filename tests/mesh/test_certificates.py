@@ -6,7 +6,7 @@ import pytest
 
 from ssdfl.errors import InputError
 from ssdfl.mesh import certificates
-from ssdfl.mesh.certificates import Authority, check_certificate
+from ssdfl.mesh.certificates import Authority, check_certificate, check_private, write_secret
 
 DAY = timedelta(days=1)
 
@@ -33,3 +33,15 @@ def test_an_authority_that_expired_is_refused(monkeypatch):
         authority = Authority()
     with pytest.raises(InputError, match="^authority.pem = valid .* expected one valid today"):
         check_certificate("a", *authority.issue("a"), authority.certificate)
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o640, 0o660, 0o666, 0o777])
+def test_a_key_that_others_can_read_is_refused(tmp_path, mode):
+    path = tmp_path / "key.pem"
+    write_secret(path, b"secret")
+    check_private(path)
+    path.chmod(mode)
+    with pytest.raises(InputError, match=f"key.pem = permissions {mode:o}: expected 600.* chmod 600 {path}"):
+        check_private(path)
+    path.chmod(0o400)
+    check_private(path)

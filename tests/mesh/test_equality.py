@@ -51,6 +51,7 @@ def test_without_faults_a_mesh_equals_the_local_engine(method, optimizers, tmp_p
     expected, record = local_parameters(experiment, method)
     assert final_parameters(mesh) == pytest.approx(expected, abs=2e-5)
     rows = last_rows(mesh)
+    assert [row["bad_messages"] for row in rows] == [0] * len(rows)
     assert [row["score"] for row in rows] == pytest.approx(record.device_score, abs=1e-6)
     assert np.mean([row["loss"] for row in rows]) == pytest.approx(record.loss, rel=1e-4)
     check_bytes(rows, record)

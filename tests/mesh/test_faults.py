@@ -66,11 +66,11 @@ def test_a_frozen_device_is_noticed_within_five_seconds_and_catches_up(undisturb
     neighbours = json.loads((processes.folders[3] / "device.json").read_text())["neighbours"]
     for name in neighbours:
         log = (mesh / name / "device.log").read_text()
-        gone = re.search(r"^(\S+ \S+),(\d+) WARNING device-03 is gone", log, flags=re.M)
+        gone = re.search(r"^(\S+ \S+),(\d+) WARNING 3 is gone", log, flags=re.M)
         assert gone, log
         noticed = datetime.strptime(gone[1], "%Y-%m-%d %H:%M:%S").timestamp() + int(gone[2]) / 1000
         assert noticed - at < 5
-        assert "device-03 is there" in log[gone.end() :]
+        assert "3 is there" in log[gone.end() :]
     check_as_good(mesh, undisturbed)
 
 
@@ -102,43 +102,41 @@ def test_a_stopped_mesh_goes_on_where_it_was(undisturbed, tmp_path):
 
 def test_devices_with_different_plans_refuse_each_other_by_name(tmp_path):
     mesh = made(small("network.spec=path:n=2", "clusters.number=1"), tmp_path / "mesh")
-    text = (mesh / "device-01" / "experiment.toml").read_text()
-    (mesh / "device-01" / "experiment.toml").write_text(
-        text.replace("learning_rate = 0.05", "learning_rate = 0.04")
-    )
+    text = (mesh / "1" / "experiment.toml").read_text()
+    (mesh / "1" / "experiment.toml").write_text(text.replace("learning_rate = 0.05", "learning_rate = 0.04"))
     with running(mesh) as processes:
         deadline = time.monotonic() + 60
         while processes.running():
             assert time.monotonic() < deadline
             time.sleep(0.1)
         assert set(processes.failed().values()) == {2}
-    said = (mesh / "device-00" / "output.txt").read_text()
-    assert "plan of device-01" in said
-    assert "as device-00 has" in said
+    said = (mesh / "0" / "output.txt").read_text()
+    assert "plan of 1" in said
+    assert "as 0 has" in said
     assert "Traceback" not in said
-    assert not (mesh / "device-00" / "metrics.jsonl").exists()
+    assert not (mesh / "0" / "metrics.jsonl").exists()
 
 
 def test_a_device_that_lost_its_plan_gets_the_facts_again(tmp_path):
     mesh = made(small("network.spec=path:n=3", "clusters.number=0", "cycles=1"), tmp_path / "mesh")
     with running(mesh) as processes:
         finish(processes)
-        plan = (mesh / "device-00" / "plan.json").read_text()
+        plan = (mesh / "0" / "plan.json").read_text()
         for name in ("plan.json", "facts.binpb", "checkpoint.safetensors"):
-            (mesh / "device-00" / name).unlink()
+            (mesh / "0" / name).unlink()
         for folder in processes.folders:  # its neighbours do not form a plan again
             processes.start_device(folder)
         finish(processes)
-    assert (mesh / "device-00" / "plan.json").read_text() == plan
+    assert (mesh / "0" / "plan.json").read_text() == plan
 
 
 def test_a_corrupt_checkpoint_is_named(tmp_path):
     mesh = made(small("network.spec=path:n=2", "clusters.number=1", "cycles=1"), tmp_path / "mesh")
     with running(mesh) as processes:
         finish(processes)
-    path = mesh / "device-00" / "checkpoint.safetensors"
+    path = mesh / "0" / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:50])
-    done = command("device", mesh / "device-00")
+    done = command("device", mesh / "0")
     assert done.returncode == 2
     assert "checkpoint" in done.stderr
     assert "Delete it" in done.stderr

@@ -1,6 +1,7 @@
 """Links of a mesh: strangers, bad messages, devices that cannot be dialled, and cuts that heal."""
 
 import dataclasses
+import itertools
 import re
 import socket
 import threading
@@ -34,7 +35,6 @@ from ssdfl.learning import load_dataset
 from ssdfl.mesh import device, mesh_pb2
 from ssdfl.mesh.certificates import Authority
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
-from ssdfl.mesh.folder import device_names
 from ssdfl.mesh.hosts import Host, loopback_hosts
 from ssdfl.mesh.mesh_pb2 import (
     Absent,
@@ -42,6 +42,7 @@ from ssdfl.mesh.mesh_pb2 import (
     Parameters,
     Ping,
     Pull,
+    Refusal,
     Request,
     Response,
     Samples,
@@ -51,7 +52,7 @@ from ssdfl.mesh.mesh_pb2 import (
 from ssdfl.mesh.neighbours import PING_DEADLINE_S
 from ssdfl.mesh.node import Node
 from ssdfl.mesh.outbox import MOST_KEPT
-from ssdfl.mesh.transport import Credentials, GrpcTransport, UnreachableError
+from ssdfl.mesh.transport import Credentials, GrpcTransport, UnreachableError, UnreadableError
 from ssdfl.mesh.wire import BadMessageError, pack, pack_samples, unpack, unpack_samples
 from ssdfl.methods import Message
 from ssdfl.preparation import prepare
@@ -91,6 +92,26 @@ def test_a_neighbour_is_answered(server):
     assert bob.ask("alice", Request(ping=Ping()), 5).status.step == 7
     assert asked == ["bob"]
     bob.stop()
+
+
+@pytest.mark.parametrize("name", ["São Paulo", "7", "10.0.0.1", "Rack_1.Host-2"])
+def test_devices_are_known_by_the_names_that_the_network_has(name):
+    authority = Authority()
+    asked = []
+
+    def handle(caller, request):
+        asked.append(caller)
+        return Response(status=Status(step=7))
+
+    served = GrpcTransport("127.0.0.1:0", {name: ""}, credentials(authority, name))
+    served.start(handle)
+    bob = caller(credentials(authority, name), served.port, name=name)
+    try:
+        assert bob.ask(name, Request(ping=Ping()), 5).status.step == 7
+    finally:
+        bob.stop()
+        served.stop()
+    assert asked == [name]
 
 
 def test_strangers_are_turned_away(server):
@@ -149,7 +170,7 @@ def test_an_expired_certificate_is_refused(server, monkeypatch):
 def test_messages_beyond_the_limit_are_not_taken(server):
     authority, transport, asked = server
     bob = caller(credentials(authority, "bob"), transport.port)
-    huge = Request(ping=Ping(status=Status(plan_digest="x" * (65 << 20))))
+    huge = Request(gossip=Gossip(known=["x" * (65 << 20)]))
     with pytest.raises(UnreachableError, match="RESOURCE_EXHAUSTED"):
         bob.ask("alice", huge, 20)
     bob.stop()
@@ -248,13 +269,65 @@ def test_a_slow_neighbour_is_waited_for_up_to_a_limit():
     node.close()
 
 
-def test_a_device_left_far_behind_goes_on_at_its_neighbours_step():
-    job = tiny_job("sdfl", "path:n=2", clusters=1, cycles=10)
-    node = Node(job.network, 0, ("a", "b"), Liar(lambda request: Response(absent=Absent())))
-    node.neighbours.heard("b", Status(step=20))
-    steps = [state.step for state, _ in device_steps(job, node, None)]
-    assert steps == list(range(22, 31))
-    assert node.outbox.answer(5, lambda: 31).WhichOneof("kind") == "absent"
+def test_waiting_in_vain_costs_less_each_time():
+    """It answers pings and every pull at once with `Wait`."""
+    job = tiny_job("sdfl", "path:n=2", clusters=1, cycles=2)
+    asked = []
+    liar = Liar(lambda request: asked.append(request.pull.step) or Response(wait=Wait()))
+    node = Node(job.network, 0, ("a", "b"), liar, patience_s=0.8)
+    node.neighbours.heard("b", Status())
+    start = time.monotonic()
+    assert len(list(device_steps(job, node, None))) == 6
+    assert time.monotonic() - start < 5  # 6 × 0.8 s without halving, 1.6 s with it
+    polls = [asked.count(step) for step in range(6)]
+    assert polls[0] <= 17  # 0.05 s apart
+    assert polls == sorted(polls, reverse=True)
+    assert polls[5] <= 2
+    node.close()
+
+
+@pytest.mark.parametrize("answer", ["undecodable", "too large"])
+def test_an_answer_that_cannot_be_read_is_counted_and_not_waited_for(answer):
+    def unreadable(request):
+        raise UnreadableError(answer)
+
+    job = tiny_job("sdfl", "path:n=2", clusters=1, cycles=1)
+    node = Node(job.network, 0, ("a", "b"), Liar(unreadable), patience_s=60)
+    node.neighbours.heard("b", Status())
+    start = time.monotonic()
+    list(device_steps(job, node, None))
+    assert time.monotonic() - start < 20
+    assert node.bad_messages == {"b": 3}
+    node.close()
+
+
+def test_garbage_and_answers_beyond_the_limit_are_told_from_silence():
+    authority = Authority()
+    large = Response(refusal=Refusal(reason="x" * 4096))
+    for content in (b"\xff\xff\xff", large.SerializeToString()):
+        alice = GrpcTransport("127.0.0.1:0", {"bob": ""}, credentials(authority, "alice"))
+        alice.start(lambda *_, content=content: content)
+        bob = GrpcTransport(
+            "", {"alice": f"127.0.0.1:{alice.port}"}, credentials(authority, "bob"), max_message_bytes=2048
+        )
+        bob.start(lambda *_: Response())
+        with pytest.raises(UnreadableError):
+            bob.ask("alice", Request(gossip=Gossip()), 10)
+        bob.stop()
+        alice.stop()
+
+
+def test_a_neighbour_whose_step_oscillates_is_not_waited_for_without_end(monkeypatch):
+    monkeypatch.setattr("ssdfl.mesh.node.LINGER_S", 0.01)
+    job = tiny_job("sdfl", "path:n=2", clusters=1)
+    node = Node(job.network, 0, ("a", "b"), Liar(None))
+    places = itertools.cycle([Status(step=2), Status(step=1)])
+    monkeypatch.setattr(node.neighbours, "wait", lambda *_: node.neighbours.heard("b", next(places)))
+    node.neighbours.heard("b", Status(step=1))
+    lingering = threading.Thread(target=node.linger, daemon=True)
+    lingering.start()
+    lingering.join(10)
+    assert not lingering.is_alive()
     node.close()
 
 
@@ -270,20 +343,10 @@ def test_a_step_beyond_the_last_is_ignored():
     node.close()
 
 
-def test_a_device_that_comes_back_when_all_is_done_is_done():
-    job = tiny_job("sdfl", "path:n=2", clusters=1, cycles=10)
-    node = Node(job.network, 0, ("a", "b"), Liar(None))
-    node.neighbours.heard("b", Status(step=30, done=True))
-    assert [state.step for state, _ in device_steps(job, node, None)] == [30]
-    assert node.status().done
-    node.close()
-
-
 def test_being_asked_does_not_prove_that_one_can_ask():
     job = tiny_job("sdfl", "path:n=2", clusters=1)
     node = Node(job.network, 0, ("a", "b"), Liar(None))
-    node.handle("b", Request(ping=Ping(status=Status(step=4))))
-    assert node.neighbours["b"].step == 4
+    node.handle("b", Request(ping=Ping()))
     assert node.neighbours.alive == ()
     node.close()
 
@@ -314,15 +377,15 @@ def test_a_neighbour_ahead_is_no_reason_to_start_without_the_others(method, goes
     """Unless it has passed a step at which it should have waited for this device."""
     monkeypatch.setattr(device, "GATHER_S", 0.3)
     experiment = small("network.spec=path:n=3", "clusters.number=1", "schedule.tau_a=5")
-    one = device.RunningDevice(made(experiment, tmp_path / "mesh", method) / "device-01")
-    job = one._job(one._plan())
+    one = device.RunningDevice(made(experiment, tmp_path / "mesh", method) / "1")
+    job = one.member.job(one._plan())
     alike = dataclasses.replace(job, schedule=lambda t: job.schedule(0))
     one.node.plan_digest = "same"
-    one.node.neighbours.heard("device-00", Status(step=8, plan_digest="same"))
+    one.node.neighbours.heard("0", Status(step=8, plan_digest="same"))
     if goes_on:
         one._agree(alike, initial_device_state(alike, 1))
     else:
-        with pytest.raises(InputError, match="neighbour = device-02: expected a plan"):
+        with pytest.raises(InputError, match="neighbour = 2: expected a plan"):
             one._agree(alike, initial_device_state(alike, 1))
     one.node.close()
 
@@ -334,13 +397,13 @@ def test_a_full_disk_does_not_stop_training(tmp_path, monkeypatch, caplog):
         raise SafetensorError("I/O error: No space left on device")
 
     monkeypatch.setattr("ssdfl.engine.checkpoint.save_file", full)
-    one = device.RunningDevice(mesh / "device-00")
+    one = device.RunningDevice(mesh / "0")
     with caplog.at_level("ERROR"):
-        job = one._job(one._plan())
+        job = one.member.job(one._plan())
         one._save(initial_device_state(job, 0), job)
     assert "No space left on device" in caplog.text
     assert "training goes on" in caplog.text
-    assert not (mesh / "device-00" / device.CHECKPOINT).exists()
+    assert not (mesh / "0" / device.CHECKPOINT).exists()
     one.node.close()
 
 
@@ -373,7 +436,7 @@ def test_unknown_requests_are_refused_and_counted():
 
 def test_devices_that_cannot_be_dialled_take_part(tmp_path):
     experiment = small("network.spec=star:n=4", "clusters.number=1")
-    names = device_names(4)
+    names = tuple("0123")
     hosts = [loopback_hosts(names)[0], *(Host(name, "") for name in names[1:])]
     mesh = made(experiment, tmp_path / "mesh", hosts=hosts)
     with running(mesh) as processes:
@@ -383,7 +446,8 @@ def test_devices_that_cannot_be_dialled_take_part(tmp_path):
 
 
 def test_every_device_forms_the_plan_that_one_machine_would(tmp_path):
-    experiment = small("clusters.number=0", "cycles=1", "optimizers.kind='mixed'")
+    share = ("share.samples=sketch", "share.labels=rounded")
+    experiment = small("clusters.number=0", "cycles=1", "optimizers.kind='mixed'", *share)
     mesh = made(experiment, tmp_path / "mesh")
     with running(mesh) as processes:
         finish(processes)
@@ -461,7 +525,7 @@ def test_a_link_that_is_busy_is_not_dead(server):
     sending.start()
     answered = 0
     while sending.is_alive():
-        bob.ask("alice", Request(ping=Ping()), PING_DEADLINE_S)  # raises if there is none in time
+        bob.ask("alice", Request(ping=Ping()), 2 * PING_DEADLINE_S)  # raises if there is none in time
         answered += sending.is_alive()
         time.sleep(0.2)
     assert answered >= 5
@@ -487,7 +551,7 @@ def test_one_neighbour_cannot_take_all_threads():
         assert carol.ask("alice", Request(ping=Ping()), 5).status.step == 7
         assert "RESOURCE_EXHAUSTED" in str(refused.pop().exception())
         leave.set()
-    assert sum(one.exception() is None for one in greedy) == 8
+    assert 8 <= sum(one.exception() is None for one in greedy) < 12  # one may ask after others have left
     for one in (bob, carol, transport):
         one.stop()
 
@@ -497,7 +561,7 @@ def test_a_network_that_is_cut_trains_on_in_its_parts_and_heals(tmp_path):
 
     _, undisturbed = local_parameters(small("cycles=200", "evaluate.every=200"), "ssdfl")
     mesh = made(small("cycles=100000", "evaluate.every=20"), tmp_path / "mesh", patience_s=20)
-    bridge, cables = (mesh / "device-03", mesh / "device-04"), []  # the one link between the two cliques
+    bridge, cables = (mesh / "3", mesh / "4"), []  # the one link between the two cliques
     for here, there in (bridge, bridge[::-1]):
         config = json.loads((here / "device.json").read_text())
         cables.append(Cable(config["neighbours"][there.name]))
@@ -517,6 +581,6 @@ def test_a_network_that_is_cut_trains_on_in_its_parts_and_heals(tmp_path):
         come_together(processes)
     for cable in cables:
         cable.close()
-    assert "device-04 is gone" in (bridge[0] / "device.log").read_text()
-    assert (bridge[0] / "device.log").read_text().count("device-04 is there") >= 2
+    assert "4 is gone" in (bridge[0] / "device.log").read_text()
+    assert (bridge[0] / "device.log").read_text().count("4 is there") >= 2
     check_as_good(mesh, undisturbed)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -48,7 +49,7 @@ def test_a_devices_model_is_as_good_as_it_recorded(buffers, tmp_path):
     *_, (record, _) = run(job)
     collected = collect(mesh, tmp_path / "run")
     for number, expected in enumerate(record.device_score):
-        folder = mesh / f"device-0{number}"
+        folder = mesh / str(number)
         row = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
         models = (
             ssdfl.load_model(folder),
@@ -59,10 +60,23 @@ def test_a_devices_model_is_as_good_as_it_recorded(buffers, tmp_path):
         assert found == pytest.approx([row["score"]] * 3, abs=1e-6)
         assert found[0] == pytest.approx(expected, abs=1e-6)
     assert accuracy(collected.model(device="mean")) == pytest.approx(record.average_model_score, abs=1e-6)
-    export_model(mesh / "device-01", tmp_path / "model.safetensors")
+    export_model(mesh / "1", tmp_path / "model.safetensors")
     state = load_file(tmp_path / "model.safetensors")
     expected = collected.model(device=1).state_dict()
     assert all(torch.equal(state[name], tensor) for name, tensor in expected.items())
+    check_written_model(mesh / "1", expected)
+
+
+def check_written_model(folder, expected):
+    """The file that a device ends with is what docs/models.md loads, with what it has to be fed."""
+    with safe_open(folder / "model.safetensors", framework="pt") as file:
+        about = json.loads(file.metadata()["ssdfl"])
+        state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    model = batch_norm((1, 4, 4), 4)
+    model.load_state_dict(state)
+    assert all(torch.equal(model.state_dict()[name], tensor) for name, tensor in expected.items())
+    assert (about["device"], about["cycle"], about["outputs"]) == ("1", 2, 4)
+    assert about["normalisation"]["mean"]
 
 
 def test_devices_get_the_initial_parameters_and_more_cycles(tmp_path):
@@ -83,6 +97,6 @@ def test_devices_get_the_initial_parameters_and_more_cycles(tmp_path):
 def test_collected_models_of_devices_that_are_missing_are_named(tmp_path):
     folder = RunFolder(tmp_path / "run")
     folder.write_experiment(settings("methods=['ssdfl']", "seeds=[0]"), 0)
-    (folder.devices_folder(0, "ssdfl") / "device-00").mkdir(parents=True)
-    with pytest.raises(ssdfl.InputError, match="device-00.*expected a saved model"):
+    (folder.devices_folder(0, "ssdfl") / "0").mkdir(parents=True)
+    with pytest.raises(ssdfl.InputError, match="0.*expected a saved model"):
         folder.model()

@@ -22,7 +22,7 @@ class Answers:
 
 
 def neighbours(answer=None, **options):
-    known = Neighbours(["b"], Answers(answer), Status, **options)
+    known = Neighbours(["b"], Answers(answer), **options)
     known.last_step = 30
     return known
 

@@ -1,13 +1,19 @@
-"""When a device sees that its neighbours have gone on without it."""
+"""When a device sees that neighbours have gone on without it, and what it asks them for ahead of time."""
 
 import dataclasses
+import threading
 
+import numpy as np
 import pytest
+import torch
 from scipy.sparse import csr_array, eye_array
 
 from helpers import tiny_job
-from ssdfl.mesh.mesh_pb2 import Status
+from ssdfl.mesh.device_engine import DeviceEngine
+from ssdfl.mesh.mesh_pb2 import Response, Status
 from ssdfl.mesh.node import Node
+from ssdfl.mesh.transport import UnreachableError
+from ssdfl.methods import Message, Moment
 
 CYCLE = 3
 
@@ -45,10 +51,75 @@ def test_a_neighbour_that_has_not_come_to_an_exchange_had_no_need_to_wait(node, 
     assert node.left_behind(job_that_mixes_at(mixes_at), "b", 0, CYCLE + 1) == left_behind
 
 
-def test_neighbours_that_do_not_answer_do_not_count(node):
-    job, far = job_that_mixes_at(), Status(step=20)
-    node.neighbours.heard("b", far, answered=False)
-    assert node.furthest_ahead(job, 0) == 0
-    node.neighbours.heard("b", far)
-    assert node.furthest_ahead(job, 0) == 20
-    assert node.furthest_ahead(job, 19) == 0
+def test_without_evidence_nobody_is_believed_to_be_ahead(node):
+    node.neighbours.heard("b", Status(step=20))
+    assert node.furthest_ahead(job_that_mixes_at(), 0) == 0
+
+
+class Wire:
+    """A transport to one other node, in this process; the first asks can be lost."""
+
+    def __init__(self, lost=0):
+        self.asked, self.lost, self.other = [], lost, None
+        self.first = threading.Event()
+
+    def ask(self, name, request, timeout_s, wanted=None):
+        self.asked.append(request.pull.step)
+        self.first.set()
+        if len(self.asked) <= self.lost:
+            raise UnreachableError("lost")
+        answer = self.other.handle("a", request)
+        return Response.FromString(answer) if isinstance(answer, bytes) else answer
+
+    def stop(self):
+        pass
+
+
+@pytest.fixture
+def pair(request):
+    """Device a, which asks over a wire, and device b, which answers."""
+    network = job_that_mixes_at().network
+    wire = Wire(lost=getattr(request, "param", 0))
+    a, b = Node(network, 0, ("a", "b"), wire), Node(network, 1, ("a", "b"), transport=None)
+    wire.other = b
+    a.neighbours.heard("b", Status(step=0))
+    yield a, b, wire
+    for one in (a, b):
+        one.stop()
+        one._pulls.shutdown()
+
+
+def at(step, device):
+    return Moment(step, np.array([device]), seed=0, rate=1.0)
+
+
+@pytest.mark.parametrize("pair", [0, 1], indirect=True)
+def test_what_is_asked_for_ahead_comes_without_asking_again_unless_it_is_lost(pair):
+    a, b, wire = pair
+    theirs = torch.arange(3.0)[None]
+    a.ask_ahead(4, [1])
+    a.ask_ahead(4, [1])
+    assert wire.first.wait(5)
+    b.publish(at(4, 1), Message(theirs))
+    pulls = a.ask(at(4, 0), [1], Message(torch.zeros(1, 3)))
+    assert pulls[1].result(5).tolist() == theirs[0].tolist()
+    assert wire.asked == [4] * (1 + wire.lost)
+
+
+def test_a_step_that_was_skipped_is_asked_for_no_longer(pair):
+    a, b, _ = pair
+    a.ask_ahead(1, [1])
+    b.publish(at(2, 1), Message(torch.zeros(1, 3)))
+    assert a.ask(at(2, 0), [1], Message(torch.zeros(1, 3)))[1].result(5) is not None
+    assert not a._ahead
+
+
+@pytest.mark.parametrize(
+    ("mixes_at", "step", "expected"),
+    [((5,), 2, [(5, {1})]), ((5,), 1, []), ((3, 4), 2, [(3, {1})]), ((), 29, []), ((), 28, [(29, {1})])],
+)
+def test_the_next_message_of_a_neighbour_is_asked_for_at_most_a_cycle_ahead(node, mixes_at, step, expected):
+    asked = []
+    node.ask_ahead = lambda step, devices: asked.append((step, set(devices)))
+    DeviceEngine(job_that_mixes_at(*mixes_at), node)._ask_ahead(step)
+    assert [entry for entry in asked if entry[1]] == expected

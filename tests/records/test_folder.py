@@ -90,7 +90,7 @@ def test_another_engine_may_go_on_unless_devices_keep_their_own_files(tmp_path, 
 def test_a_plan_file_of_version_2_is_the_same_plan(tmp_path):
     folder = RunFolder(tmp_path)
     plan = Plan(((0, 1), (2,)), "by hand", names=("a", "b", "c"))
-    old = plan.to_json() | {"version": 2, "clusters": [[0, 1], [2]], "devices": None}
+    old = plan.to_json() | {"version": 2, "clusters": [[0, 1], [2]], "devices": None, "checksum": None}
     write_text(folder.seed_folder(0) / "plan.json", json.dumps(old))
     folder.write_plan(0, plan)
     assert folder.plan(0) == plan

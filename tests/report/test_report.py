@@ -511,7 +511,9 @@ def test_a_run_that_is_not_finished_says_so(small_run, tmp_path):
     assert "Unfinished: 4 of 8 cycles are recorded." in page
     odd = tmp_path / "my run"
     go_on = f"ssdfl run '{odd}/experiment.toml' --resume --out '{odd}'"
-    with pytest.raises(InputError, match=re.escape(f"a run that has tested something. Go on with: {go_on}")):
+    with pytest.raises(
+        InputError, match=re.escape(f"a run that has tested something. Continue with: {go_on}")
+    ):
         write_report(FakeFolder(experiment, [], odd))
     with pytest.raises(InputError, match="a folder that ssdfl run made"):
         write_report(RunFolder(tmp_path))
@@ -583,7 +585,7 @@ def test_a_mesh_is_told_that_it_has_no_bounds(small_run):
         update={"engine": experiment.engine.model_copy(update={"name": "mesh"})}
     )
     folder = FakeFolder(experiment, small_run.all_rows(), small_run.path)
-    assert "No device of a mesh sees what the bounds speak of." in write_report(folder).read_text()
+    assert "No device of a mesh sees what the bounds are about." in write_report(folder).read_text()
     with pytest.raises(InputError, match="engine.name = mesh: expected a run that recorded gaps"):
         list(compare_bounds(folder))
 

@@ -187,11 +187,35 @@ def train(case: Case, instance: Prepared, clusters: Clusters, cycles: int) -> It
         yield asdict(record)
 
 
+def base_cycles(case: Case) -> int:
+    """How long one cluster trains for the target."""
+    return math.ceil(STEPS[case.labels_per_device] / (case.tau_a + 1))
+
+
+def train_to(target: float, case: Case, instance: Prepared, clusters: Clusters) -> list[dict[str, float]]:
+    """The records of cycles until the target is reached, or four times as many as one cluster has."""
+    base = base_cycles(case)
+    records: list[dict[str, float]] = []
+    for record in train(case, instance, clusters, PATIENCE * base):
+        records.append(record)
+        if len(records) >= base and cost_to_target(records, target) is not None:
+            break
+    return records
+
+
+def costs_to(target: float, records: list[dict[str, float]]) -> list[float]:
+    """Cycles, seconds and bytes to the target; infinite if it was not reached."""
+    return [
+        cost_to_target(records, target, cost, interpolate=True, start=CHANCE) or math.inf
+        for cost in ("cycle", "time_s", "sent_bytes")
+    ]
+
+
 def measure(case: Case, seed: int, done: set[str]) -> list[dict[str, object]]:
     """Train every partition of a case to the target, but for those done already."""
     inputs = inputs_of(case, seed)
     instance = instance_of(case, inputs.network, seed)
-    base = math.ceil(STEPS[case.labels_per_device] / (case.tau_a + 1))
+    base = base_cycles(case)
     one = (tuple(range(inputs.network.num_devices)),)
     target = 0.9 * list(train(case, instance, one, base))[-1]["score"]
     rows = []
@@ -199,15 +223,8 @@ def measure(case: Case, seed: int, done: set[str]) -> list[dict[str, object]]:
         labels = ".".join(map(str, labels_of(clusters, instance.network.num_devices)))
         if labels in done:
             continue
-        records: list[dict[str, float]] = []
-        for record in train(case, instance, clusters, PATIENCE * base):
-            records.append(record)
-            if len(records) >= base and cost_to_target(records, target) is not None:
-                break
-        reached = [
-            cost_to_target(records, target, cost, interpolate=True, start=CHANCE) or math.inf
-            for cost in ("cycle", "time_s", "sent_bytes")
-        ]
+        records = train_to(target, case, instance, clusters)
+        reached = costs_to(target, records)
         accuracy = records[base - 1]["score"]
         values = (case.name, seed, labels, " ".join(sorted(rules)), f"{target:.4f}",
                   *(f"{r:.6g}" for r in reached), f"{accuracy:.4f}")  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +19,7 @@ from ssdfl.cli.progress import say
 from ssdfl.errors import InputError
 
 if TYPE_CHECKING:
-    from ssdfl.records.bounds import BoundSummary
+    from ssdfl.records.bounds import BoundRow, BoundSummary
 
 
 def bounds(
@@ -35,10 +35,10 @@ def bounds(
     data: Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Hold the paper's bounds against a run, or draw them against the number of clusters.
+    """Compare the paper's bounds with a run, or draw them against the number of clusters.
 
     - `ssdfl run --set evaluate.gaps=true --set training.local_steps=1 --methods ssdfl --out runs/b`, then
-      `ssdfl bounds runs/b`: what Lemmas 1 and 2 and Theorem 1 speak of, measured in every cycle, beside the
+      `ssdfl bounds runs/b`: what Lemmas 1 and 2 and Theorem 1 bound, measured in every cycle, beside the
       published and the rigorous bound.
 
     - `ssdfl bounds er:n=10,p=0.4,seed=1`: Theorem 1's bound for every S, for several τ_a, for three labels
@@ -50,7 +50,9 @@ def bounds(
     try:
         lengths = tuple(int(part) for part in tau_a.split(","))
     except ValueError:
-        raise InputError("--tau-a", tau_a, "whole numbers such as 1,3,5", "Write them so.") from None
+        raise InputError(
+            "--tau-a", tau_a, "whole numbers such as 1,3,5", "Separate them by commas."
+        ) from None
     _of_network(target, lengths, (learning_rate, gradient_bound, smoothness), mixing, picture, as_json)
 
 
@@ -68,10 +70,14 @@ def _of_run(path: Path, picture: Path | None, data: Path | None, as_json: bool) 
     shown = [row for row in rows if row.method == first]
     save(plot_measured_bounds(shown, f"{path.name}: {first}"), picture)
     if as_json:
-        result = {"rows": [_plain(asdict(row)) for row in rows], "picture": str(picture)}
-        typer.echo(json.dumps({**result, "summary": [_plain(asdict(s)) for s in summaries]}, indent=1))
+        result = {"rows": _plain_rows(rows), "picture": str(picture), "summary": _plain_rows(summaries)}
+        typer.echo(json.dumps(result, indent=1))
         return
     _show(_table(summaries), picture)
+
+
+def _plain_rows(rows: Sequence[BoundRow | BoundSummary]) -> list[object]:
+    return [_plain(asdict(row)) for row in rows]
 
 
 def _plain(value: object) -> object:

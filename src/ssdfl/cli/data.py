@@ -1,4 +1,4 @@
-"""``ssdfl data``: which data sets there are, where they lie, how to get them, and who holds what."""
+"""``ssdfl data``: list data sets, find and fetch them, and show who holds what."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ssdfl.cli.options import experiment_file
 from ssdfl.cli.progress import BLOCKS, say
 from ssdfl.errors import InputError
 
 if TYPE_CHECKING:
     from ssdfl.learning.datasets import DatasetInfo
 
-app = typer.Typer(no_args_is_help=True, help="List data sets, fetch one, or see who holds what.")
+app = typer.Typer(no_args_is_help=True, help="List, fetch or summarise data sets, or see who holds what.")
 
 Folder = Annotated[Path | None, typer.Option("--data", help="Folder with data sets, as SSDFL_DATA.")]
 BAR = 24
@@ -83,10 +84,42 @@ def fetch_dataset(
     typer.echo(json.dumps({"name": name, "folder": str(place)}) if as_json else f"{name} is in {place}")
 
 
+@app.command("summarise")
+def summarise(
+    parts: Annotated[
+        list[Path],
+        typer.Argument(help="Devices' files or folders of data, or summaries of such (.json)."),
+    ],
+    out: Annotated[Path, typer.Option(help="The JSON file to write, for data.encoding.")],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set one value. Repeatable.")
+    ] = None,
+) -> None:
+    """Write by what all devices' data are to be encoded: means, deviations, categories and classes.
+
+    Summaries of parts merge: let every device write its own, and merge these. No row leaves its device.
+
+    - `ssdfl data summarise train.csv --set data.target=price --out ann.json`
+
+    - `ssdfl data summarise ann.json bob.json --out encoding.json`
+    """
+    from ssdfl.files import write_text
+    from ssdfl.learning import merged, reading_of
+    from ssdfl.learning.readers import read_summary_of
+    from ssdfl.records import load_experiment
+
+    reading = reading_of(load_experiment(None, settings or []).data)
+    summary = merged([read_summary_of(part, reading) for part in parts])
+    write_text(out, summary.to_json())
+    rows = max(column.rows for column in (*summary.inputs, *summary.targets))
+    typer.echo(f"{out}: {len(summary.inputs)} inputs and {len(summary.targets)} targets of {rows:,} rows.")
+
+
 @app.command("describe")
 def describe(
     file: Annotated[
-        Path | None, typer.Argument(help="Experiment, a TOML file; none is the default one.")
+        Path | None,
+        typer.Argument(help="Experiment (TOML). Without it, ./ssdfl.toml, else the default one."),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set one value. Repeatable.")
@@ -100,7 +133,7 @@ def describe(
     from ssdfl.preparation import draw
     from ssdfl.records import load_experiment
 
-    experiment = load_experiment(file, settings or [])
+    experiment = load_experiment(experiment_file(file), settings or [])
     dataset = load_data(experiment.data, data)
     network, task, _ = draw(experiment, experiment.seeds[0], dataset)
     rows = [

@@ -16,6 +16,8 @@ from ssdfl.cli.options import check_choice
 from ssdfl.errors import InputError
 
 MOST_SHOWN = 60
+MOST_LINKS = 20
+MOST_DRAWN = 5000
 
 
 def graph(
@@ -23,8 +25,11 @@ def graph(
     mixing: Annotated[
         str, typer.Option(help="Weights for the spectrum: metropolis, lazy or fastest.")
     ] = "metropolis",
-    clusters: Annotated[int, typer.Option(help="Colour so many clusters (spectral bisection).")] = 1,
-    picture: Annotated[Path | None, typer.Option(help="Where to draw it; by default NAME.png here.")] = None,
+    clusters: Annotated[int, typer.Option(help="Number of clusters to colour (spectral bisection).")] = 1,
+    picture: Annotated[
+        Path | None,
+        typer.Option(help="Where to draw it; by default NAME.png here, for at most 5,000 devices."),
+    ] = None,
     save: Annotated[
         Path | None, typer.Option(help="Also write the network: .graphml, .gml, .csv, .json, .npy or .npz.")
     ] = None,
@@ -47,7 +52,8 @@ def graph(
     `cliques:cliques=,size=` ring of cliques · `sites:sites=,size=,links=,slowdown=` two-tier sites ·
     `gaia` eleven cities of the world.
 
-    Random ones take `seed=`; all take `latency_s=`, `bandwidth_Bps=`, `compute_s=`.
+    Random ones take `seed=`; all take `latency_s=`, `bandwidth_Bps=`, `compute_s=`, `uplink_Bps=`,
+    `downlink_Bps=`.
 
     Files: `.graphml`, `.gml`, `.csv` (source,target,latency_s,bandwidth_Bps), node-link `.json`,
     adjacency `.npy` and `.npz`.
@@ -58,15 +64,15 @@ def graph(
 
     check_choice("--mixing", mixing, MIXINGS)
     if picture is not None and picture.suffix.lower() != ".png":
-        raise InputError("--picture", str(picture), "a .png file", "Choose such a name.")
+        raise InputError("--picture", str(picture), "a .png file", "Choose a name that ends in .png.")
     network = load_network(spec)
     plan = plan_clusters(network, clusters, MIXINGS[mixing])
     known = conductance_of_file(MIXINGS[mixing](network.adjacency), certify, seconds, check)
     facts = {**describe(network, mixing, known), "clusters": [list(cluster) for cluster in plan.clusters]}
     if save is not None:
         write_network(network, save)
-    if picture is not None or not as_json:
-        picture = picture or Path(f"{_file_name(spec)}.png")
+    picture = picture or _default_picture(spec, network.num_devices, as_json)
+    if picture is not None:
         _plot(network, plan.clusters, picture)
         facts["picture"] = str(picture)
     if as_json:
@@ -75,8 +81,14 @@ def graph(
         _print(facts)
 
 
+def _default_picture(spec: str, num_devices: int, as_json: bool) -> Path | None:
+    """Where to draw without being asked; None where that would take long or nobody looks."""
+    too_many = num_devices > MOST_DRAWN
+    return None if as_json or too_many else Path(f"{_file_name(spec)}.png")
+
+
 def _file_name(spec: str) -> str:
-    """A file name that tells which network it is.
+    """A file name that says which network it is.
 
     Examples:
         >>> _file_name("er:n=30,p=0.1")
@@ -104,6 +116,8 @@ def _print(facts: dict[str, Any]) -> None:
 
 def _readable(key: str, value: Any) -> str:
     special: dict[str, Callable[[Any], str]] = {"added_links": _added_links, "clusters": _clusters}
+    if value is None:
+        return "not computed for so large a network"
     if key in special:
         return special[key](value)
     if isinstance(value, list):
@@ -115,8 +129,9 @@ def _readable(key: str, value: Any) -> str:
 def _added_links(links: list[tuple[int, int]]) -> str:
     if not links:
         return "none needed"
-    pairs = ", ".join(f"{i}–{j}" for i, j in links)
-    return f"{len(links)} to make it connected: {pairs}"
+    pairs = ", ".join(f"{i}–{j}" for i, j in links[:MOST_LINKS])
+    more = ", …" if len(links) > MOST_LINKS else ""
+    return f"{len(links)} to make it connected: {pairs}{more}"
 
 
 def _clusters(clusters: list[list[int]]) -> str:

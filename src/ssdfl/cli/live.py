@@ -1,4 +1,4 @@
-"""``ssdfl run --live``: the report's page on loopback, while the run goes on."""
+"""``ssdfl run --live``: the report's page on loopback, during the run."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 PATIENCE_S = 5.0
-"""How much later than it said a page may ask before a finished run no longer waits for it."""
+"""How late a page's request may be before a finished run stops waiting for it."""
 LONGEST_PAUSE_S = 10.0
-"""How long a page may pause between its questions; as in ``live.js``."""
+"""The longest pause between two requests of a page; as in ``live.js``."""
 
 
 class LiveRun:
@@ -68,7 +68,7 @@ class LiveRun:
         return rows
 
     def end(self, text: str) -> None:
-        """Tell open pages how the run ended, and wait until one that is about to ask has heard it."""
+        """Show open pages how the run ended, and wait until those that still poll have got it."""
         with self._records:
             self._rows = {}
             for row in self.folder.all_rows():
@@ -88,7 +88,7 @@ class LiveRun:
         return page
 
     def news(self, seen: int) -> tuple[int, str | None]:
-        """The version that there is, and what is new to a page that has seen one; None if nothing is."""
+        """The current version, and what is new to a page that has seen another; None if nothing is."""
         from ssdfl.report.live import live_news
 
         with self._building:
@@ -102,7 +102,7 @@ class LiveRun:
             return version, live_news(self.folder, self.experiment, rows, status, self._facts)
 
     def heard(self, version: int, pause_s: float) -> None:
-        """A page has heard a version, and pauses so long before it asks again."""
+        """Note that a page has got a version, and how long it pauses before its next request."""
         self.newest_heard = version
         self.due_s = time.monotonic() + min(pause_s, LONGEST_PAUSE_S) + PATIENCE_S
 
@@ -132,7 +132,7 @@ def own_names(port: int) -> set[str]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers for the page and for its news, to pages of this very address only."""
+    """Serves the page and its news, to pages of this address only."""
 
     server: _Server
 
@@ -141,22 +141,29 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Host") not in self.server.own_names:
             self._answer(403, "text/plain", "Ask for 127.0.0.1.")
             return
-        url = urlsplit(self.path)
         try:
-            if url.path == "/":
-                self._answer(200, "text/html; charset=utf-8", self.server.live.page())
-            elif url.path == "/data.json":
-                self._tell({name: values[0] for name, values in parse_qs(url.query).items()})
-            else:
-                self._answer(404, "text/plain", "There is / and /data.json.")
+            self._answer_about(self.path)
         except ConnectionError:
             raise
-        except Exception as error:  # the page shows it, and the run goes on
-            text = f"The page cannot be made: {type(error).__name__}: {error}"
-            if text != self.server.complaint:
-                sys.stderr.write(f"ssdfl: {text}\n")
-            self.server.complaint = text
-            self._answer(500, "text/plain; charset=utf-8", text)
+        except Exception as error:  # the page shows it, and the run continues
+            self._complain(error)
+
+    def _answer_about(self, path: str) -> None:
+        url = urlsplit(path)
+        if url.path == "/":
+            self._answer(200, "text/html; charset=utf-8", self.server.live.page())
+        elif url.path == "/data.json":
+            self._tell({name: values[0] for name, values in parse_qs(url.query).items()})
+        else:
+            self._answer(404, "text/plain", "There is / and /data.json.")
+
+    def _complain(self, error: Exception) -> None:
+        """Answer with an error; say it in the terminal, too, unless it was the last one said there."""
+        text = f"The page cannot be made: {type(error).__name__}: {error}"
+        if text != self.server.complaint:
+            sys.stderr.write(f"ssdfl: {text}\n")
+        self.server.complaint = text
+        self._answer(500, "text/plain; charset=utf-8", text)
 
     def _tell(self, asked: dict[str, str]) -> None:
         seen, pause_ms = asked.get("seen", ""), asked.get("pause", "")

@@ -1,7 +1,8 @@
-"""The ``ssdfl`` command: it reads what the user asks for and hands it to the library."""
+"""The ``ssdfl`` command: it parses arguments and calls the library."""
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 import warnings
@@ -11,7 +12,8 @@ from typing import Annotated, TextIO
 import typer
 
 import ssdfl
-from ssdfl.cli import bounds, data, export, graph, mesh, methods, plan, report, reproduce, run, sweep
+from ssdfl.cli import bounds, data, export, graph, mesh, methods, new, plan, report, reproduce, run, sweep
+from ssdfl.cli.options import find_modules_in
 from ssdfl.cli.ranks import report_mistake
 from ssdfl.errors import InputError, InputWarning, OtherRankError
 
@@ -23,9 +25,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
     help="Serverless semi-decentralized federated learning: compare methods, plan networks, run devices.",
-    epilog="Start with `ssdfl run`: it compares six methods on a small network in under a minute.",
+    epilog="Start with `ssdfl run`: it compares seven methods on a small network in about a minute.",
 )
 app.command("run")(run.run)
+app.command("new")(new.new)
 app.command("report")(report.report)
 app.command("export")(export.export)
 app.command("methods")(methods.methods)
@@ -72,11 +75,11 @@ def _print_warning(
 def main() -> None:
     """Run the command; a user's mistake ends with one line and exit code 2.
 
-    Being told to end is the same as Ctrl-C: what is done is kept, and processes of ours are ended, too.
+    SIGTERM has the same effect as Ctrl-C: finished work is kept, and our own processes end, too.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.showwarning = _print_warning
-    sys.path.append(str(Path.cwd()))  # last: a user's file must not stand in for a library
+    find_modules_in(Path())
     try:
         app()
     except KeyboardInterrupt:
@@ -86,5 +89,12 @@ def main() -> None:
     except InputError as error:
         sys.exit(report_mistake(f"ssdfl: {error}"))
     except OSError as error:
-        path = error.filename or "file"
-        sys.exit(report_mistake(f"ssdfl: {path} = {error.strerror}: expected a usable path. Check it."))
+        sys.exit(report_mistake(f"ssdfl: {_in_words(error)}"))
+
+
+def _in_words(error: OSError) -> str:
+    """What the system refused, for which file, and what to do about it."""
+    path, says = error.filename or "file", error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{path} = {says}: expected free space. Make room, or write elsewhere with --out."
+    return f"{path} = {says}: expected a usable path. Check it."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from ssdfl.cli.options import experiment_file, find_modules_in
 from ssdfl.cli.progress import say
 
 app = typer.Typer(
@@ -25,7 +27,8 @@ Data = Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL
 def init(
     out: Annotated[Path, typer.Option(help="Folder for the devices' folders.")],
     file: Annotated[
-        Path | None, typer.Argument(help="Experiment (TOML). Without it, the default one.")
+        Path | None,
+        typer.Argument(help="Experiment (TOML). Without it, ./ssdfl.toml, else the default one."),
     ] = None,
     hosts: Annotated[
         Path | None,
@@ -38,12 +41,14 @@ def init(
     seed: Annotated[int, typer.Option(help="The seed to run.")] = 0,
     patience: Annotated[float, typer.Option(help="Seconds to wait for a slow neighbour.")] = 60.0,
     ping_deadline: Annotated[
-        float, typer.Option(help="Seconds to answer a ping in; who misses two in a row is gone.")
+        float,
+        typer.Option(help="Seconds to answer a ping; a neighbour that misses two in a row counts as gone."),
     ] = 1.5,
     own_certificates: Annotated[
         bool,
         typer.Option(
-            "--own-certificates", help="Make none: put key.pem, certificate.pem, authority.pem there."
+            "--own-certificates",
+            help="Make none: put key.pem, certificate.pem and authority.pem into each folder.",
         ),
     ] = False,
 ) -> None:
@@ -53,12 +58,15 @@ def init(
     with you.
     """
     from ssdfl.graph import load_network
-    from ssdfl.mesh.folder import device_names, init_mesh
+    from ssdfl.mesh.folder import init_mesh
     from ssdfl.mesh.hosts import read_hosts
     from ssdfl.records import load_experiment
 
+    file = experiment_file(file)
     experiment = load_experiment(file, settings or [])
-    names = device_names(load_network(experiment.network.spec, default_seed=seed).num_devices)
+    if file is not None:
+        find_modules_in(file.parent)
+    names = load_network(experiment.network.spec, default_seed=seed).names
     folders = init_mesh(
         experiment,
         out,
@@ -70,26 +78,38 @@ def init(
         certificates=not own_certificates,
     )
     typer.echo(f"{len(folders)} devices in {out}. Start one: ssdfl device {folders[0]}")
-    typer.echo(f"All of this host: ssdfl mesh up {out}. Keep {out / 'ca' / 'authority.key'} off the devices.")
+    typer.echo(f"All on this host: ssdfl mesh up {out}. Keep {out / 'ca' / 'authority.key'} off the devices.")
 
 
 @app.command("up")
-def up(mesh: Annotated[Path, typer.Argument(help="The mesh's folder.")], data: Data = None) -> None:
-    """Run all devices of this host, with a live table. Ctrl-C stops them; the same command goes on."""
-    from ssdfl.mesh.processes import MeshProcesses, watch_statuses
+def up(
+    mesh: Annotated[Path, typer.Argument(help="The mesh's folder.")],
+    data: Data = None,
+    metrics: Annotated[
+        int | None, typer.Option(help="Port for the first device's metrics; others take the next ones.")
+    ] = None,
+) -> None:
+    """Run all devices of this host, with a live table. Ctrl-C stops them; the same command continues.
 
-    console = Console(stderr=True)
-    processes = MeshProcesses(mesh, data)
+    MESH/progress.log has a line for each cycle that all have finished.
+    """
+    from ssdfl.mesh.processes import MeshProcesses, watch_statuses
+    from ssdfl.mesh.progress import ProgressFile
+
+    console, progress = Console(stderr=True), ProgressFile(mesh)
+    processes = MeshProcesses(mesh, data, metrics)
     try:
         processes.start()
         with Live(console=console, refresh_per_second=2) as live:
             before: list[dict[str, Any]] = []
             for statuses in watch_statuses(processes):
                 live.update(_table(statuses, before))
+                progress.note(statuses)
                 before = statuses
+        progress.note(processes.statuses(), always=True)
     except KeyboardInterrupt:
         processes.stop()
-        say(console, f"Stopped; what is done is kept. Go on with: ssdfl mesh up {mesh}")
+        say(console, f"Stopped; finished work is kept. Continue with: ssdfl mesh up {mesh}")
         raise typer.Exit(130) from None
     finally:
         processes.stop()
@@ -101,23 +121,45 @@ def collect(
     mesh: Annotated[Path, typer.Argument(help="The mesh's folder, with the devices' folders in it.")],
     out: Annotated[Path | None, typer.Option(help="The run's folder; by default MESH/run.")] = None,
 ) -> None:
-    """Gather devices' records into an ordinary run folder, with figures and a report."""
+    """Gather devices' records into an ordinary run folder, with figures and a report.
+
+    Where devices have data of their own and these are in the folder, too, everyone's model is tested on
+    everyone's held-out data.
+    """
+    from ssdfl.experiments.cross_tests import write_cross_tests
     from ssdfl.mesh.processes import collect as gather
     from ssdfl.report import write_report
 
     run = gather(mesh, out or mesh / "run")
+    write_cross_tests(mesh, run)
     typer.echo(f"{write_report(run)}")
 
 
 def device(
     folder: Annotated[Path, typer.Argument(help="The device's folder, from ssdfl mesh init.")],
     data: Data = None,
+    metrics: Annotated[
+        int | None, typer.Option(metavar="PORT", help="Serve Prometheus metrics on this port of loopback.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print, as JSON, all that it would tell others.")
+    ] = False,
 ) -> None:
-    """Run one device, anywhere. It goes on where its checkpoint is; logs and metrics stay in its folder."""
+    """Run one device, anywhere. It continues from its checkpoint; logs and metrics stay in its folder.
+
+    A method, model or loss of your own is named `module:function`; the module lies in the device's folder,
+    in the working folder, or on PYTHONPATH.
+    """
+    find_modules_in(folder)
+    if dry_run:
+        from ssdfl.mesh.dry_run import facts_to_tell
+
+        typer.echo(json.dumps(facts_to_tell(folder, data), indent=1, ensure_ascii=False))
+        return
     from ssdfl.mesh.device import run_device
 
-    if not run_device(folder, data):
-        typer.echo(f"Stopped; go on with: ssdfl device {folder}", err=True)
+    if not run_device(folder, data, metrics):
+        typer.echo(f"Stopped; continue with: ssdfl device {folder}", err=True)
         raise typer.Exit(130)
 
 

@@ -1,10 +1,23 @@
-"""Checks of options that several commands share."""
+"""What several commands do with their options."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
+from pathlib import Path
 
+import typer
+
+from ssdfl.cli import ranks
 from ssdfl.errors import InputError
+
+PROJECT_FILE = "ssdfl.toml"
+"""The experiment of a folder, for commands that are given none."""
+
+
+def find_modules_in(folder: Path) -> None:
+    """Let `module:function` name a module in a folder; last, so that none stands in for a library."""
+    sys.path.append(str(folder.resolve()))
 
 
 def check_choice(option: str, value: str, choices: Collection[str]) -> None:
@@ -15,3 +28,24 @@ def check_choice(option: str, value: str, choices: Collection[str]) -> None:
     """
     if value not in choices:
         raise InputError(option, value, f"one of {', '.join(choices)}", "Choose one of them.")
+
+
+def experiment_file(given: Path | None, search: bool = True) -> Path | None:
+    """The experiment to read: the given one, else the working folder's, if there is one.
+
+    Args:
+        search: whether the working folder's may be taken.
+    """
+    if given is not None or not search:
+        return given
+    return _project_file()
+
+
+def _project_file() -> Path | None:
+    """The working folder's experiment, if there is one; says so."""
+    found = Path(PROJECT_FILE)
+    if not found.is_file():
+        return None
+    if ranks.number() is None:  # of several processes, the one that started them says it
+        typer.echo(f"Experiment: {found}", err=True)
+    return found

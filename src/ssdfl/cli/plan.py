@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
+from ssdfl.cli.options import experiment_file
 from ssdfl.cli.plan_diff import show_difference
-from ssdfl.cli.progress import say
+from ssdfl.cli.plan_output import PlanOutput, show_formed, show_repair
+from ssdfl.cli.plan_source import Source, without_none
 
 if TYPE_CHECKING:
-    from ssdfl.clusters import Candidate, Explanation, Plan
     from ssdfl.records import Experiment
-
-SHOWN = 60
 
 
 def plan(
@@ -30,7 +24,8 @@ def plan(
     experiment: Annotated[
         Path | None,
         typer.Option(
-            help="Experiment (TOML) to plan for: its training, model and data. Else the default one."
+            help="Experiment (TOML) to plan for: its training, model and data. Without it and NETWORK, "
+            "./ssdfl.toml, else the default one."
         ),
     ] = None,
     settings: Annotated[
@@ -63,7 +58,7 @@ def plan(
         typer.Option(help="time, bytes, drift, stationarity (the paper's), integrated, or module:function."),
     ] = None,
     mode: Annotated[
-        str | None, typer.Option(help="literal weighs everything, fast leaves out what costs most, or auto.")
+        str | None, typer.Option(help="literal tries everything, fast skips what takes longest, or auto.")
     ] = None,
     mixing: Annotated[str | None, typer.Option(help="Weights: metropolis, lazy or fastest.")] = None,
     with_tau_a: Annotated[
@@ -74,18 +69,27 @@ def plan(
     ] = None,
     strict: Annotated[
         bool | None,
-        typer.Option("--strict/--no-strict", help="Keep to the conductance threshold, whatever it costs."),
+        typer.Option("--strict/--no-strict", help="Respect the conductance threshold, whatever it costs."),
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write plan.json here, for ssdfl run --plan.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page to look at the plan with.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page that shows the plan.")] = None,
     export: Annotated[
         list[Path] | None,
         typer.Option(help="Write each device's cluster as .csv or .graphml. Repeatable."),
     ] = None,
     diff: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(metavar="OLD NEW", help="Form nothing: compare two plans, on NETWORK if it is given."),
+        typer.Option(
+            metavar="OLD NEW", help="Compare two plans, on NETWORK if it is given, instead of making one."
+        ),
+    ] = None,
+    repair: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OLD",
+            help="Form nothing: repair an earlier plan for NETWORK as it is now, and say who moves.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
@@ -103,59 +107,44 @@ def plan(
     of least score wins. If devices are known to differ, the prediction may overrule Φ_min where keeping to
     it would cost more than 10 %. `--partition paper --score stationarity` is the paper's formation,
     literally.
+
+    `ssdfl plan NETWORK --repair OLD` fits an earlier plan to a network that has changed, in a small part of
+    the time, and says whether forming anew is worth it. Without options it is for the training of OLD.
     """
     if diff is not None:
         show_difference(diff, network, html, as_json)
         return
-    from ssdfl.cli.plan_inputs import gather_inputs
-    from ssdfl.clusters import explain, export_plan, form_clusters, write_plan
+    from ssdfl.cli.plan_inputs import with_given
     from ssdfl.records import load_experiment
 
-    keys = {
-        "network.spec": network,
-        "network.mixing": mixing,
-        "schedule.tau_a": tau_a,
-        "schedule.tau_r": tau_r,
-        "training.local_steps": local_steps,
-        "training.learning_rate": learning_rate,
-        "clusters.gradient_bound": gradient_bound,
-        "clusters.tolerance": tolerance,
-        "clusters.partition": partition,
-        "clusters.score": score,
-        "clusters.mode": mode,
-        "clusters.strict": strict,
-        "clusters.threshold_step": threshold_step,
-    }
-    chosen = load_experiment(experiment, settings or [], _without_none(keys))
-    if experiment is not None:
-        sys.path.append(str(experiment.parent.resolve()))
-    only_network = network is not None and experiment is None and not settings
-    inputs = gather_inputs(chosen, measure=not (quick or only_network), data=data)
-    if devices is not None:
-        inputs = inputs.with_devices(devices)
-    inputs = inputs.with_constants(_without_none({"smoothness": smoothness, "initial_loss": initial_loss}))
-    inputs = inputs.with_settings(_without_none({"message_bytes": message_bytes, "with_tau_a": with_tau_a}))
-    formed = form_clusters(inputs.network, inputs.devices, inputs.settings)
-    if out is not None:
-        write_plan(formed, out)
-    if html is not None:
-        from ssdfl.report import write_plan_page
-
-        write_plan_page(inputs.network, formed, html)
-    for path in export or []:
-        export_plan(inputs.network, formed, path)
-    found = explain(inputs.network, formed)
-    if as_json:
-        typer.echo(json.dumps({**formed.to_json(), "explanation": found.to_json()}, indent=1))
-    else:
-        _print(formed, inputs.network.names, found)
-    for text in (inputs.explain(), _given_clusters(chosen), formed.remark):
-        if text:
-            say(Console(stderr=True), f"ssdfl: {text}")
-
-
-def _without_none(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+    keys = without_none(
+        {
+            "network.mixing": mixing,
+            "schedule.tau_a": tau_a,
+            "schedule.tau_r": tau_r,
+            "training.local_steps": local_steps,
+            "training.learning_rate": learning_rate,
+            "clusters.gradient_bound": gradient_bound,
+            "clusters.tolerance": tolerance,
+            "clusters.partition": partition,
+            "clusters.score": score,
+            "clusters.mode": mode,
+            "clusters.strict": strict,
+            "clusters.threshold_step": threshold_step,
+        }
+    )
+    constants = without_none({"smoothness": smoothness, "initial_loss": initial_loss})
+    sizes = without_none({"message_bytes": message_bytes, "with_tau_a": with_tau_a or None})
+    experiment = experiment_file(experiment, search=network is None)
+    chosen = load_experiment(experiment, settings or [], without_none({"network.spec": network}) | keys)
+    source = Source(network, experiment, tuple(settings or ()), quick, data)
+    inputs = with_given(source.inputs(chosen), devices, constants, sizes)
+    output = PlanOutput(out, html, tuple(export or ()), as_json)
+    if repair is not None:
+        is_given = source.is_experiment or bool(keys or constants or sizes)
+        show_repair(repair, inputs, is_given, output)
+        return
+    show_formed(inputs, _given_clusters(chosen), output)
 
 
 def _given_clusters(experiment: Experiment) -> str:
@@ -165,34 +154,3 @@ def _given_clusters(experiment: Experiment) -> str:
     if not config.plan and not config.number:
         return ""
     return f"note: ssdfl run forms no clusters here, since the experiment has {given}."
-
-
-def _print(formed: Plan, names: tuple[str, ...], found: Explanation) -> None:
-    console = Console()
-    table = Table("S", "score", "least Φ", "Φ_min", "feasible", "rule", box=SIMPLE_HEAD, pad_edge=False)
-    shown = formed.candidates[:SHOWN]
-    for candidate in shown:
-        table.add_row(*_cells(candidate, candidate.clusters == formed.clusters))
-    console.print(table)
-    if len(shown) < len(formed.candidates):
-        say(console, f"… and {len(formed.candidates) - len(shown)} more; --json has them all.")
-    for number, cluster in enumerate(formed.clusters[:SHOWN]):
-        say(console, f"cluster {number}: {', '.join(names[device] for device in cluster)}")
-    for line in found.lines():
-        say(console, line)
-    for diagnostic in formed.diagnostics:
-        mark = {True: "yes", False: "no ", None: "   "}[diagnostic.holds]
-        say(console, f"{mark} {diagnostic.name} ({diagnostic.detail})")
-    say(console, f"mode {formed.mode}: {formed.left_out}")
-
-
-def _cells(candidate: Candidate, chosen: bool) -> tuple[str, ...]:
-    found = candidate.min_conductance
-    return (
-        f"{candidate.num_clusters}{' *' if chosen else ''}",
-        f"{candidate.score:.5g}",
-        f"{found.upper:.4f}" if found.exact else f"{found.lower:.4f} … {found.upper:.4f}",
-        f"{candidate.threshold:.4f}",
-        "yes" if candidate.feasible else "no",
-        candidate.rule,
-    )

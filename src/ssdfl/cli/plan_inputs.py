@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ssdfl.clusters import Device, FormationSettings, read_devices, unknown_devices
+from ssdfl.clusters import Device, FormationSettings, read_devices, unknown_devices, with_device_costs
 from ssdfl.graph import Network, load_network
 from ssdfl.records.formation import TaskFacts, formation_settings
 
@@ -35,7 +35,9 @@ class PlanInputs:
     def with_devices(self, path: Path) -> PlanInputs:
         """With descriptions of the devices from a CSV file."""
         devices = read_devices(path, self.network.names)
-        return replace(self, devices=devices, given={**self.given, "devices": f"devices of {path}"})
+        network = with_device_costs(self.network, path)
+        given = {**self.given, "devices": f"devices of {path}"}
+        return replace(self, devices=devices, network=network, given=given)
 
     def with_constants(self, values: Mapping[str, Any]) -> PlanInputs:
         """With constants that no key of an experiment names."""
@@ -52,7 +54,7 @@ class PlanInputs:
         return replace(self, given={**self.given, **{name: facts[name] for name in names if name in facts}})
 
     def _facts(self) -> dict[str, str]:
-        """What only a task or the user can tell, in words."""
+        """In words: the values that only a task or the user can provide."""
         constants = self.settings.constants
         return {
             "devices": "what devices hold" if len(set(self.devices)) > 1 else "all devices alike",
@@ -89,6 +91,15 @@ def gather_inputs(experiment: Experiment, measure: bool, data: Path | None) -> P
     return inputs
 
 
+def with_given(
+    inputs: PlanInputs, devices: Path | None, constants: Mapping[str, Any], settings: Mapping[str, Any]
+) -> PlanInputs:
+    """Inputs with what the user gave by options that are no keys of an experiment."""
+    if devices is not None:
+        inputs = inputs.with_devices(devices)
+    return inputs.with_constants(constants).with_settings(settings)
+
+
 def _assumed(experiment: Experiment, source: str) -> PlanInputs:
     network = load_network(experiment.network.spec, default_seed=experiment.seeds[0])
     settings = formation_settings(experiment, TaskFacts())
@@ -96,11 +107,11 @@ def _assumed(experiment: Experiment, source: str) -> PlanInputs:
 
 
 def _measured(experiment: Experiment, dataset: Dataset) -> PlanInputs:
-    from ssdfl.preparation import described_devices, draw, measured_settings
+    from ssdfl.preparation import draw, measured_settings, shared_devices
 
     seed = experiment.seeds[0]
     network, task, optimizers = draw(experiment, seed, dataset)
-    devices = described_devices(task, optimizers, seed)
+    devices = shared_devices(experiment, task, optimizers, seed)
     settings = measured_settings(experiment, task, seed)
     source = f"measured on {experiment.data.name} with {experiment.model.name}, seed {seed}"
     return PlanInputs(network, devices, settings, source)

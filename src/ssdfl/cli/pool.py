@@ -1,4 +1,4 @@
-"""What commands that do many runs share: options, an estimate, and one view of how far all runs are."""
+"""What commands with many runs share: options, an estimate, and a view of the progress of all runs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,16 @@ if TYPE_CHECKING:
     from ssdfl.experiments.pool import Resources
     from ssdfl.records import Experiment
 
-Workers = Annotated[int, typer.Option(help="Runs at a time; 0 is one per core, or all that a cluster can.")]
+Workers = Annotated[
+    int, typer.Option(help="Runs at a time; 0 is one per core, or as many as the cluster allows.")
+]
 Cpus = Annotated[int, typer.Option(help="Cores of one run.")]
 Gpus = Annotated[float, typer.Option(help="GPUs of one run, with --backend ray and engine.device = cuda.")]
-BackendName = Annotated[str, typer.Option("--backend", help="What does the runs: processes or ray.")]
-Address = Annotated[str, typer.Option(help="A Ray cluster's, such as auto; none is this machine.")]
-Cache = Annotated[Path, typer.Option(help="Folder for the runs, which those who ask for the same share.")]
+BackendName = Annotated[str, typer.Option("--backend", help="What executes the runs: processes or ray.")]
+Address = Annotated[
+    str, typer.Option(help="Address of a Ray cluster, such as auto; by default this machine.")
+]
+Cache = Annotated[Path, typer.Option(help="Folder for the runs; identical runs are shared.")]
 Data = Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Print the runs and how long they will take, and stop.")
@@ -47,7 +51,7 @@ def estimate(
     resources: Resources,
     data: Path | None,
 ) -> None:
-    """Print how many runs of each group are there and to do, and how long these will take.
+    """Print how many runs of each group are finished and missing, and how long the missing ones will take.
 
     Args:
         titles: of the columns that name a group.
@@ -75,7 +79,7 @@ def estimate(
 def run_all(
     runs: list[Experiment], cache: Path, data: Path | None, resources: Resources, backend: str
 ) -> list[str]:
-    """Do what is missing of different runs and show how far they are; the failures, in words."""
+    """Execute missing runs and show their progress; returns the failures in words."""
     from ssdfl.experiments.pool import run_pool
 
     console = Console(stderr=True)
@@ -102,7 +106,7 @@ def run_all(
                     outcome = "failed" if done.error else f"{done.seconds:.0f} s"
                     say(console, f"{number}/{len(runs)} {what}: {outcome}")
     except KeyboardInterrupt:
-        say(console, "Interrupted; what is done is kept. The same command goes on.")
+        say(console, "Interrupted; finished work is kept. Run the same command to continue.")
         raise typer.Exit(130) from None
     return failed
 

@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: bars on a terminal, one line per finished method elsewhere."""
+"""What a run shows while it is running: bars on a terminal, one line per finished method elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 def sparkline(values: Sequence[float], width: int = 16) -> str:
-    """Values as a row of blocks from the least to the most, at most so many.
+    """Values as a row of blocks from the least to the most, at most ``width`` of them.
 
     Examples:
         >>> sparkline([0.1, 0.4, 0.8])
@@ -85,7 +85,7 @@ class ProgressView:
             say(self.console, f"{self.label}: {self._note()} {costs}")
 
     def _announce(self) -> None:
-        """Say what runs, once it is known that it can."""
+        """Say what is running, once it has passed all checks."""
         self.begun = True
         e = self.experiment
         goal = self.folder.goal(e)
@@ -100,7 +100,7 @@ class ProgressView:
 def showing_progress(
     console: Console, experiment: Experiment, folder: RunFolder, remark: str = ""
 ) -> Iterator[ProgressView]:
-    """A view of an experiment's progress: bars on a terminal. It says what was done to the data first."""
+    """A view of an experiment's progress: bars on a terminal. First it says how the data were prepared."""
     columns = (
         TextColumn("{task.description:>16}"),
         BarColumn(),

@@ -1,8 +1,8 @@
 """The command as one of several ranks, and as what starts them.
 
-Torch's launcher starts all ranks again when one of them dies, and rank 0 has to know its run by then. How
-often they were started does not tell: a machine counts its own deaths only. So rank 0 leaves in the run's
-folder which launcher has started it.
+When a rank dies, PyTorch's launcher restarts all of them, and rank 0 has to recognise its run. The number of
+restarts does not help, since a machine counts only its own deaths. So rank 0 writes into the run's folder
+which launcher started it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def report_mistake(text: str) -> int:
 
 
 def another_found_a_mistake(patience_s: float = 0.0) -> bool:
-    """Whether another rank has found a user's mistake, or does so soon: then this one need not go on."""
+    """Whether another rank has found a user's mistake, or does so soon: then this one need not continue."""
     place = os.environ.get(MISTAKE)
     deadline = time.monotonic() + patience_s
     while place and not Path(place).exists() and time.monotonic() < deadline:
@@ -89,7 +89,7 @@ def another_found_a_mistake(patience_s: float = 0.0) -> bool:
 
 
 def start(out: Path, workers: int) -> int:
-    """Run this very command in so many ranks on this machine, 0 is one per core; its exit code."""
+    """Run this command in ``workers`` ranks on this machine (0: one per core); returns its exit code."""
     from ssdfl.engine.launch import launch
 
     if workers < 0:

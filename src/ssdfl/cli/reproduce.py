@@ -36,7 +36,7 @@ def reproduce(
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option("--resume/--fresh", help="Use runs that are there (the default), or do them again."),
+        typer.Option("--resume/--fresh", help="Reuse finished runs (the default), or repeat them."),
     ] = True,
     dry_run: pool.DryRun = False,
     workers: pool.Workers = 0,
@@ -64,7 +64,7 @@ def reproduce(
 
     - `ssdfl reproduce all --profile paper --backend ray --address auto`
 
-    Interrupted, the same command goes on where it stopped.
+    After an interruption, the same command continues.
     """
     from ssdfl.experiments.pool import Resources
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ssdfl.records import Experiment, Goal, RunFolder
     from ssdfl.report import MethodSummary
 
+_LEAST_WIDTH = 6
+
 
 def present(folder: RunFolder, as_json: bool) -> Path:
     """Write a run's report and print its results; returns the report's path."""
@@ -36,7 +38,7 @@ def present(folder: RunFolder, as_json: bool) -> Path:
 
 
 def _remarks(folder: RunFolder, experiment: Experiment) -> list[str]:
-    """What the user has to know of the plans, if a method used them."""
+    """What the user should know about the plans, if a method used them."""
     from ssdfl.methods import find_method
 
     if not any(find_method(method).needs_plan for method in experiment.methods):
@@ -79,8 +81,9 @@ def _table(experiment: Experiment, summaries: list[MethodSummary], goal: Goal) -
     headers, rows = summary_table(summaries, goal)
     table.add_column("method", overflow="fold")
     for place, text in enumerate(headers[1:], start=1):
-        widest = max(len(row[place]) for row in rows)
-        table.add_column(text, justify="right", min_width=widest)
+        # A fixed width: on a narrow terminal only names of methods are broken, never numbers.
+        words = [*(row[place] for row in rows), *text.split()]
+        table.add_column(text, justify="right", width=max(_LEAST_WIDTH, *map(len, words)))
     for row in rows:
         table.add_row(*map(Text, row))
     return table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from rich.console import Console
 
 from ssdfl.cli import ranks
 from ssdfl.cli.live import LiveRun, serving
+from ssdfl.cli.options import experiment_file, find_modules_in
 from ssdfl.cli.progress import say, showing_progress
 from ssdfl.cli.results import present
 from ssdfl.errors import InputError, check_range
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ssdfl.records import Experiment, RunFolder
 
     Watcher = Callable[[Advance], None]
-    """Hears of every cycle."""
+    """Called after every cycle."""
 
 RUNS = Path("runs")
 INTERRUPTED = 130
@@ -31,7 +31,8 @@ INTERRUPTED = 130
 
 def run(
     file: Annotated[
-        Path | None, typer.Argument(help="Experiment (TOML). Without it, the default one.")
+        Path | None,
+        typer.Argument(help="Experiment (TOML). Without it, ./ssdfl.toml, else the default one."),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -67,14 +68,14 @@ def run(
         Path | None, typer.Option(help="Folder for the results; by default a new one in runs/.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where the run in the folder stopped.")
+        bool, typer.Option("--resume", help="Continue the run in the folder where it stopped.")
     ] = False,
     data: Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")] = None,
     show: Annotated[
         bool, typer.Option("--show", help="Print the experiment with every key and value, and stop.")
     ] = False,
     live: Annotated[
-        bool, typer.Option("--live", help="Serve the report on loopback while the run goes on.")
+        bool, typer.Option("--live", help="Serve the report on loopback during the run.")
     ] = False,
     port: Annotated[int, typer.Option(help="For --live; by default a free one.")] = 0,
     log: Annotated[
@@ -87,7 +88,7 @@ def run(
 
     Examples:
 
-    - `ssdfl run` compares six methods on handwritten digits (under a minute).
+    - `ssdfl run` compares seven methods on handwritten digits (about a minute).
 
     - `ssdfl run --set network.spec=er:n=30,p=0.1 --set schedule.tau_a=3 --seeds 3`
 
@@ -95,20 +96,21 @@ def run(
 
     - `ssdfl run my.toml --engine distributed --workers 4`, or under `torchrun` on several machines
 
-    - `ssdfl run --show > my.toml` writes a file with every key and its value: the place to start your own.
+    - `ssdfl run --show > my.toml` writes a file with every key and its value, to start your own from.
 
-    A method, model or data set of your own is named `module:function`; the module lies in the working
-    folder, beside FILE, or on PYTHONPATH.
+    Name your own method, model or data set `module:function`; put the module into the working folder,
+    beside FILE, or on PYTHONPATH.
     """
     from ssdfl.records import load_experiment, to_toml
 
+    file = experiment_file(file)
     overrides = _overrides(methods, seeds, plan, engine, device)
     experiment = load_experiment(file, settings or [], overrides)
     if show:
         typer.echo(to_toml(experiment), nl=False)
         return
     if file is not None:
-        sys.path.append(str(file.parent.resolve()))
+        find_modules_in(file.parent)
     in_ranks = _runs_in_ranks(experiment, workers)
     _check_page_and_logs(experiment, in_ranks, live, port, log)
     folder, resume = _choose_folder(experiment.name, out, resume)
@@ -178,13 +180,15 @@ def _check_page_and_logs(
 
 
 def _choose_folder(name: str, out: Path | None, resume: bool) -> tuple[RunFolder, bool]:
-    """The run's folder, and whether to go on with what it holds."""
+    """The run's folder, and whether to continue the run in it."""
     from ssdfl.records.folder import RunFolder, newest_folder, next_free_folder
 
     newest = newest_folder(name, RUNS)
     restarted = ranks.begun([out or newest]) if ranks.number() == 0 else None
-    chosen = out or restarted or (newest if resume else next_free_folder(name, RUNS))
-    return RunFolder(chosen), resume or restarted is not None
+    chosen = RunFolder(out or restarted or (newest if resume else next_free_folder(name, RUNS)))
+    if resume and ranks.number() in (None, 0):  # other machines need not have the folder
+        chosen.check_begun()
+    return chosen, resume or restarted is not None
 
 
 def _run_here(request: _Request, port: int | None, log: list[str]) -> None:
@@ -269,12 +273,12 @@ def _end_without_others(rank: int, error: RuntimeError) -> None:
 
 @contextmanager
 def _resumable(folder: RunFolder) -> Iterator[None]:
-    """Say how to go on with a run that is interrupted."""
+    """Say how to continue a run that is interrupted."""
     try:
         yield
     except KeyboardInterrupt:
         again = f"--resume --out {folder.path}"
-        text = f"Interrupted; what is done is kept. Go on with the same command and: {again}"
+        text = f"Interrupted; finished work is kept. Continue with the same command and: {again}"
         say(Console(stderr=True), text)
         raise typer.Exit(INTERRUPTED) from None
 
@@ -307,7 +311,7 @@ def _execute(
 
 
 def _conclude(request: _Request) -> Path:
-    """Show what came out, the bounds beside it if the run recorded what they are about."""
+    """Show what came out, with the bounds beside it if the run recorded what they bound."""
     from ssdfl.experiments.bounds import can_compare, compare_bounds
 
     if can_compare(request.experiment):

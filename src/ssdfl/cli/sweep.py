@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ssdfl.cli import pool
+from ssdfl.cli.options import find_modules_in
 from ssdfl.cli.progress import say
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def sweep(
 ) -> None:
     """Run every combination of the values in `[sweep]`, with all methods and seeds, and compare them.
 
-    The table names keys and what each shall take, such as `"training.learning_rate" = [0.02, 0.05]`.
+    The table lists keys and the values to try, such as `"training.learning_rate" = [0.02, 0.05]`.
 
     Examples:
 
@@ -51,13 +51,13 @@ def sweep(
 
     - `ssdfl sweep rates.toml --backend ray --address auto --cpus 2`
 
-    Interrupted, the same command goes on where it stopped. Runs that fail are left out of the comparison.
+    After an interruption, the same command continues. Runs that fail are left out of the comparison.
     """
     from ssdfl.experiments.pool import Resources
     from ssdfl.records.cache import distinct
     from ssdfl.records.sweep import load_sweep
 
-    sys.path.append(str(file.parent.resolve()))
+    find_modules_in(file.parent)
     grid = load_sweep(file, tuple(settings or ()))
     resources = Resources(workers, cpus, gpus, address)
     if dry_run:

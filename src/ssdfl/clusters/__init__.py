@@ -2,7 +2,7 @@
 
 from ssdfl.clusters.candidates import Candidate, choose
 from ssdfl.clusters.decision import CHOICES, Decision
-from ssdfl.clusters.device_file import read_devices
+from ssdfl.clusters.device_file import read_devices, with_device_costs
 from ssdfl.clusters.diagnostics import Diagnostic
 from ssdfl.clusters.difference import Gain, Move, PlanDifference, compare_plans
 from ssdfl.clusters.explanation import Explanation, explain
@@ -28,8 +28,10 @@ from ssdfl.clusters.partition import (
 )
 from ssdfl.clusters.plan import Plan, form_clusters, plan_clusters
 from ssdfl.clusters.plan_file import parse_plan, read_plan, write_plan
+from ssdfl.clusters.plan_repair import Repair, repair
 from ssdfl.clusters.rank_assignment import assign_to_ranks
 from ssdfl.clusters.scores import SCORES, Score, ScoreInputs
+from ssdfl.clusters.standing import Standing
 
 __all__ = [
     "CHOICES",
@@ -48,8 +50,10 @@ __all__ = [
     "Move",
     "Plan",
     "PlanDifference",
+    "Repair",
     "Score",
     "ScoreInputs",
+    "Standing",
     "amplification",
     "assign_to_ranks",
     "choose",
@@ -70,7 +74,9 @@ __all__ = [
     "random_clusters",
     "read_devices",
     "read_plan",
+    "repair",
     "spectral_bisection",
     "unknown_devices",
+    "with_device_costs",
     "write_plan",
 ]

@@ -28,6 +28,9 @@ def bounds_by_clusters(
 ) -> dict[str, dict[int, FloatArray]]:
     """The mean over clusters of Theorem 1's bound, per step of a regime, for S = 1 … N of Algorithm 1.
 
+    The paper's figures `fig:grad_hybrid` (`fig:grad_mild_hybrid`, `fig:grad_extreme_hybrid`) and
+    `fig:grad_sgd` (`fig:grad_mild_sgd`, `fig:grad_extreme_sgd`).
+
     Returns:
         Case (skew of labels, optimizers) → τ_a → (N,) the bound; infinite where the theorem says nothing.
     """

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ssdfl.clusters.partition import Cluster, Clusters
 from ssdfl.graph import Conductance
+
+_NOTICEABLE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -44,19 +46,29 @@ class Candidate:
 
 
 def choose(
-    candidates: Sequence[Candidate], price: float = math.inf, indifference: float = 1.0
+    candidates: Sequence[Candidate],
+    price: float = math.inf,
+    indifference: float = 1.0,
+    assumed: Callable[[Candidate], float] | None = None,
 ) -> tuple[Candidate, str]:
     """The feasible candidate of least score, unless that costs more than ``price`` times the least of all.
 
     Scores within a factor of ``indifference`` count as equal, and then fewer clusters win.
 
+    Args:
+        assumed: what a candidate would cost if devices differed in the usual way; for devices of which
+            nothing is known it decides where nothing is feasible.
+
     Returns:
         The candidate and the rule, a name of `CHOICES`: ``feasible``; ``price`` if Φ_min gave way to the
-        least score, because keeping to it costs too much or nothing does; or, at an infinite price,
-        ``nearest`` to its threshold, and ``fewest`` if fewer clusters have the nearest one's score.
+        least score, because keeping to it costs too much or nothing does; or, at an infinite price and if
+        nothing is feasible, ``assumed`` for the least assumed cost, ``nearest`` to its threshold, and
+        ``fewest`` if fewer clusters have the nearest one's score.
     """
     feasible = [candidate for candidate in candidates if candidate.feasible]
     if math.isinf(price) and not feasible:
+        if assumed is not None:
+            return _least_assumed(candidates, indifference, assumed), "assumed"
         return _below_threshold(candidates, indifference)
     best = _simplest_of_best(candidates, indifference)
     keeping = _simplest_of_best(feasible or candidates, indifference)
@@ -74,6 +86,24 @@ def _simplest_of_best(candidates: Sequence[Candidate], indifference: float) -> C
     least = min(round_score(candidate.score) for candidate in candidates)
     equal = [c for c in candidates if round_score(c.score) <= max(least, least * indifference)]
     return min(equal, key=lambda c: (c.num_clusters, round_score(c.score), -c.min_conductance.lower))
+
+
+def _least_assumed(
+    candidates: Sequence[Candidate], indifference: float, assumed: Callable[[Candidate], float]
+) -> Candidate:
+    """The fewest clusters of about the least assumed cost.
+
+    Devices drift more in more clusters, so only those are weighed that cost less than all with fewer.
+    """
+    worth = []
+    least = math.inf
+    for candidate in sorted(candidates, key=lambda c: (c.num_clusters, c.score)):
+        if candidate.score < least * (1 - _NOTICEABLE):
+            worth.append(candidate)
+            least = candidate.score
+    costs = [round_score(assumed(candidate)) for candidate in worth]
+    near = [c for c, cost in zip(worth, costs, strict=True) if cost <= min(costs) * indifference]
+    return near[0]
 
 
 def _below_threshold(candidates: Sequence[Candidate], indifference: float) -> tuple[Candidate, str]:

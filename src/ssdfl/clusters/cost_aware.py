@@ -15,7 +15,7 @@ from itertools import islice
 import numpy as np
 from scipy.sparse import csr_array
 
-from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
+from ssdfl.arrays import IntArray, SparseMatrix
 from ssdfl.clusters.partition import Clusters, bisections, clusters_of, labels_of
 from ssdfl.clusters.scores import Score, ScoreInputs, evaluate
 from ssdfl.graph import Weights, component_labels, num_components, scaled
@@ -51,8 +51,8 @@ def link_speeds(inputs: ScoreInputs) -> SparseMatrix:
     network = inputs.network
     i, j = network.links.T
     time_s = network.message_time_s(inputs.message_bytes)
-    compute_s = network.compute_s * inputs.constants.local_steps
-    free_s = np.maximum(np.maximum(compute_s[i], compute_s[j]), time_s.min(initial=np.inf))
+    hidden_s = inputs.hidden_s
+    free_s = np.maximum(np.maximum(hidden_s[i], hidden_s[j]), time_s.min(initial=np.inf))
     return network.link_matrix(np.minimum(1.0, free_s / np.maximum(time_s, 1e-300)) ** 2)
 
 
@@ -67,7 +67,7 @@ def agglomerate(inputs: ScoreInputs) -> IntArray:
     The next to merge are those two linked clusters whose slowest link between them is fastest; among
     nearly equally fast ones, those that are linked most closely for their sizes.
     """
-    clusters = _Agglomeration(inputs)
+    clusters = Agglomeration(inputs)
     queue = clusters.priorities()
     heapify(queue)
     merges: list[tuple[int, int]] = []
@@ -83,7 +83,7 @@ def agglomerate(inputs: ScoreInputs) -> IntArray:
     return np.array(merges, dtype=np.int64).reshape(-1, 2)
 
 
-class _Agglomeration:
+class Agglomeration:
     """Clusters that merge, each known by its lowest device.
 
     Attributes:
@@ -95,8 +95,7 @@ class _Agglomeration:
     def __init__(self, inputs: ScoreInputs) -> None:
         network = inputs.network
         i, j = network.links.T
-        compute_s = inputs.constants.local_steps * float(network.compute_s.max())
-        level = _time_levels(network.message_time_s(inputs.message_bytes), compute_s)
+        level = link_levels(inputs)
         weight = np.asarray(inputs.A[i, j]).ravel()
         self.size = dict.fromkeys(range(network.num_devices), 1)
         self.between: dict[int, dict[int, tuple[int, float]]] = {device: {} for device in self.size}
@@ -130,9 +129,10 @@ class _Agglomeration:
             self.between[a][c] = self.between[c][a] = (max(level, before[0]), weight + before[1])
 
 
-def _time_levels(time_s: FloatArray, compute_s: float) -> IntArray:
-    """Times on a logarithmic scale of 10 % steps; what is over before a training step is all the same."""
-    floor = max(compute_s, float(time_s.min(initial=np.inf)), 1e-300)
+def link_levels(inputs: ScoreInputs) -> IntArray:
+    """(L,) links' times on a logarithmic scale of 10 % steps; 0 for what is over before a training step."""
+    time_s = inputs.network.message_time_s(inputs.message_bytes)
+    floor = max(float(inputs.hidden_s.max()), float(time_s.min(initial=np.inf)), 1e-300)
     levels: IntArray = np.round(np.log(np.maximum(time_s / floor, 1.0)) / np.log(_SAME_TIME)).astype(np.int64)
     return levels
 

@@ -6,11 +6,14 @@ import math
 from dataclasses import dataclass
 
 GIVEN = "given"
+REPAIRED = "repaired"
 CHOICES = {
     "feasible": "least score of the feasible candidates",
     "nearest": "nearest to its threshold",
     "fewest": "fewest clusters of the same predicted cost; none reaches its threshold",
+    "assumed": "least predicted cost if devices held three of ten labels each; none reaches its threshold",
     "price": "least predicted cost, though below its threshold",
+    REPAIRED: "an earlier plan's, repaired for a changed network",
     GIVEN: "given, not formed",
 }
 """The rules that choose clusters, in words."""

@@ -1,21 +1,23 @@
 """Device descriptors in a CSV file or a data frame.
 
 ``device,label_0,label_1,…[,rho][,mu]``: the device's name in the network, how many samples of each label it
-holds, and its momentum and proximal factor if it uses them.
+holds, and its momentum and proximal factor if it uses them. Further columns give a device's costs, named with
+their units as in network files: ``compute_ms``, ``uplink_Mbps``, ….
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ssdfl.clusters.heterogeneity import Device
 from ssdfl.errors import InputError
+from ssdfl.graph import DEVICE_UNITS, Network, read_costs
 
 if TYPE_CHECKING:
     import pandas
@@ -41,10 +43,35 @@ def read_devices(source: Path | str | pandas.DataFrame, names: Sequence[str]) ->
         if name not in names:
             raise InputError(f"{where}: device", name, "a device of the network", "Correct its name.")
         found[name] = _device(row, columns, where)
+    _check_complete(table, names, found)
+    return tuple(found[name] for name in names)
+
+
+def _check_complete(table: _Table, names: Sequence[str], found: Container[str]) -> None:
     missing = next((name for name in names if name not in found), None)
     if missing is not None:
         raise InputError(f"{table.source}: device", missing, "a line for each device", "Add its line.")
-    return tuple(found[name] for name in names)
+
+
+def with_device_costs(network: Network, source: Path | str | pandas.DataFrame) -> Network:
+    """The network with the costs that a table of its devices has; what is empty there stays as it was.
+
+    Raises:
+        InputError: a value that cannot be used.
+    """
+    table = _read_table(source)
+    place = {name: device for device, name in enumerate(network.names)}
+    costs: dict[str, Any] = {}
+    for where, row in table.rows:
+        for name, value in _costs(row, where).items():
+            costs.setdefault(name, getattr(network, name).copy())[place[row["device"]]] = value
+    return replace(network, **costs)
+
+
+def _costs(row: dict[str, str], where: str) -> dict[str, float]:
+    """What a row says that its device costs."""
+    given = {name: text for name, text in row.items() if name in DEVICE_UNITS and text}
+    return read_costs(given, DEVICE_UNITS, where)
 
 
 @dataclass(frozen=True)
@@ -74,11 +101,11 @@ def _label_columns(table: _Table) -> list[str]:
     """The columns that count labels, if the header has all it needs and nothing else."""
     header = table.header
     columns = [column for column in header if column.startswith("label_")]
-    unknown = set(header) - set(columns) - {"device", "rho", "mu"}
+    unknown = set(header) - set(columns) - {"device", "rho", "mu", *DEVICE_UNITS}
     complete = "device" in header and len(columns) > 0
     repeated = len(set(header)) < len(header)
     if not complete or unknown or repeated:
-        expected = "device,label_0,label_1,…[,rho][,mu], each once"
+        expected = "device,label_0,label_1,…[,rho][,mu] and perhaps costs such as compute_ms, each once"
         raise InputError(f"header of {table.source}", ",".join(header), expected, "Name the columns so.")
     return columns
 

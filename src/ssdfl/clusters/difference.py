@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ssdfl.clusters.explanation import explain
 from ssdfl.clusters.fitting import fitting_plan, listed_names, missing_in
 from ssdfl.clusters.formation import PREDICTIONS
 from ssdfl.clusters.plan import Plan
 from ssdfl.graph import Network
+from ssdfl.lazy import LazyModule
 
-_RULES_OF_TRAINING = ("tau_a", "tau_r", "local_steps", "message_bytes")
+if TYPE_CHECKING:
+    import scipy.optimize as optimize
+else:
+    optimize = LazyModule("scipy.optimize")
+
+_RULES_OF_TRAINING = ("tau_a", "tau_r", "local_steps", "message_bytes", "sends_early")
 
 
 @dataclass(frozen=True)
@@ -146,7 +151,7 @@ def _continuations(
     overlap = np.zeros((num_before, num_after))
     for (old, new), count in shared.items():
         overlap[old, new] = count
-    olds, news = linear_sum_assignment(overlap, maximize=True)
+    olds, news = optimize.linear_sum_assignment(overlap, maximize=True)
     pairs = zip(olds.tolist(), news.tolist(), strict=True)
     of_new = {new: old for old, new in pairs if overlap[old, new] > 0}
     return tuple(of_new.get(cluster) for cluster in range(num_after))
@@ -174,4 +179,5 @@ def _gain_in_score(old: Plan, new: Plan) -> Iterator[Gain]:
 
 
 def _is_same_training(old: Plan, new: Plan) -> bool:
-    return all(old.settings.get(name) == new.settings.get(name) for name in _RULES_OF_TRAINING)
+    before, after = ({"sends_early": True, **plan.settings} for plan in (old, new))
+    return all(before.get(name) == after.get(name) for name in _RULES_OF_TRAINING)

@@ -13,7 +13,7 @@ from ssdfl.clusters.fitting import listed_names
 from ssdfl.clusters.partition import Clusters, labels_of
 from ssdfl.clusters.plan import Plan
 from ssdfl.clusters.scores import MESSAGE_BYTES, TRAINING
-from ssdfl.graph import Cycle, Network, best_upgrade, links_within
+from ssdfl.graph import Cycle, Network, Part, best_upgrade, links_within
 
 _TIMED_CLUSTERS = 40
 _PROBED_LINKS = 2_000_000
@@ -54,10 +54,23 @@ class ClusterFacts:
 
 
 @dataclass(frozen=True)
+class PortFacts:
+    """A device's uplink or downlink as an operator knows it."""
+
+    device: str
+    kind: str
+    bandwidth_MBps: float
+
+    def __str__(self) -> str:
+        return f"the {self.kind} of {self.device} ({self.bandwidth_MBps:.4g} MB/s)"
+
+
+@dataclass(frozen=True)
 class UpgradeFacts:
-    """Which links to upgrade first, and the seconds of a cycle that this saves."""
+    """Which links, uplinks and downlinks to upgrade first, and the seconds of a cycle that this saves."""
 
     links: tuple[LinkFacts, ...]
+    ports: tuple[PortFacts, ...]
     saved_s: float
     upgraded_s: float
 
@@ -71,7 +84,7 @@ class Explanation:
         one_cluster_s: with all devices in one cluster.
         no_clusters_s: with every device alone.
         clusters: what each cluster's links cost.
-        upgrade: which links to upgrade first; None if no link makes a cycle wait.
+        upgrade: what to upgrade first; None if no link makes a cycle wait.
     """
 
     cycle_s: float
@@ -96,19 +109,20 @@ class Explanation:
 
     @property
     def upgrade_line(self) -> str:
-        """Which links to upgrade first, in a sentence."""
+        """What to upgrade first, in a sentence."""
         if self.upgrade is None:
             return "No link makes a cycle wait: computing takes all its time, so no upgrade helps."
-        links = self.upgrade.links
+        parts = [*self.upgrade.links, *self.upgrade.ports]
+        noun = "links, uplinks and downlinks" if self.upgrade.ports else "links"
         if self.upgrade.saved_s < 1e-3 * self.cycle_s:
-            return f"No {len(links)} links to upgrade make a cycle shorter: too many paths take as long."
-        names = listed_names([str(link) for link in links])
-        what = f"Upgrade {names} first: twice as fast," if len(links) == 1 else f"Upgrade {len(links)} links"
+            return f"No {len(parts)} {noun} to upgrade make a cycle shorter: too many paths take as long."
+        names = listed_names([str(part) for part in parts])
+        what = f"Upgrade {names} first: twice as fast," if len(parts) == 1 else f"Upgrade {len(parts)} {noun}"
         rest = (
             f" it saves {_s(self.upgrade.saved_s)} a cycle, {_s(self.upgrade.upgraded_s)} instead of "
             f"{_s(self.cycle_s)}."
         )
-        if len(links) == 1:
+        if len(parts) == 1:
             return what + rest
         together = f" first, as none of them alone helps: {names}. All twice as fast,"
         return what + together + rest.replace(" it saves", " they save")
@@ -151,6 +165,7 @@ class _Explainer:
         self.network, self.plan = network, plan
         given = plan.settings
         self.message_bytes = int(given.get("message_bytes", MESSAGE_BYTES))
+        self.sends_early = bool(given.get("sends_early", True))
         self.tau_a = int(given.get("tau_a", TRAINING.tau_a))
         self.tau_r = int(given.get("tau_r", TRAINING.tau_r))
         self.compute_s = network.compute_s * int(given.get("local_steps", TRAINING.local_steps))
@@ -169,7 +184,8 @@ class _Explainer:
         return links_within(self.network.adjacency, labels_of(clusters, self.network.num_devices))
 
     def _cycle(self, used: SparseMatrix) -> Cycle:
-        return Cycle(self.network.adjacency, used, self.tau_a, self.tau_r, self.compute_s)
+        taus = self.tau_a, self.tau_r
+        return Cycle(self.network.adjacency, used, *taus, self.compute_s, self.sends_early)
 
     def _time_s(self, used: SparseMatrix) -> float:
         """Seconds of a cycle with these links used while training."""
@@ -212,9 +228,16 @@ class _Explainer:
             float(self.message_s[link]) * 1e3,
         )
 
+    def _port(self, part: Part) -> PortFacts:
+        limits = {"uplink": self.network.uplink_Bps, "downlink": self.network.downlink_Bps}
+        bandwidth_Bps = float(limits[part.kind][part.number])
+        return PortFacts(self.network.names[part.number], part.kind, bandwidth_Bps / 1e6)
+
     def _upgrade(self) -> UpgradeFacts | None:
         cycle = self._cycle(self._inside(self.plan.clusters))
         found = best_upgrade(self.network, self.message_bytes, cycle)
         if found is None:
             return None
-        return UpgradeFacts(tuple(map(self._link, found.links)), found.saved_s, found.upgraded_s)
+        ports = tuple(part for part in found.parts if part.kind != "link")
+        links = tuple(self._link(part.number) for part in found.parts if part not in ports)
+        return UpgradeFacts(links, tuple(map(self._port, ports)), found.saved_s, found.upgraded_s)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from pathlib import Path
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from ssdfl.clusters.fitting import fitting_plan
 from ssdfl.clusters.plan import Plan
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
 from ssdfl.graph import Network
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = LazyModule("networkx")
 
 
 def export_plan(network: Network, plan: Plan, path: Path | str) -> None:

@@ -126,12 +126,12 @@ def _on(plan: Plan, network: Network) -> Plan:
     return replace(
         plan,
         names=network.names,
-        clusters=_renumbered(plan.clusters, number),
-        candidates=tuple(_candidate(candidate, number) for candidate in plan.candidates),
+        clusters=_with_numbers(plan.clusters, number),
+        candidates=tuple(renumbered(candidate, number) for candidate in plan.candidates),
     )
 
 
-def _renumbered(clusters: Clusters, number: Mapping[int, int]) -> Clusters:
+def _with_numbers(clusters: Clusters, number: Mapping[int, int]) -> Clusters:
     return tuple(sorted(_devices(cluster, number) for cluster in clusters))
 
 
@@ -139,11 +139,12 @@ def _devices(cluster: Cluster, number: Mapping[int, int]) -> Cluster:
     return tuple(sorted(number[device] for device in cluster))
 
 
-def _candidate(candidate: Candidate, number: Mapping[int, int]) -> Candidate:
+def renumbered(candidate: Candidate, number: Mapping[int, int]) -> Candidate:
+    """A candidate with other numbers for its devices."""
     found = candidate.min_conductance
     return replace(
         candidate,
-        clusters=_renumbered(candidate.clusters, number),
+        clusters=_with_numbers(candidate.clusters, number),
         min_conductance=replace(found, cut=_devices(found.cut, number)),
         split=_devices(candidate.split, number),
     )

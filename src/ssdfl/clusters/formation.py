@@ -1,9 +1,9 @@
-"""Algorithm 1, cluster formation: candidates of every size from 1 to N, and the best feasible one."""
+"""Algorithm 1 (`alg:cluster_form`): candidates of every size from 1 to N, and the best feasible one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from threadpoolctl import threadpool_limits
@@ -14,15 +14,25 @@ from ssdfl.clusters.candidates import Candidate, choose, round_score
 from ssdfl.clusters.diagnostics import Diagnostic, diagnose
 from ssdfl.clusters.heterogeneity import PAPER_AMPLIFICATION, AmplificationSettings, Device
 from ssdfl.clusters.partition import Cluster, Clusters
-from ssdfl.clusters.scores import MESSAGE_BYTES, SCORES, TRAINING, Score, ScoreInputs, evaluate, find_score
+from ssdfl.clusters.scores import (
+    COSTS,
+    MESSAGE_BYTES,
+    SCORES,
+    TRAINING,
+    Score,
+    ScoreInputs,
+    evaluate,
+    find_score,
+)
 from ssdfl.clusters.spectral import Budget
+from ssdfl.clusters.standing import Standing, standing_of
 from ssdfl.errors import InputError, check_range
 from ssdfl.graph import Network, Weights, metropolis
 from ssdfl.theory import THRESHOLD_STEPS, Constants, conductance_threshold
 
 PARTITIONS = ("cost", "paper")
 MODES = ("auto", "literal", "fast")
-PREDICTIONS = ("time", "bytes")
+PREDICTIONS = tuple(COSTS)
 PRICE = 1.1
 INDIFFERENCE = 1.03
 _KNOWN: dict[str, Collection[str]] = {
@@ -54,6 +64,7 @@ class FormationSettings:
         threshold_step: the step size in Φ_min: ``eta``, as printed, or ``eta_E``, η times the local steps.
         amplification: how differences between devices become α_s.
         data_distance: (L,) how different the data of linked devices are, if not computed from their samples.
+        sends_early: messages leave before devices train, so sending hides behind computing.
     """
 
     constants: Constants = TRAINING
@@ -67,6 +78,7 @@ class FormationSettings:
     threshold_step: str = "eta"
     amplification: AmplificationSettings = PAPER_AMPLIFICATION
     data_distance: FloatArray | None = field(default=None, compare=False)
+    sends_early: bool = True
 
     def __post_init__(self) -> None:
         for name, known in _KNOWN.items():
@@ -97,7 +109,13 @@ class FormationSettings:
     @property
     def predicts(self) -> bool:
         """Whether the score is a predicted cost."""
-        return find_score(self.score) in [SCORES[name] for name in PREDICTIONS]
+        return self.predicted is not None
+
+    @property
+    def predicted(self) -> str | None:
+        """Which cost the score predicts, a name of `COSTS`; None if it predicts none."""
+        score = find_score(self.score)
+        return next((name for name in PREDICTIONS if SCORES[name] is score), None)
 
     def mode_for(self, num_devices: int) -> str:
         """``literal`` or ``fast``."""
@@ -135,10 +153,13 @@ class Formation:
     mode: str
     skipped: Skipped
     diagnostics: tuple[Diagnostic, ...]
+    standing: Standing | None
 
 
 def form(network: Network, devices: Sequence[Device], settings: FormationSettings) -> Formation:
     """Weigh partitions of every size and choose one, deterministically.
+
+    With ``partition="paper"`` and ``score="stationarity"`` it is Algorithm 1 (`alg:cluster_form`).
 
     Raises:
         InputError: there are not as many descriptors as devices, or the score is unknown.
@@ -150,23 +171,13 @@ def form(network: Network, devices: Sequence[Device], settings: FormationSetting
 def _form(network: Network, devices: Sequence[Device], settings: FormationSettings) -> Formation:
     n = network.num_devices
     mode = settings.mode_for(n)
-    fast = mode == "fast"
-    inputs = ScoreInputs(
-        network,
-        devices,
-        settings.constants,
-        settings.weights,
-        settings.message_bytes,
-        _FAST if fast else Budget(),
-        settings.data_distance,
-        settings.amplification,
-    )
-    sizes = _sizes(n) if fast else list(range(1, n + 1))
+    inputs = score_inputs(network, devices, settings)
+    sizes = _sizes(n) if mode == "fast" else list(range(1, n + 1))
     weigher = _Weigher(inputs, settings)
     make = _by_the_paper if settings.partition == "paper" else _by_cost
     candidates = tuple(make(weigher, sizes))
     indifference = INDIFFERENCE if settings.predicts else 1.0
-    chosen, choice = choose(candidates, weigher.price, indifference)
+    chosen, choice = choose(candidates, weigher.price, indifference, weigher.assumed)
     skipped = Skipped(
         sizes=n - len(sizes),
         prefixes=inputs.cache.skipped_prefixes,
@@ -174,7 +185,28 @@ def _form(network: Network, devices: Sequence[Device], settings: FormationSettin
         moves=settings.partition == "cost" and not _moves_devices(settings, n),
         inexact=sum(not candidate.min_conductance.exact for candidate in candidates),
     )
-    return Formation(candidates, chosen, choice, mode, skipped, diagnose(inputs, chosen.clusters))
+    diagnostics = diagnose(inputs, chosen.clusters)
+    standing = standing_of(inputs, settings.predicted, chosen.score)
+    return Formation(candidates, chosen, choice, mode, skipped, diagnostics, standing)
+
+
+def score_inputs(network: Network, devices: Sequence[Device], settings: FormationSettings) -> ScoreInputs:
+    """What partitions of a network are scored with.
+
+    Raises:
+        InputError: there are not as many descriptors as devices.
+    """
+    return ScoreInputs(
+        network,
+        devices,
+        settings.constants,
+        settings.weights,
+        settings.message_bytes,
+        _FAST if settings.mode_for(network.num_devices) == "fast" else Budget(),
+        settings.data_distance,
+        settings.amplification,
+        settings.sends_early,
+    )
 
 
 class _Weigher:
@@ -189,6 +221,22 @@ class _Weigher:
     def threshold(self, num_clusters: int) -> float:
         """Φ_min(S)."""
         return self.settings.threshold(self.num_devices, num_clusters)
+
+    @property
+    def assumed(self) -> Callable[[Candidate], float] | None:
+        """What candidates cost if devices differ as usual; None if more is known, or Φ_min must decide."""
+        is_needed = self.settings.predicts and not self.inputs.devices_differ
+        return self._assumed_cost if is_needed and math.isfinite(self.settings.price) else None
+
+    def _assumed_cost(self, candidate: Candidate) -> float:
+        return candidate.score * self.inputs.assumed_slowdown(candidate.clusters)
+
+    def better(self, candidates: Sequence[Candidate]) -> Candidate:
+        """The best of some candidates of the same size."""
+        if self.assumed is not None:
+            least = min(candidate.score for candidate in candidates)
+            candidates = [c for c in candidates if c.feasible or c.score <= least * INDIFFERENCE]
+        return choose(candidates, self.price)[0]
 
     def candidate(self, clusters: Clusters, rule: str, split: Cluster = ()) -> Candidate:
         """A partition with its score, threshold and conductance."""
@@ -239,7 +287,7 @@ def _by_cost(weigher: _Weigher, sizes: list[int]) -> list[Candidate]:
     found = []
     for options in cost_aware.partitions_by_cost(weigher.inputs, sizes):
         candidates = [weigher.candidate(clusters, rule) for clusters, rule in options]
-        found.append(choose(candidates, weigher.price)[0])
+        found.append(weigher.better(candidates))
     if _moves_devices(weigher.settings, weigher.num_devices):
         by_score = sorted(range(len(found)), key=lambda k: (round_score(found[k].score), k))
         for k in by_score[:_IMPROVED]:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ssdfl.arrays import IntArray
+from ssdfl.checksums import with_checksum
 from ssdfl.clusters.advice import advice
 from ssdfl.clusters.candidates import Candidate
 from ssdfl.clusters.decision import GIVEN, Decision
@@ -15,13 +16,16 @@ from ssdfl.clusters.diagnostics import Diagnostic
 from ssdfl.clusters.formation import INDIFFERENCE, PREDICTIONS, FormationSettings, Skipped, form
 from ssdfl.clusters.heterogeneity import Device, unknown_devices
 from ssdfl.clusters.partition import Clusters, labels_of, spectral_bisection
+from ssdfl.clusters.recorded_settings import record
+from ssdfl.clusters.standing import Standing
 from ssdfl.errors import InputError
-from ssdfl.graph import NetworkLike, Weights, load_network, metropolis
+from ssdfl.graph import Network, NetworkLike, Weights, load_network, metropolis
 
-VERSION = 3
+VERSION = 4
 _VIRTUES = {
     "nearest": "comes nearest",
     "fewest": "has the fewest clusters of the same predicted {}",
+    "assumed": "is predicted to take the least {} if devices held three of ten labels each",
     "price": "is predicted to take the least {}",
 }
 """Why a candidate that misses its threshold was chosen."""
@@ -42,6 +46,7 @@ class Plan:
         settings: the numbers that formation was given.
         diagnostics: which assumptions hold, and predicted costs.
         names: what the devices are called, in their order; empty if that is not known.
+        standing: how good the plan was for its network when it was formed, where its score predicts a cost.
     """
 
     clusters: Clusters
@@ -54,6 +59,12 @@ class Plan:
     settings: Mapping[str, float | str] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
     names: tuple[str, ...] = ()
+    standing: Standing | None = None
+
+    @property
+    def messages(self) -> tuple[float | str | None, bool]:
+        """Bytes of the messages that it was formed for, if it was, and whether they leave before training."""
+        return self.settings.get("message_bytes"), bool(self.settings.get("sends_early", True))
 
     @property
     def num_devices(self) -> int:
@@ -109,9 +120,12 @@ class Plan:
 
     @property
     def remark(self) -> str:
-        """What a user has to know of how the plan was chosen; empty if it simply keeps to the threshold."""
+        """What a user has to know of how the plan was chosen; empty if it keeps to the threshold.
+
+        Also empty for a plan that nobody chose from candidates: a given or a repaired one.
+        """
         chosen = self.chosen
-        if chosen is None or chosen.feasible:
+        if chosen is None or chosen.feasible or self.choice not in _VIRTUES:
             return ""
         numbers = (
             f"Φ = {chosen.min_conductance.lower:.4f} against Φ_min = {chosen.threshold:.4f} "
@@ -139,11 +153,11 @@ class Plan:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as JSON data, with a version that readers check; what is infinite is null.
+        """The plan as JSON data, with a version and checksum that readers check; what is infinite is null.
 
         ``clusters`` has names. Candidates have places in ``devices``, since names would be many.
         """
-        return {
+        data = {
             "version": VERSION,
             "num_devices": self.num_devices,
             "num_clusters": self.num_clusters,
@@ -156,9 +170,11 @@ class Plan:
             "mode": self.mode,
             "skipped": asdict(self.skipped),
             "settings": {name: _finite(value) for name, value in self.settings.items()},
+            "standing": asdict(self.standing) if self.standing else None,
             "diagnostics": [asdict(diagnostic) for diagnostic in self.diagnostics],
             "candidates": [_candidate_to_json(candidate) for candidate in self.candidates],
         }
+        return with_checksum(data)
 
 
 def form_clusters(
@@ -182,10 +198,7 @@ def form_clusters(
     """
     network = load_network(network)
     settings = settings or FormationSettings()
-    if network.num_devices < 2:
-        raise InputError("number of devices", network.num_devices, "at least 2", "One device needs no plan.")
-    if network.components().max() > 0:
-        raise InputError("network", network.title, "a connected network", "Add links between its parts.")
+    check_plannable(network)
     formation = form(network, unknown_devices(network) if devices is None else devices, settings)
     return Plan(
         clusters=formation.chosen.clusters,
@@ -195,18 +208,23 @@ def form_clusters(
         choice=formation.choice,
         mode=formation.mode,
         skipped=formation.skipped,
-        settings={
-            **asdict(settings.constants),
-            "message_bytes": settings.message_bytes,
-            "price": settings.price,
-            "with_tau_a": settings.with_tau_a,
-            "threshold_step": settings.threshold_step,
-            **asdict(settings.amplification),
-            "mixing": getattr(settings.weights, "__name__", "own"),
-        },
+        settings=record(settings),
         diagnostics=formation.diagnostics,
+        standing=formation.standing,
         names=network.names,
     )
+
+
+def check_plannable(network: Network) -> None:
+    """Refuse a network that is not connected or has one device.
+
+    Raises:
+        InputError: it is so.
+    """
+    if network.num_devices < 2:
+        raise InputError("number of devices", network.num_devices, "at least 2", "One device needs no plan.")
+    if network.components().max() > 0:
+        raise InputError("network", network.title, "a connected network", "Add links between its parts.")
 
 
 def plan_clusters(network: NetworkLike, num_clusters: int, weights: Weights = metropolis) -> Plan:

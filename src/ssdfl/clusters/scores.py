@@ -19,6 +19,7 @@ from ssdfl.clusters.heterogeneity import (
     AmplificationSettings,
     Device,
     amplification,
+    assumed_directions,
     data_distances,
     drift_directions,
 )
@@ -55,6 +56,7 @@ class ScoreInputs:
         budget: what may be left out to be fast.
         data_distance: (L,) `data_distances` of the links, if devices' samples are not at hand.
         amplification: how differences between devices become α_s.
+        sends_early: messages leave before devices train, so sending hides behind computing.
     """
 
     network: Network
@@ -65,6 +67,7 @@ class ScoreInputs:
     budget: Budget = field(default_factory=Budget)
     data_distance: FloatArray | None = None
     amplification: AmplificationSettings = PAPER_AMPLIFICATION
+    sends_early: bool = True
 
     def __post_init__(self) -> None:
         n = self.network.num_devices
@@ -97,7 +100,12 @@ class ScoreInputs:
 
     @cached_property
     def _clock(self) -> Clock:
-        return Clock(self.network, self.message_bytes)
+        return Clock(self.network, self.message_bytes, sends_early=self.sends_early)
+
+    @property
+    def hidden_s(self) -> FloatArray:
+        """(N,) how long a message may travel while its receiver is busy anyway."""
+        return self.network.compute_s * (self.constants.local_steps if self.sends_early else 0)
 
     def cycle_cost(self, clusters: Clusters) -> CycleCost:
         """What a cycle costs with these clusters."""
@@ -120,6 +128,12 @@ class ScoreInputs:
     def slowdown(self, clusters: Clusters) -> float:
         """How many times the cycles of agreeing devices will be needed."""
         return slowdown(self.disagreement(clusters), self.network.num_devices)
+
+    def assumed_slowdown(self, clusters: Clusters) -> float:
+        """`slowdown` if devices differed in the usual way, for those of which nothing is known."""
+        n, τ_a, τ_r = self.network.num_devices, self.constants.tau_a, self.constants.tau_r
+        apart = disagreement(self.A, self.A_intra(clusters), assumed_directions(n), τ_a, τ_r)
+        return slowdown(apart, n)
 
     @cached_property
     def _data_distance(self) -> SparseMatrix:
@@ -153,7 +167,10 @@ Score = Callable[[ScoreInputs, Clusters], float]
 
 
 def stationarity(inputs: ScoreInputs, clusters: Clusters) -> float:
-    """The paper's H(S): the mean over clusters of Theorem 1's bound. It falls with every split."""
+    """The paper's H(S) of `alg:cluster_form`: the mean over clusters of Theorem 1's bound.
+
+    It falls with every split.
+    """
     constants = inputs.constants
     terms = [inputs.terms(cluster) for cluster in clusters]
     bounds = (
@@ -184,6 +201,11 @@ def sent_bytes(inputs: ScoreInputs, clusters: Clusters) -> float:
     return inputs.cycle_cost(clusters).sent_bytes * inputs.slowdown(clusters)
 
 
+COSTS: dict[str, Callable[[CycleCost], float]] = {
+    "time": lambda cost: cost.time_s,
+    "bytes": lambda cost: cost.sent_bytes,
+}
+"""What the scores that predict a cost take of a cycle; they multiply it by the slowdown."""
 SCORES: dict[str, Score] = {
     "time": time,
     "bytes": sent_bytes,

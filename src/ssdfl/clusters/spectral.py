@@ -1,4 +1,4 @@
-"""Algorithm 2, spectral partitioning, with what is known of each cluster computed once."""
+"""Algorithm 2 (`alg:spectral_routine`), with what is known of each cluster computed once."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def _halves(devices: IntArray, n: int) -> tuple[Cluster, Cluster]:
 def repeated_splits(
     cache: ClusterCache, threshold: Callable[[int], float]
 ) -> Iterator[tuple[Clusters, Cluster, str]]:
-    """Algorithm 2, repeated: partitions into 1, 2, … N clusters.
+    """Algorithm 2 (`alg:spectral_routine`), repeated: partitions into 1, 2, … N clusters.
 
     Each time the cluster of least conductance whose halves pass the threshold is split, or, if there is
     none, the one of least conductance.

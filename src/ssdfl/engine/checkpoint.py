@@ -5,14 +5,12 @@ frozen.NAME         (…) one that all devices share
 memory.OWNER.NAME   (k, w) what optimizers and rules keep, in the order of the metadata's layout
 trained, ready_s    (N,) who trained last, and when each device is ready
 
-The metadata ``ssdfl`` is JSON: how far the run is, whose models these are, what they take and give, and the
-layout of a row in which ssdfl keeps a model's numbers while it trains.
+The metadata ``ssdfl`` is JSON: a checksum of all else, the method, how far the run is, whose models these
+are, what they take and give, and the layout of a row in which ssdfl keeps a model's numbers while it trains.
 """
 
 from __future__ import annotations
 
-import errno
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +19,10 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.engine.checkpoint_file import ANEW, FORMAT, Facts, read_facts, write_tensors
 from ssdfl.engine.job import Job
 from ssdfl.engine.state import (
     MODEL,
@@ -41,9 +39,7 @@ from ssdfl.files import atomic_path
 from ssdfl.learning import Home
 from ssdfl.learning.layout import flat
 
-FORMAT = 2
 PARAMETERS, FROZEN, _MEMORY = "model.", "frozen.", "memory."
-_ANEW = "Delete it to start this run anew."
 
 
 def save_state(state: State, job: Job, path: Path, devices: IntArray | None = None) -> None:
@@ -64,7 +60,7 @@ def save_state(state: State, job: Job, path: Path, devices: IntArray | None = No
     }
     with atomic_path(path) as temporary:
         there = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-        write_tensors(there, temporary, json.dumps(_facts(job, state, devices)))
+        write_tensors(there, temporary, _facts(job, state, devices))
 
 
 def _names_at_home(home: Home) -> set[str]:
@@ -80,13 +76,13 @@ def _models(job: Job, state: State, home: Home) -> dict[str, Tensor]:
 
 def _facts(job: Job, state: State, devices: IntArray | None) -> dict[str, object]:
     """What the file's metadata says."""
-    here = range(job.network.num_devices) if devices is None else devices.tolist()
     facts: dict[str, object] = {
         "format": FORMAT,
+        "method": job.method,
         "step": state.step,
         "cycle": state.step // job.steps_per_cycle,
         "transmissions": state.transmissions,
-        "devices": {job.network.names[device]: device for device in here},
+        "devices": _devices(job, devices),
         "state": list(job.task.model.state_dict()),
         "model": job.task.facts.to_json() if job.task.facts else None,
         "layout": _layout(job),
@@ -94,12 +90,10 @@ def _facts(job: Job, state: State, devices: IntArray | None) -> dict[str, object
     return facts if math.isnan(state.real_s) else facts | {"real_s": state.real_s}
 
 
-def write_tensors(tensors: dict[str, Tensor], path: Path, facts: str) -> None:
-    """Write tensors with a text as their metadata ``ssdfl``; a full disk raises OSError."""
-    try:
-        save_file(tensors, path, metadata={"ssdfl": facts})  # one key: several are stored in random order
-    except SafetensorError as error:
-        raise OSError(errno.EIO, str(error), str(path)) from error
+def _devices(job: Job, devices: IntArray | None) -> dict[str, int]:
+    """The numbers of some devices, or of all, by their names."""
+    here = range(job.network.num_devices) if devices is None else devices.tolist()
+    return {job.network.names[device]: device for device in here}
 
 
 def load_state(path: Path, job: Job, devices: IntArray | None = None) -> State:
@@ -117,39 +111,54 @@ def load_state(path: Path, job: Job, devices: IntArray | None = None) -> State:
         memory = own_rows(job, memory, devices)
     try:
         with safe_open(path, framework="pt") as file:
-            progress = facts_in(file, path)
-            if progress["layout"] != _layout(job):
-                raise InputError(f"layout in {path}", "another", "this model's", _ANEW)
+            facts = read_facts(file, path)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        _check_job(path, facts, job)
         state = State(
-            step=progress["step"],
+            step=facts.step,
             X=_rows(path, tensors, job, number),
             memory=memory,
-            trained=tensors["trained"].numpy(),
-            ready_s=tensors["ready_s"].numpy(),
-            transmissions=progress["transmissions"],
-            real_s=progress.get("real_s", math.nan),
+            trained=_checked(
+                path, tensors, "trained", torch.zeros(job.network.num_devices, dtype=torch.bool)
+            ),
+            ready_s=_checked(
+                path, tensors, "ready_s", torch.zeros(job.network.num_devices, dtype=torch.double)
+            ),
+            transmissions=facts.transmissions,
+            real_s=facts.real_s,
         )
     except InputError:
         raise
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise InputError("checkpoint", str(path), "a whole file", f"({error}) {_ANEW}") from error
+        raise InputError("checkpoint", str(path), "a whole file", f"({error}) {ANEW}") from error
+    _check_devices(path, facts, _devices(job, devices), state)
     return replace(state, memory=_memory(path, tensors, job, state, memory))
 
 
-def facts_in(file: Any, path: Path) -> dict[str, Any]:
-    """What the metadata of an open checkpoint says.
+def _check_job(path: Path, facts: Facts, job: Job) -> None:
+    """Refuse a state of another method or model, or of a step that the job does not have."""
+    if facts.method not in ("", job.method):
+        raise InputError(f"method in {path}", facts.method, job.method, ANEW)
+    if facts.raw["layout"] != _layout(job):
+        raise InputError(f"layout in {path}", "another", "this model's", ANEW)
+    if facts.step > job.last_step:
+        raise InputError(f"step in {path}", facts.step, f"at most {job.last_step}, the last", ANEW)
+    if facts.cycle != facts.step // job.steps_per_cycle:
+        expected = f"{facts.step // job.steps_per_cycle}, the one of step {facts.step}"
+        raise InputError(f"cycle in {path}", facts.cycle, expected, ANEW)
 
-    Raises:
-        InputError: another version of ssdfl wrote it.
-        KeyError: it is no checkpoint.
-    """
-    facts: dict[str, Any] = json.loads(file.metadata()["ssdfl"])
-    if facts.get("format") != FORMAT:
-        expected = f"format {FORMAT}, in which every parameter has its name and shape"
-        remedy = f"Finish the run with the version of ssdfl that began it. {_ANEW}"
-        raise InputError(f"checkpoint {path}", f"format {facts.get('format', 1)}", expected, remedy)
-    return facts
+
+def _check_devices(path: Path, facts: Facts, devices: dict[str, int], state: State) -> None:
+    if facts.devices != devices:
+        raise InputError(f"devices in {path}", ", ".join(facts.devices), ", ".join(devices), ANEW)
+    if (state.ready_s < 0).any():
+        raise InputError(f"ready_s in {path}", float(state.ready_s.min()), "seconds of at least 0", ANEW)
+
+
+def _checked(path: Path, tensors: dict[str, Tensor], name: str, like: Tensor) -> np.ndarray[Any, Any]:
+    """What a file has under a name, if it is like another tensor."""
+    _check_tensor(path, name, tensors[name], like)
+    return np.asarray(tensors[name].numpy())
 
 
 def load_parameters(path: Path) -> FloatArray:
@@ -160,11 +169,13 @@ def load_parameters(path: Path) -> FloatArray:
     """
     try:
         with safe_open(path, framework="pt") as file:
-            slots = facts_in(file, path)["layout"]
-            stacks = [file.get_tensor(PARAMETERS + name) for name in slots if slots[name]["trains"]]
+            trained = read_facts(file, path).trained_names
+            stacks = [file.get_tensor(PARAMETERS + name) for name in trained]
         rows = [torch.stack([flat(one) for one in stack]) for stack in stacks]
         return np.asarray(torch.cat(rows, dim=1).double().numpy())
-    except (OSError, SafetensorError, KeyError, TypeError) as error:
+    except InputError:
+        raise
+    except (OSError, SafetensorError, TypeError, ValueError, RuntimeError) as error:
         raise InputError("checkpoint", str(path), "a whole file", f"({error})") from None
 
 
@@ -188,7 +199,7 @@ def _memory(
         found = _kept(tensors, name)
         if found is None:
             expected = f"{name}, which this rule and these optimizers keep"
-            raise InputError(f"memory in {path}", "none", expected, _ANEW)
+            raise InputError(f"memory in {path}", "none", expected, ANEW)
         _check_tensor(path, name, found, memory[name])
         memory[name] = found.to(memory[name].device)
     return memory
@@ -205,13 +216,12 @@ def _kept(tensors: dict[str, Tensor], name: str) -> Tensor | None:
 
 def _check_tensor(path: Path, name: str, tensor: Tensor, like: Tensor) -> None:
     """Refuse a tensor of another shape or type, or with numbers that are not finite."""
-    remedy = "Delete it to start anew."
     if tensor.shape != like.shape:
-        raise InputError(f"shape of {name} in {path}", tuple(tensor.shape), f"{tuple(like.shape)}", remedy)
+        raise InputError(f"shape of {name} in {path}", tuple(tensor.shape), f"{tuple(like.shape)}", ANEW)
     if tensor.dtype != like.dtype:
-        raise InputError(f"type of {name} in {path}", str(tensor.dtype), f"{like.dtype}", remedy)
+        raise InputError(f"type of {name} in {path}", str(tensor.dtype), f"{like.dtype}", ANEW)
     if not torch.isfinite(tensor).all():
-        raise InputError(f"{name} in {path}", "not finite", "finite numbers", remedy)
+        raise InputError(f"{name} in {path}", "not finite", "finite numbers", ANEW)
 
 
 def _layout(job: Job) -> dict[str, dict[str, object]]:

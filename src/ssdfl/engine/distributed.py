@@ -67,6 +67,10 @@ class RankExchange:
         """The part of W between this rank's devices."""
         return self._mixing(self._parts(W).inner)
 
+    def whole(self, W: MixingMatrix) -> bool:
+        """Whether no other rank has rows for this one."""
+        return not self._parts(W).peers
+
     def add_rest(self, W: MixingMatrix, mixed: Tensor, threads: Threads) -> IntArray:
         """Add the other ranks' rows, each times its weight."""
         part = self._parts(W)

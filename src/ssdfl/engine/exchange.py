@@ -25,6 +25,9 @@ class Exchange(Protocol):
     def mixing(self, W: MixingMatrix) -> Mixing:
         """The part of W between the devices here."""
 
+    def whole(self, W: MixingMatrix) -> bool:
+        """Whether the devices here hear nobody from elsewhere."""
+
     def add_rest(self, W: MixingMatrix, mixed: Tensor, threads: Threads) -> IntArray:
         """Add what comes from elsewhere to (n, k) mixed messages; returns the places that changed."""
 
@@ -53,6 +56,10 @@ class LocalExchange:
     def mixing(self, W: MixingMatrix) -> Mixing:
         """All of W."""
         return self._mixing(W)
+
+    def whole(self, W: MixingMatrix) -> bool:
+        """Always."""
+        return True
 
     def add_rest(self, W: MixingMatrix, mixed: Tensor, threads: Threads) -> IntArray:
         """Nothing comes from elsewhere."""

@@ -12,7 +12,7 @@ from ssdfl.arrays import IntArray
 from ssdfl.graph import MixingMatrix
 from ssdfl.methods import Inbox
 
-_NUMBERS_IN_CACHE = 1 << 18
+_NUMBERS_IN_CACHE = 1 << 20
 
 
 class Inboxes:

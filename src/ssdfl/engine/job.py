@@ -54,6 +54,7 @@ class Job:
         weights: (N,) how much each device's steps count, 1 on average; None if all count alike.
         liars: devices that send false messages; results are those of the others.
         reset: when momenta start anew: at every training ``step``, at every ``regime``, or ``never``.
+        method: its name, which checkpoints carry.
     """
 
     task: Task
@@ -74,6 +75,7 @@ class Job:
     weights: FloatArray | None = None
     tested_models: Literal["all", "mean"] = "all"
     liars: tuple[int, ...] = ()
+    method: str = ""
 
     def __post_init__(self) -> None:
         N = self.network.num_devices

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from ssdfl.engine.evaluation import Evaluation
 from ssdfl.engine.exchange import Exchange, LocalExchange
 from ssdfl.engine.gradients import choose_gradients
 from ssdfl.engine.job import Job
+from ssdfl.engine.mixing import Mixing
 from ssdfl.engine.moves import Displacement, PlainMove, Standstill
 from ssdfl.engine.shares import LocalShares, Shares
 from ssdfl.engine.state import MODEL, RULE, State, home_of, initial_state, memory_name
@@ -24,7 +25,8 @@ from ssdfl.methods import Heard, Memory, Moment, Move, Step
 
 _NUMBERS_IN_CACHE = 1 << 20
 _FEWEST, _MOST = 2, 512
-_NUMBERS_OF_A_PIECE = 1 << 17
+
+_Moved = Standstill | Displacement | PlainMove
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,7 @@ class LocalEngine:
         self._everyone = self._groups(np.arange(len(self.devices)))
         self._matrices: list[Tensor] = []
         self._messages: Tensor | None = None
+        self._sent = torch.empty(0)
         self._kept: Tensor | None = None
         self._mixed: Tensor | None = None
         self._memory: dict[str, Tensor] | None = None
@@ -155,41 +158,59 @@ class LocalEngine:
         return X
 
     def _staged(self, turn: _Turn) -> Tensor:
-        """Train, send, mix, receive, one after the other; early rules send first."""
-        rule, W = self.job.rule, turn.step.W
+        """Train, send, mix, receive, one after the other.
+
+        Early rules send first, and then a group receives as soon as it has trained, unless messages come from
+        elsewhere.
+        """
+        early, W = self.job.rule.early, turn.step.W
         groups = [*self._training_groups(turn), *self._idle_groups(turn)]
-        moves: dict[int, Standstill | Displacement | PlainMove] = {}
-
-        def train_and_send(thread: int, numbered: tuple[int, Group]) -> None:
-            number, group = numbered
-            move = self._stay_or_train(thread, group, turn)
-            for within, piece in _pieces(group) if not rule.early else ():
-                self._send(turn, piece, move.part(within))
-            if not rule.additive:
-                moves[number] = move
-
-        if rule.early:
+        X = self._matrix_beside(turn.before.X)
+        if early:
             self._send_all(turn, groups)
             self.exchange.post(W, self._sent)
-        self._make_room(turn)
-        self.threads.each(train_and_send, list(enumerate(groups)))
-        if not rule.early:
+        if early and self.exchange.whole(W):
+            self._train_and_receive(turn, groups, X)
+            return X
+        moves = self._train_and_send(turn, groups)
+        if not early:
             self.exchange.post(W, self._sent)
-        X = self._matrix_beside(turn.before.X)
         heard = self._heard(turn, X)
 
         def receive(thread: int, numbered: tuple[int, Group]) -> None:
             number, group = numbered
-            move = moves.pop(number, None)
-            for within, piece in _pieces(group) if rule.linear else [(slice(None), group)]:
-                if move is not None:
-                    self._receive(turn, piece, move.part(within), heard(piece), X)
-                self._measure(turn, piece, X)
+            self._receive(turn, group, moves.pop(number), heard(group), X)
 
         self.threads.each(receive, list(enumerate(groups)))
         return X
 
-    def _stay_or_train(self, thread: int, group: Group, turn: _Turn) -> Standstill | Displacement | PlainMove:
+    def _train_and_receive(self, turn: _Turn, groups: list[Group], X: Tensor) -> None:
+        """Both in one go, so that a group's move is still in cache, and is not kept."""
+        heard = self._heard(turn, X)
+
+        def work(thread: int, group: Group) -> None:
+            move = self._stay_or_train(thread, group, turn)
+            self._receive(turn, group, move, heard(group), X)
+
+        self.threads.each(work, groups)
+
+    def _train_and_send(self, turn: _Turn, groups: list[Group]) -> dict[int, _Moved]:
+        """How groups moved, by number; as good as nothing if the rule will not ask."""
+        rule, moves = self.job.rule, dict[int, _Moved]()
+        if not rule.early:
+            self._make_room(turn)
+
+        def work(thread: int, numbered: tuple[int, Group]) -> None:
+            number, group = numbered
+            move = self._stay_or_train(thread, group, turn)
+            if not rule.early and self._sent is not turn.before.X:
+                self._send(turn, group, move)
+            moves[number] = Standstill(turn.before.X[:0]) if rule.additive else move
+
+        self.threads.each(work, list(enumerate(groups)))
+        return moves
+
+    def _stay_or_train(self, thread: int, group: Group, turn: _Turn) -> _Moved:
         before = turn.before.X[group.rows]
         if turn.step.train[group.places[0]]:
             return self._train(thread, group, before, turn)
@@ -203,6 +224,8 @@ class LocalEngine:
         if isinstance(group.rows, Tensor) or after.data_ptr() != room.data_ptr():
             X[group.rows] = after
         self._keep(turn.memory, group, kept, renewed)
+        if turn.step.train[group.places[0]]:
+            turn.moved[group.rows] = self._distance(after, before)
 
     def _heard(self, turn: _Turn, X: Tensor) -> Callable[[Group], Heard]:
         """What each group hears. Mixed messages of the parameters' width go straight into X."""
@@ -220,12 +243,20 @@ class LocalEngine:
                 lambda: inboxes.batches(group.places, rows),
                 lambda: messages[group.rows],
             )
+        mixing = self.exchange.mixing(W)
+        if self.job.task.stackable and mixing.kind == "sparse" and self.exchange.whole(W):
+            return lambda group: Heard(lambda: self._with_kept(mixing, group), lambda: own(group))
         mixed = X if messages.shape == X.shape else self._mixed_beside(messages)
-        self.exchange.mixing(W).into(mixed, messages, self.threads)
+        mixing.into(mixed, messages, self.threads)
         self.exchange.add_rest(W, mixed, self.threads)
         if self._kept is not None:
             mixed += self._kept
         return lambda group: Heard(lambda: mixed[group.rows], lambda: own(group))
+
+    def _with_kept(self, mixing: Mixing, group: Group) -> Tensor:
+        """W applied for a group alone, and what it kept back."""
+        mixed = mixing.rows(self._sent, group.places)
+        return mixed if self._kept is None else mixed.add_(self._kept[group.rows])
 
     def _mixed_beside(self, messages: Tensor) -> Tensor:
         """Room for mixed messages that are wider than parameters."""
@@ -235,11 +266,16 @@ class LocalEngine:
 
     def _send_all(self, turn: _Turn, groups: list[Group]) -> None:
         self._make_room(turn)
-        self.threads.each(lambda thread, group: self._send(turn, group, None), groups)
+        if self._sent is not turn.before.X:
+            self.threads.each(lambda thread, group: self._send(turn, group, None), groups)
 
-    def _send(self, turn: _Turn, group: Group, move: Move | None) -> None:
+    def _send(self, turn: _Turn, group: Group, move: _Moved | None) -> None:
         """Put a group's messages into the matrix of messages."""
-        before, kept = turn.before.X[group.rows], self._rule_memory(turn.memory, group)
+        before = turn.before.X[group.rows]
+        if move is not None and self.job.rule.plain_messages and isinstance(group.rows, slice):
+            move.applied_to(before, self._sent[group.rows])
+            return
+        kept = self._rule_memory(turn.memory, group)
         message, renewed = self.job.rule.send(self._moment(turn, group), before, move, dict(kept))
         message.written_into(self._sent, group.rows)
         if self._kept is not None:
@@ -247,17 +283,16 @@ class LocalEngine:
         self._keep(turn.memory, group, kept, renewed)
 
     def _make_room(self, turn: _Turn) -> None:
-        """The matrices of messages, made once."""
+        """The matrices of messages, made once. Parameters that are sent as they are need none."""
+        rule, first = self.job.rule, self.job.first_message
+        if rule.plain_messages and (rule.early or not turn.step.train.any()):
+            self._sent = turn.before.X
+            return
         if self._messages is None:
-            first = self.job.first_message
             shape = (len(self.devices), first.width)
             self._messages = turn.before.X.new_empty(shape)
             self._kept = None if first.kept is None else turn.before.X.new_empty(shape)
-
-    @property
-    def _sent(self) -> Tensor:
-        assert self._messages is not None
-        return self._messages
+        self._sent = self._messages
 
     def _distance(self, after: Tensor, before: Tensor) -> Tensor:
         """(n,) how far parameters have moved."""
@@ -316,13 +351,8 @@ class LocalEngine:
     def _idle_groups(self, turn: _Turn) -> list[Group]:
         return self._groups(np.flatnonzero(~turn.step.train))
 
-    def _measure(self, turn: _Turn, group: Group, X: Tensor) -> None:
-        """How far a group has moved, if it trained."""
-        if turn.step.train[group.places[0]]:
-            turn.moved[group.rows] = self._distance(X[group.rows], turn.before.X[group.rows])
-
     def _measure_again(self, turn: _Turn, X: Tensor, places: IntArray) -> None:
-        """The same for devices that something was added to afterwards."""
+        """How far devices have moved that something was added to afterwards."""
         trained = places[turn.step.train[places]] if len(places) else places
         if len(trained):
             rows = torch.from_numpy(trained).to(X.device)
@@ -385,19 +415,6 @@ class LocalEngine:
 
 def _no_samples(group: Group) -> Tensor:
     raise AssertionError("nobody trains in this step")
-
-
-def _pieces(group: Group) -> Iterator[tuple[slice, Group]]:
-    """A group in pieces that stay in a core's nearest cache, each with its rows of the group."""
-    if isinstance(group.rows, Tensor):
-        yield slice(None), group
-        return
-    first, number = group.rows.start, len(group.places)
-    size = max(1, _NUMBERS_OF_A_PIECE // group.width)
-    for start in range(0, number, size):
-        within = slice(start, min(start + size, number))
-        rows = slice(first + within.start, first + within.stop)
-        yield within, replace(group, devices=group.devices[within], places=group.places[within], rows=rows)
 
 
 def _added(direction: Tensor, steered: Tensor, kept: list[dict[str, Tensor]]) -> Tensor:

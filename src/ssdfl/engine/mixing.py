@@ -68,7 +68,7 @@ class Mixing:
         return self.rows(X.contiguous(), np.arange(self.num_rows))
 
     def rows(self, X: Tensor, which: IntArray) -> Tensor:
-        """Consecutive rows of ``W X``, where W is sparse."""
+        """Rows of ``W X`` in ascending order, where W is sparse; quickest if they are consecutive."""
         start, stop = int(which[0]), int(which[-1]) + 1
         entries = slice(self._starts[start], self._starts[stop])
         gathered: Tensor = embedding_bag(
@@ -78,7 +78,7 @@ class Mixing:
             mode="sum",
             per_sample_weights=self._weights[entries],
         )
-        return gathered
+        return gathered if len(gathered) == len(which) else gathered[torch.from_numpy(which - start)]
 
 
 def _kind(W: MixingMatrix) -> str:

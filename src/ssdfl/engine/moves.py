@@ -18,10 +18,6 @@ class Standstill:
 
     theta: Tensor
 
-    def part(self, rows: slice) -> Standstill:
-        """That of some of the devices."""
-        return Standstill(self.theta[rows])
-
     def value(self) -> Tensor:
         """(n, d) zeros."""
         return torch.zeros_like(self.theta)
@@ -34,9 +30,9 @@ class Standstill:
         """The rows as they are."""
         return rows
 
-    def applied_to(self, theta: Tensor) -> Tensor:
-        """The parameters as they are."""
-        return theta
+    def applied_to(self, theta: Tensor, out: Tensor | None = None) -> Tensor:
+        """The parameters as they are; copied if there is room for them."""
+        return theta if out is None else out.copy_(theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +42,6 @@ class PlainMove:
     displacement: Tensor
     rate: float
     steps: int
-
-    def part(self, rows: slice) -> PlainMove:
-        """That of some of the devices: of the one, or of none."""
-        return PlainMove(self.displacement[rows], self.rate, self.steps)
 
     def value(self) -> Tensor:
         """(1, d) the displacement."""
@@ -63,9 +55,9 @@ class PlainMove:
         """The rows plus the displacement."""
         return rows + self.displacement
 
-    def applied_to(self, theta: Tensor) -> Tensor:
+    def applied_to(self, theta: Tensor, out: Tensor | None = None) -> Tensor:
         """The parameters plus the displacement."""
-        return theta + self.displacement
+        return torch.add(theta, self.displacement, out=out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +76,6 @@ class Displacement:
     steps: int = 1
     earlier: Tensor | None = None
 
-    def part(self, rows: slice) -> Displacement:
-        """That of some of the devices."""
-        earlier = None if self.earlier is None else self.earlier[rows]
-        return Displacement(self.last[rows], self.rate, self.steps, earlier)
-
     def value(self) -> Tensor:
         """(n, d) the displacement."""
         moved = self.last * -self.rate
@@ -105,7 +92,7 @@ class Displacement:
         rows.add_(self.last, alpha=-self.rate)
         return rows if self.earlier is None else rows.add_(self.earlier)
 
-    def applied_to(self, theta: Tensor) -> Tensor:
-        """The parameters plus the displacement."""
-        moved = torch.add(theta, self.last, alpha=-self.rate)
+    def applied_to(self, theta: Tensor, out: Tensor | None = None) -> Tensor:
+        """The parameters plus the displacement, in ``out`` if it is given."""
+        moved = torch.add(theta, self.last, alpha=-self.rate, out=out)
         return moved if self.earlier is None else moved.add_(self.earlier)

@@ -84,7 +84,8 @@ class ReferenceEngine:
             with torch.no_grad():
                 outputs = task.scores(θ, task.test_inputs, own)
             losses.append(task.loss(outputs, task.test_targets))
-            values = [metric(outputs, task.test_targets).double() for metric in task.metrics]
+            scored = task.in_units(outputs), task.in_units(task.test_targets)
+            values = [metric(*scored).double() for metric in task.metrics]
             scores.append(torch.stack(values))
         return torch.stack(losses), torch.stack(scores)
 

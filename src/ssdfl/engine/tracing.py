@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
-CALLS_BEFORE = 16
+CALLS_BEFORE = 48
+"""Recording a small model takes as long as some fifty calls gain by it, so short runs do without."""
 _TRANSPOSE = torch.ops.aten.transpose.int
 _SHAPING = {
     torch.ops.aten.view.default,

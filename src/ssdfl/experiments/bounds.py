@@ -56,12 +56,12 @@ def compare_bounds(folder: RunFolder, data: Path | None = None) -> Iterator[Boun
 
 
 def can_compare(experiment: Experiment) -> bool:
-    """Whether `compare_bounds` has something to say of a run of this experiment."""
+    """Whether `compare_bounds` can compare a run of this experiment."""
     return _obstacle(experiment) is None
 
 
 def _obstacle(experiment: Experiment) -> InputError | None:
-    """Why a run cannot be held against the bounds; None if it can."""
+    """Why a run cannot be compared with the bounds; None if it can."""
     engine, local_steps = experiment.engine.name, experiment.training.local_steps
     gaps = "a run that recorded gaps"
     if not engine_traits(engine).records_gaps:

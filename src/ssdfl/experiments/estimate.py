@@ -1,4 +1,4 @@
-"""How long runs will take on this machine: one device's training and testing, timed, times how much of it."""
+"""How long runs will take on this machine: the time of one device's training and testing, multiplied."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ssdfl.records.config import ClustersSection, Experiment
 
 
 class Estimator:
-    """Times each kind of work once."""
+    """Measures each kind of work once."""
 
     def __init__(self, data: Path | None = None) -> None:
         self._data = data

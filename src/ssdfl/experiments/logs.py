@@ -33,10 +33,10 @@ STEP = "cycle"
 
 
 class Log(Protocol):
-    """Where records go besides the run's folder."""
+    """Where records go in addition to the run's folder."""
 
     def last(self, seed: int, method: str) -> int:
-        """The last cycle that was written before this run went on; 0 if none was."""
+        """The last cycle that was written before this run was resumed; 0 if none was."""
 
     def write(self, seed: int, method: str, row: Row) -> None:
         """Add one cycle's record."""
@@ -89,11 +89,11 @@ class TensorBoardLog:
 class MLflowLog:
     """An MLflow run for every method and seed, where ``MLFLOW_TRACKING_URI`` says or MLflow's default is.
 
-    A run that is resumed goes on in the MLflow runs that have its folder, methods and seeds as tags.
+    A resumed run continues in the MLflow runs that have its folder, methods and seeds as tags.
     """
 
     def __init__(self, experiment: Experiment, out: Path, resumed: bool) -> None:
-        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # a run tells nobody that it runs
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # a run reports to nobody that it runs
         self._mlflow = require("mlflow", "mlflow")
         self._entities = require("mlflow.entities", "mlflow")
         logging.getLogger("mlflow").setLevel(logging.WARNING)
@@ -136,14 +136,15 @@ class MLflowLog:
             raise InputError("MLflow tracking", place, "a place to write to", remedy) from error
 
     def _try(self, work: Callable[[], Result]) -> Result | None:
-        """Do something where MLflow is; after a failure nothing more, as the folder has the records."""
+        """Call MLflow; after a failure do nothing more, since the folder has the records."""
         if self._lost:
             return None
         try:
             return work()
         except Exception as error:  # of whatever lies between us and the tracking server
             self._lost = True
-            _warn(f"MLflow hears no more of this run; --resume --log mlflow will tell it. It says: {error}")
+            later = "--resume --log mlflow adds them later"
+            _warn(f"MLflow gets no more records of this run; {later}. It says: {error}")
             return None
 
     def _find(self, seed: int, method: str) -> int:
@@ -192,7 +193,7 @@ LOGS: Mapping[str, Callable[[Experiment, Path, bool], Log]] = {
 
 
 class _OnlyNew:
-    """Passes on to a log the cycles that it does not have yet."""
+    """Adds to a log the cycles that it lacks."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -213,7 +214,7 @@ class _OnlyNew:
 def logging_to(
     names: Sequence[str], experiment: Experiment, folder: RunFolder
 ) -> Iterator[Callable[[Advance], None]]:
-    """A function that adds every cycle's record to the named logs; they hear how the run ended.
+    """A function that adds every cycle's record to the named logs; they are closed with how the run ended.
 
     Nothing is written before the first record. Logs that lack cycles of an earlier run get those too.
 

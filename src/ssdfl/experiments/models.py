@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ssdfl.engine.saved_models import MEAN, SavedModel, read_model
+from ssdfl.engine.saved_models import MEAN, about_model, read_model
 from ssdfl.errors import InputError
 from ssdfl.learning import Model, build_model
-from ssdfl.learning.export import write_model
+from ssdfl.learning.encoding import Encoding
+from ssdfl.learning.export import on_raw_inputs, read_about, read_safetensors, write_model
 from ssdfl.learning.facts import ModelFacts
 from ssdfl.learning.parameters import fill_model
 from ssdfl.records.config import Experiment, load_experiment
@@ -32,41 +33,75 @@ class TrainedModel:
 
 
 def load_model(
-    folder: Path | str, method: str = "", seed: int | None = None, device: int | str = MEAN
+    path: Path | str,
+    method: str = "",
+    seed: int | None = None,
+    device: int | str = MEAN,
+    *,
+    raw: bool = False,
 ) -> Model:
     """A trained model of a run's folder, or of a device's, in evaluation mode.
 
     Args:
+        path: the folder, or a ``.safetensors`` file that `export_model` wrote.
         method: which one's; may be left out where there is only one.
         seed: which one's; by default the first of the run.
         device: its number or name, or ``mean`` for the mean of all devices' parameters.
+        raw: whether the model shall take samples as they were before they were encoded for training, and
+            predict numbers in their own units, as exported programs do.
 
     Raises:
         InputError: no such method, seed or device; a missing or damaged checkpoint.
     """
-    return trained_model(folder, method, seed, device).model
+    found = trained_model(path, method, seed, device)
+    return on_raw_inputs(found.model, found.facts) if raw else found.model
+
+
+def load_encoding(path: Path | str) -> Encoding:
+    """How samples and targets were encoded for a trained model: of a folder, or of an exported file.
+
+    Raises:
+        InputError: a missing or damaged checkpoint or file.
+    """
+    if Path(path).is_dir():
+        run = RunFolder(path)
+        return trained_model(run.path, _experiment(run).methods[0]).facts.encoding
+    return Encoding.from_json(read_about(Path(path)))
 
 
 def trained_model(
-    folder: Path | str, method: str = "", seed: int | None = None, device: int | str = MEAN
+    path: Path | str, method: str = "", seed: int | None = None, device: int | str = MEAN
 ) -> TrainedModel:
     """The same with what is known of the model."""
-    run = RunFolder(folder)
+    if Path(path).is_file():
+        return _exported_model(Path(path))
+    run = RunFolder(path)
     experiment = _experiment(run)
     method, seed = _method(experiment, method), _seed(experiment, seed)
     paths = _checkpoints(run, method, seed)
-    names = {place.name: number for number, place in enumerate(_device_folders(run, method, seed))}
-    saved = read_model(paths, device, names)
+    saved = read_model(paths, device)
     if saved.facts is None:
         expected = "one that says what the model takes"
         raise InputError("checkpoint", str(paths[0]), expected, "Run the experiment again.")
     facts = ModelFacts.from_json(saved.facts)
-    config = experiment.model
+    about = about_model(experiment, method, seed, saved)
+    return TrainedModel(_filled(about, facts, saved.state, paths[0]), facts, about)
+
+
+def _exported_model(path: Path) -> TrainedModel:
+    state, about = read_safetensors(path)
+    facts = ModelFacts.from_json(about)
+    return TrainedModel(_filled(about, facts, state, path), facts, about)
+
+
+def _filled(about: dict[str, Any], facts: ModelFacts, state: dict[str, Any], path: Path) -> Model:
+    """A model with parameters, in evaluation mode."""
+    name, options = about["model"]["name"], about["model"]["options"]
     model = build_model(
-        config.name, facts.input_shape, facts.outputs, seed, config.options, example=facts.example()
+        name, facts.input_shape, facts.outputs, about["seed"], options, example=facts.example()
     )
-    fill_model(model, saved.state, str(paths[0]))
-    return TrainedModel(model.eval(), facts, _about(experiment, method, seed, saved))
+    fill_model(model, state, str(path))
+    return model.eval()
 
 
 def export_model(
@@ -83,18 +118,6 @@ def export_model(
     trained = trained_model(folder, method, seed, device)
     write_model(trained.model, trained.facts, Path(out), trained.about)
     return trained
-
-
-def _about(experiment: Experiment, method: str, seed: int, saved: SavedModel) -> dict[str, Any]:
-    return {
-        "experiment": experiment.name,
-        "model": {"name": experiment.model.name, "options": experiment.model.options},
-        "data": experiment.data.name,
-        "method": method,
-        "seed": seed,
-        "device": MEAN if saved.device is None else saved.device,
-        "cycle": saved.cycle,
-    }
 
 
 def _experiment(run: RunFolder) -> Experiment:
@@ -138,6 +161,6 @@ def _checkpoints(run: RunFolder, method: str, seed: int) -> list[Path]:
 
 
 def _device_folders(run: RunFolder, method: str, seed: int) -> list[Path]:
-    """The folders of devices that ran as processes, in their order."""
+    """The folders of devices that ran as processes, by name."""
     mesh = run.devices_folder(seed, method)
     return sorted(path for path in mesh.glob("*") if path.is_dir() and path.name != "ca")

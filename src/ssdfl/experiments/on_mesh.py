@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ssdfl.engine import Job
 from ssdfl.experiments.advance import Advance
-from ssdfl.mesh.folder import device_folders, init_mesh, move_to_free_ports, renew_experiment
+from ssdfl.mesh.folder import device_folders, holds_mesh, init_mesh, move_to_free_ports, renew_experiment
 from ssdfl.mesh.processes import MeshProcesses, collected_rows, watch_statuses
 from ssdfl.records.config import Experiment
 from ssdfl.records.folder import RunFolder
@@ -37,7 +37,7 @@ def run_on_mesh(
 
 def _set_up(experiment: Experiment, mesh: Path, method: str, seed: int) -> None:
     """Make the devices' folders, or give those of an earlier run new ports and as many cycles as wanted."""
-    if any(mesh.glob("device-*")):
+    if holds_mesh(mesh):
         move_to_free_ports(mesh)
         renew_experiment(mesh, experiment)
     else:

@@ -26,7 +26,7 @@ def on_ray(
     """Each run is a task with its cores and GPUs; a task whose machine or process dies is tried again.
 
     Tasks write under the same root as processes do. Where machines share no file system, their small files
-    come back with the result, but a run that is tried again elsewhere starts anew.
+    come back with the result, but a run that is retried elsewhere starts from the beginning.
 
     Raises:
         InputError: Ray is not installed, no cluster answers, or a task dies again and again.
@@ -62,7 +62,7 @@ def _in_tasks(
 
 
 def _finished(ray: Any, reference: object, one: Experiment, root: Path) -> Finished:
-    """What became of a task; its files are brought home if they are not there."""
+    """The outcome of a task; its files are copied here if they are missing."""
     try:
         seconds, error, files = ray.get(reference)
     except ray.exceptions.RayError as failure:

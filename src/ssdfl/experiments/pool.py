@@ -1,7 +1,6 @@
 """Many runs side by side: each is one method and one seed, in a folder named by what determines its result.
 
-Whoever asks for the same run again finds it there, so tables and figures share runs, and a pool that was
-stopped goes on where it was.
+The same run is never done twice: tables and figures share runs, and a pool that was stopped resumes.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ KILLED = f"its process was killed {RETRIES + 1} times. Is there enough memory?"
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that has ended: where it is, how long it took here (0 if it was there), or why it failed."""
+    """A run that has ended: its folder, how long it took here (0 if it was cached), or why it failed."""
 
     experiment: Experiment
     folder: RunFolder
@@ -65,14 +64,14 @@ class Resources:
 
     @property
     def at_a_time_here(self) -> int:
-        """How many runs this machine does side by side."""
+        """How many runs this machine executes side by side."""
         return self.at_a_time or max(1, cores() // self.cpus)
 
 
 DEFAULT = Resources()
 
 Backend = Callable[[Sequence[Experiment], Path, Path | None, Resources], Iterator[Finished]]
-"""Does runs into folders under a root, with data sets from a folder; yields each as it ends."""
+"""Executes runs in folders under a root, with data sets from a folder; yields each as it ends."""
 
 
 def run_pool(
@@ -83,7 +82,7 @@ def run_pool(
     resources: Resources = DEFAULT,
     backend: str = "processes",
 ) -> Iterator[Finished]:
-    """Do the runs that are not there yet, and yield each as it ends.
+    """Execute the runs that are not cached, and yield each as it ends.
 
     Args:
         experiments: of one method and one seed each, as `single_runs` makes them.
@@ -109,8 +108,8 @@ def in_processes(
 ) -> Iterator[Finished]:
     """Each run in a process of this machine.
 
-    When processes are killed, again and again with no run finished, the first goes on alone; if that is
-    killed, too, it has failed, and the others go on.
+    When processes are killed repeatedly and no run finishes, the first run continues alone; if it is killed,
+    too, it has failed, and the others continue.
     """
     if resources.address or resources.gpus:
         raise InputError("--backend", "processes", "ray, to use --address or --gpus", "Add --backend ray.")
@@ -192,7 +191,7 @@ def _dataset(config: DataSection, data: Path | None) -> Dataset:
 
 
 def run_one(values: dict[str, object], folder: Path, data: Path | None) -> tuple[float, str]:
-    """Do or finish one run, in a backend's process: how long it took, and its error if it failed."""
+    """Start or finish one run, in a backend's process: how long it took, and its error if it failed."""
     start = time.monotonic()
     try:
         experiment = make_experiment(values)
@@ -201,14 +200,16 @@ def run_one(values: dict[str, object], folder: Path, data: Path | None) -> tuple
             run_experiment(experiment, folder, resume=True, data=dataset)
     except InputError as error:
         return time.monotonic() - start, str(error)
-    except Exception as error:  # a full disk, or whatever a user's own function raises: others go on
+    except (
+        Exception
+    ) as error:  # a full disk, or whatever a user's own function raises: the other runs continue
         return time.monotonic() - start, f"{type(error).__name__}: {error}"
     _remove_states(folder)
     return time.monotonic() - start, ""
 
 
 def _remove_states(folder: Path) -> None:
-    """Remove what only serves to go on: a finished run needs it no more, and a cache holds many runs."""
+    """Remove what only a resumed run needs: a finished one no longer does, and a cache holds many runs."""
     for checkpoint in folder.rglob(CHECKPOINT):
         checkpoint.unlink(missing_ok=True)
     for devices in folder.rglob(DEVICES_FOLDER):

@@ -1,4 +1,4 @@
-"""Run an experiment into a folder, and go on after anything that stopped it."""
+"""Run an experiment into a folder, and resume it after any interruption."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import time
 import tomllib
 from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,16 +17,24 @@ from ssdfl.errors import InputError
 from ssdfl.experiments.advance import Advance
 from ssdfl.experiments.schedule_check import check_schedule
 from ssdfl.experiments.writer import Process, joining_others
-from ssdfl.files import remove_temporaries
 from ssdfl.graph import NetworkLike, from_json, load_network, to_json
-from ssdfl.learning import DataLike, Dataset, as_dataset, find_rate, label_counts, load_data
+from ssdfl.learning import (
+    DataLike,
+    Dataset,
+    as_dataset,
+    find_rate,
+    has_device_files,
+    label_counts,
+    load_data,
+    reading_of,
+)
 from ssdfl.learning.sources import Progress
-from ssdfl.learning.tables import Reading
 from ssdfl.methods import METHODS, find_method
 from ssdfl.preparation import Prepared, make_job, prepare, prepare_planned
 from ssdfl.records.config import Experiment, FaultsSection, make_experiment, to_toml, write_experiment
 from ssdfl.records.engines import engine_traits
 from ssdfl.records.folder import Row, RunFolder
+from ssdfl.records.scores import OWN_TESTS
 from ssdfl.records.versions import current_versions
 
 SAVE_INTERVAL_S = 2.0
@@ -63,17 +72,19 @@ def iterate_experiment(
     Args:
         out: the run's folder.
         network: runs on this one, such as a NetworkX graph, instead of the one that the experiment names.
-        resume: go on with what the folder holds. The result is bit for bit that of an unbroken run if the
+        resume: continue the run in the folder. The result is bit for bit that of an uninterrupted run if the
             engine ``resumes_exactly``: a mesh does not, since its devices stop at different steps.
         data: the folder to look for data sets in first; or the data set itself: a `Dataset`, a pandas frame,
             an Arrow table or a torch data set.
-        progress: is told of a download's progress.
+        progress: called with a download's progress.
 
     Raises:
-        InputError: something in the experiment cannot be used; what was computed before is kept.
+        InputError: something in the experiment cannot be used, or another run writes into the folder; what
+            was computed before is kept.
     """
     folder = RunFolder(out)
-    with joining_others(experiment.engine) as process:
+    with joining_others(experiment.engine) as process, ExitStack() as stack:
+        process.in_writer(lambda: stack.enter_context(folder.held()))
         admitted = process.text_of_writer(lambda: to_toml(_admit(experiment, folder, network, resume)))
         experiment = make_experiment(tomllib.loads(admitted))
         for method in experiment.methods:
@@ -90,8 +101,7 @@ def _dataset(
     """The experiment's data set, or the one that was given."""
     if data is None or isinstance(data, str | Path):
         return load_data(experiment.data, None if data is None else Path(data), progress)
-    config = experiment.data
-    return as_dataset(data, Reading(config.target, config.column, config.targets, config.test_share))
+    return as_dataset(data, reading_of(experiment.data))
 
 
 def _admit(
@@ -108,7 +118,7 @@ def _admit(
 
 
 def _check_rate(before: Experiment, after: Experiment) -> None:
-    """Refuse to train longer where the learning rate of what is done would have been another."""
+    """Refuse to train longer where that would change the learning rate of finished cycles."""
     rates = [find_rate(one.training.rate, one.cycles) for one in (before, after)]
     done = range(min(before.cycles, after.cycles))
     if any(rates[0](cycle) != rates[1](cycle) for cycle in done):
@@ -175,7 +185,7 @@ def _run_seeds(
     if process.writes:
         write_experiment(experiment, folder.experiment_file)
         scores = [metric.score for metric in seeds[0][0].task.metrics]
-        folder.write_task(scores, dataset.notes)
+        folder.write_task(scores, [*dataset.notes, *_own_tests(experiment)])
         folder.note_versions(current_versions())
     run_method = _method_runner(experiment, folder, process, data)
     for instance, jobs in seeds:
@@ -198,6 +208,12 @@ def _method_runner(
     return lambda job, method: _run_method(experiment.engine.name, folder, job, method, process)
 
 
+def _own_tests(experiment: Experiment) -> list[str]:
+    """What is said of tests where each device has only its own data."""
+    alone = engine_traits(experiment.engine.name).process_per_device
+    return [OWN_TESTS] if alone and has_device_files(experiment.data) else []
+
+
 def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> None:
     """Write what a seed's methods share; of the devices also who lies."""
     task = instance.task
@@ -215,7 +231,8 @@ def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> 
     folder.write_fact(instance.seed, "devices.json", json.dumps(devices, indent=1) + "\n")
     for place, plan in reversed(list(enumerate(instance.plans))):
         # plan.json is written last: readers take it as the sign that the other files exist.
-        name = f"plan-{plan.settings['message_bytes']}.json" if place else "plan.json"
+        size, early = plan.messages
+        name = f"plan-{size}{'' if early else '-late'}.json" if place else "plan.json"
         folder.write_plan(instance.seed, plan, name)
 
 
@@ -226,7 +243,7 @@ def _run_method(engine: str, folder: RunFolder, job: Job, method: str, process: 
     for row in saver.rows:
         yield Advance(job.seed, method, row["cycle"], None)
     cycles = run(job, engine, start, in_place=True)
-    del start  # the engine goes on in its memory
+    del start  # the engine continues in its memory
     for record, state in cycles:
         saver.rows.append(asdict(record))
         saver.save_if_due(record.cycle, state)
@@ -234,7 +251,7 @@ def _run_method(engine: str, folder: RunFolder, job: Job, method: str, process: 
 
 
 class _Saver:
-    """Keeps a method's records and state: every two seconds, or less often where saving takes long."""
+    """Saves a method's records and state: every two seconds, or less often if saving takes long."""
 
     def __init__(self, folder: RunFolder, job: Job, method: str, process: Process) -> None:
         self.folder, self.job, self.method, self.process = folder, job, method, process
@@ -243,14 +260,13 @@ class _Saver:
         self._saved_s, self._took_s = time.monotonic(), 0.0
 
     def restore(self) -> State | None:
-        """Where an earlier run stopped, its records into ``rows``; None to begin anew."""
+        """Where an earlier run stopped, its records into ``rows``; None to start from the beginning."""
         start, self.rows = self.process.in_writer(self._reached) or (None, [])
         self._saved_s = time.monotonic()
         return start
 
     def _reached(self) -> tuple[State | None, list[Row]]:
         """The saved state and its records; neither if some records are lost."""
-        remove_temporaries(self.checkpoint.parent)
         start = load_state(self.checkpoint, self.job) if self.checkpoint.exists() else None
         reached = start.step // self.job.steps_per_cycle if start else 0
         saved = self.folder.read_rows(self.job.seed, self.method)

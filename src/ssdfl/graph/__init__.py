@@ -1,5 +1,6 @@
 """Networks, mixing matrices, their spectra and their costs."""
 
+from ssdfl.graph.attributes import DEVICE_UNITS, read_costs
 from ssdfl.graph.certified import Certificate, certify, check_certificate
 from ssdfl.graph.components import component_labels, num_components
 from ssdfl.graph.conductance import (
@@ -12,7 +13,7 @@ from ssdfl.graph.conductance import (
 )
 from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.costs import Clock, CycleCost
-from ssdfl.graph.critical import Cycle, Upgrade, best_upgrade, critical_links, faster_links
+from ssdfl.graph.critical import Cycle, Part, Upgrade, best_upgrade, critical_parts, faster
 from ssdfl.graph.facts import describe
 from ssdfl.graph.files import from_json, read_network, to_json, write_network
 from ssdfl.graph.matchings import colour_links, random_matching
@@ -38,6 +39,7 @@ from ssdfl.graph.spectrum import Spectrum, slowest_mode, smallest_eigenvalue, sp
 from ssdfl.graph.topologies import TOPOLOGIES
 
 __all__ = [
+    "DEVICE_UNITS",
     "MIXINGS",
     "STATE_LIMIT",
     "TOPOLOGIES",
@@ -49,6 +51,7 @@ __all__ = [
     "MixingMatrix",
     "Network",
     "NetworkLike",
+    "Part",
     "Spectrum",
     "Upgrade",
     "Weights",
@@ -61,10 +64,10 @@ __all__ = [
     "colour_links",
     "component_labels",
     "conductance",
-    "critical_links",
+    "critical_parts",
     "cut_conductance",
     "describe",
-    "faster_links",
+    "faster",
     "fastest",
     "from_json",
     "from_networkx",
@@ -78,6 +81,7 @@ __all__ = [
     "on_links",
     "prefix_conductance",
     "random_matching",
+    "read_costs",
     "read_network",
     "scaled",
     "slowest_mode",

@@ -25,14 +25,18 @@ LINK_UNITS: Units = {
     "distance_km": ("distance_km", 1.0),
 }
 """Attributes of links: which cost each gives, and its factor. Topology Zoo's speed is in bit/s."""
-DEVICE_UNITS: Units = {f"compute_{unit}": ("compute_s", scale) for unit, scale in _SECONDS.items()}
+DEVICE_UNITS: Units = {
+    **{f"compute_{unit}": ("compute_s", scale) for unit, scale in _SECONDS.items()},
+    **{f"uplink_{unit}": ("uplink_Bps", scale) for unit, scale in _BYTES_PER_SECOND.items()},
+    **{f"downlink_{unit}": ("downlink_Bps", scale) for unit, scale in _BYTES_PER_SECOND.items()},
+}
 """Attributes of devices, likewise."""
 
 _LONGITUDE = ("longitude", "lon", "lng", "long")
 _LATITUDE = ("latitude", "lat")
 _OF_LINKS = {"added", "id", "key"}
 _OF_DEVICES = {"name", "label", "id", "x", "y", "pos", *_LONGITUDE, *_LATITUDE}
-_COSTS = ("latency", "delay", "bandwidth", "compute")
+_COSTS = ("latency", "delay", "bandwidth", "compute", "uplink", "downlink")
 
 MS_PER_KM, MS_PER_LINK = 0.0085, 4.0
 """Latency of a link by its length, as studies of these networks assume it."""

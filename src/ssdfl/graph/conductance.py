@@ -44,11 +44,14 @@ class Conductance:
 def conductance(
     W: MixingMatrix, state_limit: int = STATE_LIMIT, mode: tuple[float, FloatArray] | None = None
 ) -> Conductance:
-    """Φ of a mixing matrix; ``mode`` is its `slowest_mode`, if that is known already.
+    """Φ of a mixing matrix (`eq:graph_conduct_defn`).
 
     A good cut is found first. Then a search over all sets, device by device, shows that there is no better
     one, or finds it: see `search_cuts`. Where that needs more than ``state_limit`` states at a time, Φ is an
     interval: Cheeger's inequality gives its lower end ``(1 − λ₂) / 2``, the best cut found its upper one.
+
+    Args:
+        mode: the matrix's `slowest_mode`, if it is known already.
 
     Examples:
         >>> from ssdfl.graph import load_network, metropolis

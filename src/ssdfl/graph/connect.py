@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-import networkx as nx
 import numpy as np
-from scipy.spatial import cKDTree
 
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.graph.network import Graph, Link
+from ssdfl.lazy import LazyModule
 from ssdfl.rng import generator
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import scipy.spatial as spatial
+else:
+    nx = LazyModule("networkx")
+    spatial = LazyModule("scipy.spatial")
 
 
 def missing_links(graph: Graph, seed: int) -> list[Link]:
@@ -50,7 +56,7 @@ def _coordinates(graph: Graph) -> FloatArray | None:
 
 
 def _closest_pair(left: list[int], right: list[int], coordinates: FloatArray) -> Link:
-    found = cKDTree(coordinates[right]).query(coordinates[left])
+    found = spatial.cKDTree(coordinates[right]).query(coordinates[left])
     gaps, nearest = cast(tuple[FloatArray, IntArray], found)  # scalars only for a single point
     i = int(gaps.argmin())
     return left[i], right[int(nearest[i])]

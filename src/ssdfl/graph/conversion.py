@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 
 from ssdfl.arrays import FloatArray
@@ -30,17 +29,25 @@ from ssdfl.graph.network import (
     Network,
     make_network,
 )
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = LazyModule("networkx")
 
 _LINK_DEFAULTS = {"latency_s": DEFAULT_LATENCY_S, "bandwidth_Bps": DEFAULT_BANDWIDTH_BPS}
+DEVICE_DEFAULTS = {"compute_s": DEFAULT_COMPUTE_S, "uplink_Bps": np.inf, "downlink_Bps": np.inf}
 
 
 def from_networkx(graph: Graph, title: str = "network") -> Network:
     """A network from a NetworkX graph; nodes become devices 0, 1, … in their order in the graph.
 
     Reads the edge attributes ``latency_s``, ``bandwidth_Bps`` and ``added`` and the node attributes
-    ``compute_s``, ``name``, and ``x, y`` or ``pos``; costs also in the units of `LINK_UNITS` and
-    `DEVICE_UNITS`. A link without a latency gets it from ``distance`` in km, or else from the coordinates
-    ``longitude, latitude`` of its devices. What is missing then gets the default cost.
+    ``compute_s``, ``uplink_Bps``, ``downlink_Bps``, ``name``, and ``x, y`` or ``pos``; costs also in the
+    units of `LINK_UNITS` and `DEVICE_UNITS`. A link without a latency gets it from ``distance`` in km, or
+    else from the coordinates ``longitude, latitude`` of its devices. What is missing then gets the default
+    cost.
 
     Links go both ways at one cost. So a directed graph must have every edge in both directions with
     the same costs, and a multigraph no parallel edges.
@@ -69,7 +76,7 @@ def from_networkx(graph: Graph, title: str = "network") -> Network:
         links,
         latency_s=latency_s,
         bandwidth_Bps=bandwidth_Bps,
-        compute_s=_compute_s(names, of_devices),
+        **device_costs(names, of_devices),
         names=names,
         positions=_positions(of_devices, coordinates),
         geographic=_is_geographic(coordinates),
@@ -129,12 +136,13 @@ def _derived(attributes: Attributes, here: Place, there: Place, where: str) -> d
     return costs
 
 
-def _compute_s(names: Sequence[str], attributes: Sequence[Attributes]) -> list[float]:
-    """What a local step costs each device."""
-    return [
-        read_costs(data, DEVICE_UNITS, f"device {name}").get("compute_s", DEFAULT_COMPUTE_S)
+def device_costs(names: Sequence[str], attributes: Sequence[Attributes]) -> dict[str, FloatArray]:
+    """(N,) of each cost of devices, by its name in `Network`."""
+    costs = [
+        {**DEVICE_DEFAULTS, **read_costs(data, DEVICE_UNITS, f"device {name}")}
         for name, data in zip(names, attributes, strict=True)
     ]
+    return {name: np.array([one[name] for one in costs]) for name in DEVICE_DEFAULTS}
 
 
 def _undirected(graph: Graph) -> Graph:

@@ -6,24 +6,41 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse.csgraph import shortest_path
 
-from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.arrays import BoolArray, FloatArray, IntArray
 from ssdfl.graph.mixing import MixingMatrix
 from ssdfl.graph.network import Network
+from ssdfl.graph.relays import Relays
 from ssdfl.memo import by_identity
 
 CYCLES = 3
 
 
 @dataclass(frozen=True, eq=False)
+class Ports:
+    """(N,) seconds for which the messages of one step keep each device's uplink and downlink busy."""
+
+    uplink_s: FloatArray
+    downlink_s: FloatArray
+
+    def busy_s(self, sender: IntArray, receiver: IntArray) -> FloatArray:
+        """Of both ends of each message, the one that takes longer."""
+        return np.maximum(self.uplink_s[sender], self.downlink_s[receiver])
+
+
+@dataclass(frozen=True, eq=False)
 class Messages:
-    """The messages of one step: from whom to whom, how long each travels, and hops in all."""
+    """The messages of one step: from whom to whom, how long each travels, and hops in all.
+
+    Attributes:
+        ports: what uplinks and downlinks carry; None if all are unlimited.
+    """
 
     receiver: IntArray
     sender: IntArray
     travel_s: FloatArray
     transmissions: int
+    ports: Ports | None = None
 
     def deliver(self, ready_s: FloatArray, compute_s: FloatArray, early: bool = True) -> FloatArray:
         """(N,) when each device is ready for the next step.
@@ -53,8 +70,13 @@ class Clock:
     it has computed and the messages of its active neighbours have arrived. So clusters run ahead of each
     other until a step mixes across them.
 
+    All messages that a device sends in a step share its uplink, and those that it receives its downlink, in
+    equal parts and as if they all travelled at once. So a message of m bytes from i to j takes
+    ``latency + max(m / bandwidth, sent_i · m / uplink_i, received_j · m / downlink_j)``.
+
     A weight between two devices without a link is relayed over the fastest path, and every hop counts as
-    a transmission: that is what the `central` reference would cost with no server.
+    a transmission and for the uplinks and downlinks of the devices on the way: that is what the `central`
+    reference would cost with no server.
 
     Args:
         sends_early: a device sends when it starts a step; otherwise when it has computed.
@@ -66,8 +88,9 @@ class Clock:
     ) -> None:
         self.network, self.sends_early = network, sends_early
         self.message_bytes = message_bytes
-        self._link_s = network.link_matrix(network.message_time_s(message_bytes))
-        self._link_keys, self._link_times = _sorted_entries(self._link_s)
+        self._transfer_s = message_bytes / network.bandwidth_Bps
+        self._link_s = network.latency_s + self._transfer_s
+        self._link_keys, self._link_numbers = _sorted_links(network)
         self.messages = by_identity(self._messages, size=keep)
 
     def advance(self, ready_s: FloatArray, W: MixingMatrix, compute_s: FloatArray) -> tuple[FloatArray, int]:
@@ -84,8 +107,31 @@ class Clock:
     def _messages(self, W: MixingMatrix) -> Messages:
         """What a step that mixes with W sends."""
         receiver, sender = _off_diagonal(W)
-        travel_s, hops = self._travel(sender, receiver)
-        return Messages(receiver, sender, travel_s, int(hops.sum()))
+        link, linked = self._links_between(sender, receiver)
+        ports = self._ports(sender, receiver, linked) if self.network.is_shared else None
+        travel_s = self._link_s[link] if ports is None else self._over_links(link, ports, sender, receiver)
+        if linked.all():
+            return Messages(receiver, sender, travel_s, len(sender), ports)
+        relayed_s = self._relayed_s(ports)
+        travel_s = np.where(linked, travel_s, relayed_s[sender, receiver])
+        hops = np.where(linked, 1, self._relays.hops[sender, receiver])
+        return Messages(receiver, sender, travel_s, int(hops.sum()), ports)
+
+    def _over_links(self, link: IntArray, ports: Ports, sender: IntArray, receiver: IntArray) -> FloatArray:
+        """Seconds of messages over links whose ends are shared."""
+        busy_s = ports.busy_s(sender, receiver)
+        return self.network.latency_s[link] + np.maximum(self._transfer_s[link], busy_s)
+
+    def _ports(self, sender: IntArray, receiver: IntArray, linked: BoolArray) -> Ports:
+        """What the messages of a step put on uplinks and downlinks."""
+        n = self.network.num_devices
+        sent = np.bincount(sender[linked], minlength=n)
+        received = np.bincount(receiver[linked], minlength=n)
+        if not linked.all():
+            passed = self._relays.loads(sender[~linked], receiver[~linked])
+            sent, received = sent + passed[0], received + passed[1]
+        size = self.message_bytes
+        return Ports(sent * size / self.network.uplink_Bps, received * size / self.network.downlink_Bps)
 
     def cycle_cost(
         self, A: MixingMatrix, A_intra: MixingMatrix, tau_a: int, tau_r: int, compute_s: FloatArray
@@ -98,34 +144,33 @@ class Clock:
         ready_s = np.zeros(self.network.num_devices)
         for _ in range(CYCLES):
             for _ in range(tau_a):
-                ready_s = inside.deliver(ready_s, compute_s)
+                ready_s = inside.deliver(ready_s, compute_s, self.sends_early)
             for _ in range(tau_r):
                 ready_s = across.deliver(ready_s, np.zeros_like(compute_s))
         sent = tau_a * inside.transmissions + tau_r * across.transmissions
         return CycleCost(float(ready_s.max()) / CYCLES, sent, sent * self.message_bytes)
 
-    def _travel(self, sender: IntArray, receiver: IntArray) -> tuple[FloatArray, IntArray]:
-        n = self.network.num_devices
-        key = sender * n + receiver
-        place = np.minimum(np.searchsorted(self._link_keys, key), max(len(self._link_keys) - 1, 0))
-        linked = self._link_keys[place] == key if len(self._link_keys) else np.zeros(len(key), dtype=bool)
-        hops = np.ones(len(key), dtype=np.int64)
-        if linked.all():
-            return self._link_times[place], hops
-        relay_s, relay_hops = self._relays
-        travel_s = np.where(linked, self._link_times[place], relay_s[sender, receiver])
-        return travel_s, np.where(linked, hops, relay_hops[sender, receiver])
+    def _links_between(self, sender: IntArray, receiver: IntArray) -> tuple[IntArray, BoolArray]:
+        """The number of each pair's link, and whether there is one; if not, the number is meaningless."""
+        if not len(self._link_keys):
+            return np.zeros(len(sender), dtype=np.int64), np.zeros(len(sender), dtype=bool)
+        key = sender * self.network.num_devices + receiver
+        place = np.minimum(np.searchsorted(self._link_keys, key), len(self._link_keys) - 1)
+        return self._link_numbers[place], self._link_keys[place] == key
 
     @cached_property
-    def _relays(self) -> tuple[FloatArray, IntArray]:
-        """Seconds and hops of the fastest path between any two devices, by a direct link or not."""
-        seconds, before = shortest_path(self._link_s, directed=False, return_predecessors=True)
-        hops = np.zeros(seconds.shape, dtype=np.int64)
-        for nearest in np.argsort(seconds, axis=1, kind="stable").T:  # of every source the next device
-            sources = np.flatnonzero(before[np.arange(len(nearest)), nearest] >= 0)
-            device = nearest[sources]
-            hops[sources, device] = hops[sources, before[sources, device]] + 1
-        return seconds, hops
+    def _relays(self) -> Relays:
+        return Relays(self.network.link_matrix(self._link_s))
+
+    def _relayed_s(self, ports: Ports | None) -> FloatArray:
+        """(N, N) seconds between any two devices over the fastest path, which waits at shared devices."""
+        if ports is None:
+            return self._relays.seconds
+        sender, receiver = np.concatenate([self.network.links, self.network.links[:, ::-1]]).T
+        link = np.tile(np.arange(self.network.num_links), 2)
+        hop_s = np.zeros(self._relays.seconds.shape)
+        hop_s[sender, receiver] = self._over_links(link, ports, sender, receiver)
+        return self._relays.seconds_over(hop_s)
 
 
 def _off_diagonal(W: MixingMatrix) -> tuple[IntArray, IntArray]:
@@ -134,8 +179,9 @@ def _off_diagonal(W: MixingMatrix) -> tuple[IntArray, IntArray]:
     return entries.row[sent].astype(np.int64), entries.col[sent].astype(np.int64)
 
 
-def _sorted_entries(matrix: MixingMatrix) -> tuple[IntArray, FloatArray]:
-    entries = matrix.tocoo()
-    keys = entries.row.astype(np.int64) * matrix.shape[0] + entries.col
+def _sorted_links(network: Network) -> tuple[IntArray, IntArray]:
+    """A key of each direction of each link, ascending, and the link's number."""
+    i, j = network.links.T
+    keys = np.concatenate([i, j]) * network.num_devices + np.concatenate([j, i])
     order = np.argsort(keys)
-    return keys[order], entries.data[order]
+    return keys[order], np.tile(np.arange(network.num_links), 2)[order]

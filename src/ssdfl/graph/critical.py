@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
-from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.arrays import FloatArray
 from ssdfl.graph.costs import CYCLES, Clock, Messages
 from ssdfl.graph.mixing import MixingMatrix
 from ssdfl.graph.network import Network
@@ -26,6 +29,7 @@ class Cycle:
         A: mixing of all devices, whose places matter and not its weights.
         A_intra: mixing while devices train.
         compute_s: (N,) seconds of a training step.
+        sends_early: messages leave before devices compute.
     """
 
     A: MixingMatrix
@@ -33,24 +37,36 @@ class Cycle:
     tau_a: int
     tau_r: int
     compute_s: FloatArray
+    sends_early: bool = True
 
     def time_s(self, network: Network, message_bytes: int) -> float:
         """Seconds of the cycle by the clock."""
-        clock = Clock(network, message_bytes)
+        clock = Clock(network, message_bytes, sends_early=self.sends_early)
         return clock.cycle_cost(self.A, self.A_intra, self.tau_a, self.tau_r, self.compute_s).time_s
+
+
+Kind = Literal["link", "uplink", "downlink"]
+
+
+@dataclass(frozen=True, order=True)
+class Part:
+    """What can be upgraded: a link by its number, or the uplink or downlink of a device."""
+
+    kind: Kind
+    number: int
 
 
 @dataclass(frozen=True)
 class Upgrade:
-    """Links made twice as fast, and how much shorter a cycle gets.
+    """Parts of a network made twice as fast, and how much shorter a cycle gets.
 
     Attributes:
-        links: numbers of the links; several if none of them alone helps.
+        parts: several if none of them alone helps.
         cycle_s: seconds of a cycle now.
-        upgraded_s: seconds of a cycle with these links twice as fast, by the clock.
+        upgraded_s: seconds of a cycle with these parts twice as fast, by the clock.
     """
 
-    links: tuple[int, ...]
+    parts: tuple[Part, ...]
     cycle_s: float
     upgraded_s: float
 
@@ -60,8 +76,12 @@ class Upgrade:
         return self.cycle_s - self.upgraded_s
 
 
-def critical_links(network: Network, message_bytes: int, cycle: Cycle) -> list[int]:
-    """Numbers of the links on the critical path of the max-plus clock, the one that delays most first."""
+def critical_parts(network: Network, message_bytes: int, cycle: Cycle) -> list[Part]:
+    """What the messages on the critical path of the max-plus clock wait for, the longest wait first.
+
+    A message waits for its link's latency, and for the slowest of its link, its sender's uplink and its
+    receiver's downlink.
+    """
     clock = Clock(network, message_bytes)
     inside, across = clock.messages(cycle.A_intra), clock.messages(cycle.A)
     idle = np.zeros_like(cycle.compute_s)
@@ -69,66 +89,109 @@ def critical_links(network: Network, message_bytes: int, cycle: Cycle) -> list[i
     steps = one * CYCLES
     ready = [np.zeros(network.num_devices)]
     for messages, compute_s in steps:
-        ready.append(messages.deliver(ready[-1], compute_s))
-    waits: dict[int, float] = {}
+        ready.append(messages.deliver(ready[-1], compute_s, cycle.sends_early))
+    waits: dict[Part, float] = {}
     device = int(np.argmax(ready[-1]))
     for (messages, compute_s), ready_s in zip(reversed(steps), reversed(ready[:-1]), strict=True):
-        device, link, travel_s = _last_cause(messages, compute_s, ready_s, device, network.links)
-        if link is not None:
-            waits[link] = waits.get(link, 0.0) + travel_s
-    return sorted(waits, key=lambda link: (-waits[link], link))
+        done_s = ready_s + compute_s
+        last = _last_message(messages, ready_s if cycle.sends_early else done_s, done_s, device)
+        if last is not None:
+            for part, wait_s in _waits(network, messages, last).items():
+                waits[part] = waits.get(part, 0.0) + wait_s
+            device = int(messages.sender[last])
+    return sorted(waits, key=lambda part: (-waits[part], part))
 
 
-def _last_cause(
-    messages: Messages, compute_s: FloatArray, ready_s: FloatArray, device: int, links: IntArray
-) -> tuple[int, int | None, float]:
-    """What a device ended a step with: its own computing, or a message, with its sender, link and seconds."""
+def _last_message(messages: Messages, left_s: FloatArray, done_s: FloatArray, device: int) -> int | None:
+    """The message that a device ended a step with; None if it was its own computing.
+
+    Args:
+        left_s: (N,) when each device's messages left.
+        done_s: (N,) when each device had computed.
+    """
     received = np.flatnonzero(messages.receiver == device)
     if not len(received):
-        return device, None, 0.0
-    arrival_s = ready_s[messages.sender[received]] + messages.travel_s[received]
+        return None
+    arrival_s = left_s[messages.sender[received]] + messages.travel_s[received]
     last = int(np.argmax(arrival_s))
-    if arrival_s[last] <= ready_s[device] + compute_s[device]:
-        return device, None, 0.0
-    sender = int(messages.sender[received[last]])
-    ends = sorted((device, sender))
-    found = np.flatnonzero((links[:, 0] == ends[0]) & (links[:, 1] == ends[1]))
-    link = int(found[0]) if len(found) else None
-    return sender, link, float(messages.travel_s[received[last]])
+    return int(received[last]) if arrival_s[last] > done_s[device] else None
 
 
-def faster_links(network: Network, links: tuple[int, ...], factor: float = _SPEED_UP) -> Network:
-    """The network with some links ``factor`` times as fast: latency divided, bandwidth multiplied."""
-    scale = np.ones(network.num_links)
-    scale[list(links)] = factor
-    return replace(network, latency_s=network.latency_s / scale, bandwidth_Bps=network.bandwidth_Bps * scale)
+def _waits(network: Network, messages: Messages, message: int) -> dict[Part, float]:
+    """Seconds that a message waits for its link and, if that takes longer than the link, for its ends."""
+    sender, receiver = int(messages.sender[message]), int(messages.receiver[message])
+    i, j = sorted((sender, receiver))
+    found = np.flatnonzero((network.links[:, 0] == i) & (network.links[:, 1] == j))
+    if not len(found):
+        return {}
+    link, travel_s = Part("link", int(found[0])), float(messages.travel_s[message])
+    transfer_s = travel_s - float(network.latency_s[link.number])
+    slow = _slow_ends(messages, sender, receiver, transfer_s)
+    return {link: travel_s - (transfer_s if slow else 0.0), **slow}
+
+
+def _slow_ends(messages: Messages, sender: int, receiver: int, transfer_s: float) -> dict[Part, float]:
+    """The uplink and downlink of a message that take all of its transfer."""
+    if messages.ports is None:
+        return {}
+    busy_s = {
+        Part("uplink", sender): float(messages.ports.uplink_s[sender]),
+        Part("downlink", receiver): float(messages.ports.downlink_s[receiver]),
+    }
+    return {part: wait_s for part, wait_s in busy_s.items() if math.isclose(wait_s, transfer_s)}
+
+
+def faster(network: Network, parts: Sequence[Part], factor: float = _SPEED_UP) -> Network:
+    """The network with some parts ``factor`` times as fast: latency divided, bandwidth multiplied."""
+    scale = {"link": np.ones(network.num_links)}
+    scale |= {kind: np.ones(network.num_devices) for kind in ("uplink", "downlink")}
+    for part in parts:
+        scale[part.kind][part.number] = factor
+    return replace(
+        network,
+        latency_s=network.latency_s / scale["link"],
+        bandwidth_Bps=network.bandwidth_Bps * scale["link"],
+        uplink_Bps=network.uplink_Bps * scale["uplink"],
+        downlink_Bps=network.downlink_Bps * scale["downlink"],
+    )
+
+
+def all_parts(network: Network) -> list[Part]:
+    """All links, and all uplinks and downlinks that are limited."""
+    links = _limited("link", network.bandwidth_Bps)
+    ends = _limited("uplink", network.uplink_Bps) + _limited("downlink", network.downlink_Bps)
+    return links + ends
+
+
+def _limited(kind: Kind, limits_Bps: FloatArray) -> list[Part]:
+    return [Part(kind, number) for number in np.flatnonzero(np.isfinite(limits_Bps)).tolist()]
 
 
 def best_upgrade(network: Network, message_bytes: int, cycle: Cycle) -> Upgrade | None:
-    """The link to upgrade first: of those on the critical path the one that saves most seconds.
+    """What to upgrade first: of the parts on the critical path the one that saves most seconds.
 
-    Each is tried by the clock. Where other paths are as long, no single link helps; then links of the
+    Each is tried by the clock. Where other paths are as long, no single one helps; then parts of the
     critical paths are upgraded together, until a cycle gets noticeably shorter or too many have been tried;
     of a large network fewer are tried.
 
     Returns:
-        None if even all links together save nothing. An upgrade that saves nothing was not enough, since
+        None if even all parts together save nothing. An upgrade that saves nothing was not enough, since
         too many paths are as long.
     """
     now_s = cycle.time_s(network, message_bytes)
     trials = max(_LEAST_TRIALS, min(_ROUNDS, _TRIED_LINKS // max(network.num_links, 1)))
 
-    def tried(links: tuple[int, ...]) -> Upgrade:
-        return Upgrade(links, now_s, cycle.time_s(faster_links(network, links), message_bytes))
+    def tried(parts: tuple[Part, ...]) -> Upgrade:
+        return Upgrade(parts, now_s, cycle.time_s(faster(network, parts), message_bytes))
 
-    if not tried(tuple(range(network.num_links))).saved_s > _NOTICEABLE * now_s:
+    if not tried(tuple(all_parts(network))).saved_s > _NOTICEABLE * now_s:
         return None
-    critical = critical_links(network, message_bytes, cycle)
-    best = max((tried((link,)) for link in critical[:trials]), key=lambda one: one.saved_s)
-    while best.saved_s <= _NOTICEABLE * now_s and len(best.links) < trials:
-        path = critical_links(faster_links(network, best.links), message_bytes, cycle)
-        fresh = next((link for link in path if link not in best.links), None)
+    critical = critical_parts(network, message_bytes, cycle)
+    best = max((tried((part,)) for part in critical[:trials]), key=lambda one: one.saved_s)
+    while best.saved_s <= _NOTICEABLE * now_s and len(best.parts) < trials:
+        path = critical_parts(faster(network, best.parts), message_bytes, cycle)
+        fresh = next((part for part in path if part not in best.parts), None)
         if fresh is None:
             break
-        best = tried((*best.links, fresh))
+        best = tried((*best.parts, fresh))
     return best

@@ -20,7 +20,8 @@ def describe(
 ) -> dict[str, Any]:
     """Size, degrees, diameter, spectrum and costs of a network, ready for JSON; ``known`` is its conductance.
 
-    The diameter is left out (None) above 3,000 devices, where it takes long.
+    The diameter is left out (None) above 3,000 devices, where it takes long. Ranges of uplinks and downlinks
+    are of the limited ones, None if there are none.
 
     Examples:
         >>> facts = describe(__import__("ssdfl").load_network("ring:n=4"))
@@ -52,6 +53,8 @@ def describe(
         "latency_s": _range(network.latency_s),
         "bandwidth_Bps": _range(network.bandwidth_Bps),
         "compute_s": _range(network.compute_s),
+        "uplink_Bps": _range(network.uplink_Bps[np.isfinite(network.uplink_Bps)]),
+        "downlink_Bps": _range(network.downlink_Bps[np.isfinite(network.downlink_Bps)]),
     }
 
 

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import warnings
-import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 from scipy.sparse import csr_array, load_npz
 
+from ssdfl.arrays import SparseMatrix
+from ssdfl.claims import DEFLATE_EXPANSION, check_arrays
 from ssdfl.errors import InputError, InputWarning
 from ssdfl.files import atomic_path, write_text
 from ssdfl.graph.attributes import LINK_UNITS, read_costs
-from ssdfl.graph.conversion import announcements, from_networkx
-from ssdfl.graph.memory import check_fits, check_memory
+from ssdfl.graph.conversion import DEVICE_DEFAULTS, announcements, from_networkx
+from ssdfl.graph.memory import check_fits
 from ssdfl.graph.network import Graph, Network
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = LazyModule("networkx")
 
 LINK_COSTS = ("latency_s", "bandwidth_Bps")
 _ENDS = ("source", "target")
-_ARRAYS = ("adjacency", *LINK_COSTS, "compute_s")
+_ARRAYS = ("adjacency", *LINK_COSTS, *DEVICE_DEFAULTS)
 
 
 def read_network(path: Path | str) -> Network:
@@ -229,69 +234,68 @@ def _write_csv(network: Network, path: Path) -> None:
 
 
 def _read_npy(path: Path) -> Graph:
-    with path.open("rb") as file:
-        _check_shape(path, *_header(file))
+    check_arrays(path, DEFLATE_EXPANSION)
     return _from_arrays({"adjacency": np.load(path, allow_pickle=False)})
 
 
 def _read_npz(path: Path) -> Graph:
     """Named arrays ``adjacency`` and perhaps costs, or a matrix that `scipy.sparse.save_npz` wrote."""
-    with zipfile.ZipFile(path) as files:
-        for name in files.namelist():
-            with files.open(name) as file:
-                _check_shape(path, *_header(file))
+    claims = check_arrays(path, DEFLATE_EXPANSION)
     with np.load(path, allow_pickle=False) as arrays:
         if "adjacency" in arrays:
             for name in set(arrays) - set(_ARRAYS):
                 warnings.warn(f"{path.name}: ignored array: {name}", InputWarning, stacklevel=2)
             return _from_arrays({name: arrays[name] for name in _ARRAYS if name in arrays})
-        if "shape" in arrays:
-            check_fits(str(path), int(arrays["shape"][0]), 0)
-    return _from_arrays({"adjacency": load_npz(path)})
+        _check_sparse(path, int(arrays["shape"][0]), claims["data"].entries)
+    matrix = load_npz(path)
+    if hasattr(matrix, "check_format"):  # else indices beyond the matrix would be followed
+        matrix.check_format(full_check=True)
+    return _from_arrays({"adjacency": matrix})
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], int]:
-    """The shape and the bytes of an item that an array's header claims, without reading the array."""
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(file)
-    return shape, dtype.itemsize
-
-
-def _check_shape(path: Path, shape: tuple[int, ...], item_bytes: int) -> None:
-    check_memory(f"array in {path}", f"shape {shape}", math.prod(shape) * item_bytes)
+def _check_sparse(path: Path, num_devices: int, entries: int) -> None:
+    """Refuse a matrix of so many rows that its entries cannot link them all."""
+    if num_devices > entries + 1:
+        got = f"{num_devices:,} devices and {entries:,} links"
+        raise InputError(f"matrix in {path}", got, "a connected network", "Check its shape.")
+    check_fits(str(path), num_devices, entries / 2)
 
 
 def _from_arrays(arrays: dict[str, Any]) -> Graph:
-    """(N, N) ``adjacency`` (non-zero is a link), ``latency_s``, ``bandwidth_Bps``; (N,) ``compute_s``."""
+    """(N, N) ``adjacency`` (non-zero is a link), ``latency_s``, ``bandwidth_Bps``; (N,) costs of devices."""
     A = csr_array(arrays["adjacency"])
     A.eliminate_zeros()
-    _check_arrays(arrays, A.shape[0])
-    costs = {key: arrays[key] for key in LINK_COSTS if key in arrays}
+    _check_shapes(arrays, A.shape[0])
+    for key in ("adjacency", *LINK_COSTS):
+        if key in arrays:
+            _check_symmetric(key, csr_array(arrays[key]))
     graph: Graph = nx.empty_graph(A.shape[0])
+    _add_array_links(graph, A, {key: arrays[key] for key in LINK_COSTS if key in arrays})
+    for name in DEVICE_DEFAULTS:
+        if name in arrays:
+            nx.set_node_attributes(graph, dict(enumerate(arrays[name].tolist())), name)
+    return graph
+
+
+def _add_array_links(graph: Graph, A: SparseMatrix, costs: dict[str, Any]) -> None:
     links = A.tocoo()
     for i, j in zip(links.row.tolist(), links.col.tolist(), strict=True):
         if i < j:
             graph.add_edge(i, j, **{key: float(values[i, j]) for key, values in costs.items()})
-    if "compute_s" in arrays:
-        nx.set_node_attributes(graph, dict(enumerate(arrays["compute_s"].tolist())), "compute_s")
-    return graph
 
 
-def _check_arrays(arrays: dict[str, Any], num_devices: int) -> None:
-    """Refuse arrays that are not one row per device, or matrices that are not symmetric."""
-    matrices = [key for key in ("adjacency", *LINK_COSTS) if key in arrays]
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(matrices, (num_devices, num_devices))
-    if "compute_s" in arrays:
-        shapes["compute_s"] = (num_devices,)
-    for key, shape in shapes.items():
-        if arrays[key].shape != shape:
-            raise InputError(key, arrays[key].shape, f"the shape {shape}", "Store one row per device.")
-    for key in matrices:
-        matrix = csr_array(arrays[key])
-        if abs(matrix - matrix.T).nnz:
-            remedy = "Links go both ways: make it symmetric."
-            raise InputError(key, "asymmetric", "a symmetric matrix of numbers", remedy)
+def _check_shapes(arrays: dict[str, Any], num_devices: int) -> None:
+    """Refuse arrays that do not have one row per device."""
+    for key, array in arrays.items():
+        shape = (num_devices,) if key in DEVICE_DEFAULTS else (num_devices, num_devices)
+        if array.shape != shape:
+            raise InputError(key, array.shape, f"the shape {shape}", "Store one row per device.")
+
+
+def _check_symmetric(key: str, matrix: SparseMatrix) -> None:
+    if abs(matrix - matrix.T).nnz:
+        remedy = "Links go both ways: make it symmetric."
+        raise InputError(key, "asymmetric", "a symmetric matrix of numbers", remedy)
 
 
 def _write_npy(network: Network, path: Path) -> None:
@@ -306,7 +310,7 @@ def _write_npz(network: Network, path: Path) -> None:
             adjacency=network.adjacency.toarray(),
             latency_s=network.link_matrix(network.latency_s).toarray(),
             bandwidth_Bps=network.link_matrix(network.bandwidth_Bps).toarray(),
-            compute_s=network.compute_s,
+            **{name: getattr(network, name) for name in DEVICE_DEFAULTS},
         )
 
 

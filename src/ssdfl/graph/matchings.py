@@ -25,15 +25,21 @@ def colour_links(num_devices: int, i: IntArray, j: IntArray) -> IntArray:
     partners: Partners = [{} for _ in range(num_devices)]
     degree = np.bincount(np.concatenate([i, j]), minlength=num_devices)
     palette = range(int(degree.max(initial=0)) + 1)
-    for u, v in zip(i.tolist(), j.tolist(), strict=True):
-        taken = partners[u].keys() | partners[v].keys()
-        shared = next((colour for colour in palette if colour not in taken), None)
-        if shared is None:
-            _shift_colours(partners, u, v)
-        else:
-            partners[u][shared], partners[v][shared] = v, u
+    links = list(zip(i.tolist(), j.tolist(), strict=True))
+    for u, v in links:
+        _colour_link(partners, u, v, palette)
     found = {(u, v): colour for u, of in enumerate(partners) for colour, v in of.items()}
-    return np.array([found[link] for link in zip(i.tolist(), j.tolist(), strict=True)], dtype=np.int64)
+    return np.array([found[link] for link in links], dtype=np.int64)
+
+
+def _colour_link(partners: Partners, u: int, v: int, palette: range) -> None:
+    """Give a new link the first colour that both ends have free, or make room for one."""
+    taken = partners[u].keys() | partners[v].keys()
+    shared = next((colour for colour in palette if colour not in taken), None)
+    if shared is None:
+        _shift_colours(partners, u, v)
+    else:
+        partners[u][shared], partners[v][shared] = v, u
 
 
 def _shift_colours(partners: Partners, u: int, v: int) -> None:

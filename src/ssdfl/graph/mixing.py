@@ -39,7 +39,9 @@ def metropolis(adjacency: SparseMatrix) -> MixingMatrix:
 
 
 def lazy(adjacency: SparseMatrix) -> MixingMatrix:
-    """``(I + A) / 2`` of the Metropolis matrix: slower, but always satisfies Assumption 3, ``A ≻ 0``.
+    """``(I + A) / 2`` of the Metropolis matrix: slower, but always positive definite.
+
+    So it always satisfies Assumption 3 (`ass:adjacency_matrix`), ``I ⪰ A ≻ 0``.
 
     Examples:
         >>> lazy(csr_array([[0, 1], [1, 0]])).toarray().tolist()
@@ -174,6 +176,8 @@ def on_links(n: int, i: IntArray, j: IntArray, weight: FloatArray) -> MixingMatr
 
 def check_mixing(W: MixingMatrix, adjacency: SparseMatrix | None = None, tolerance: float = 1e-9) -> None:
     """Refuse a matrix that is not symmetric, doubly stochastic and supported on the links.
+
+    These are (i) and (iii) of Assumption 3 (`ass:adjacency_matrix`).
 
     Raises:
         InputError: which property fails, and where.

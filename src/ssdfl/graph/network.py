@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
@@ -16,6 +15,12 @@ from scipy.sparse import csr_array
 from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
 from ssdfl.errors import InputError
 from ssdfl.graph.components import component_labels
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = LazyModule("networkx")
 
 DEFAULT_LATENCY_S = 0.005
 DEFAULT_BANDWIDTH_BPS = 12.5e6
@@ -25,8 +30,8 @@ Link = tuple[int, int]
 
 if TYPE_CHECKING:
     Graph: TypeAlias = nx.Graph[Any]
-else:  # NetworkX has no subscripts at run time
-    Graph = nx.Graph
+else:  # a name for signatures: NetworkX has no subscripts at run time, and is not imported before it is used
+    Graph = Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +45,8 @@ class Network:
         latency_s: (L,) seconds until the first byte of a message arrives.
         bandwidth_Bps: (L,) bytes per second of each direction of a link.
         compute_s: (N,) seconds of one local mini-batch step.
+        uplink_Bps: (N,) bytes per second that the messages a device sends at a time share; ∞ is unlimited.
+        downlink_Bps: (N,) the same of those that it receives.
         names: what the user calls the devices.
         positions: (N, 2) places to draw the devices at, if the network has a geometry.
         geographic: whether positions are longitude and latitude in degrees.
@@ -52,6 +59,8 @@ class Network:
     latency_s: FloatArray
     bandwidth_Bps: FloatArray
     compute_s: FloatArray
+    uplink_Bps: FloatArray
+    downlink_Bps: FloatArray
     names: tuple[str, ...]
     positions: FloatArray | None = None
     added_links: tuple[Link, ...] = ()
@@ -65,11 +74,18 @@ class Network:
         _check_costs("latency_s", self.latency_s, "seconds of at least 0", allow_zero=True)
         _check_costs("bandwidth_Bps", self.bandwidth_Bps, "bytes per second above 0", allow_zero=False)
         _check_costs("compute_s", self.compute_s, "seconds of at least 0", allow_zero=True)
+        _check_limits("uplink_Bps", self.uplink_Bps)
+        _check_limits("downlink_Bps", self.downlink_Bps)
 
     @property
     def num_links(self) -> int:
         """The number of undirected links."""
         return len(self.links)
+
+    @cached_property
+    def is_shared(self) -> bool:
+        """Whether any device has an uplink or downlink that its messages share."""
+        return bool(np.isfinite(self.uplink_Bps).any() or np.isfinite(self.downlink_Bps).any())
 
     @cached_property
     def adjacency(self) -> SparseMatrix:
@@ -90,28 +106,75 @@ class Network:
         return linked
 
     def message_time_s(self, message_bytes: int) -> FloatArray:
-        """(L,) seconds that a message of that size takes over each link."""
-        return self.latency_s + message_bytes / self.bandwidth_Bps
+        """(L,) seconds that a message takes over each link when it travels alone, in the slower direction."""
+        slowest_Bps = self.bandwidth_Bps
+        if self.is_shared:
+            ends_Bps = np.minimum(self.uplink_Bps, self.downlink_Bps)
+            slowest_Bps = np.minimum(slowest_Bps, ends_Bps[self.links].min(axis=1))
+        return self.latency_s + message_bytes / slowest_Bps
 
     def components(self) -> IntArray:
         """(N,) the number of the connected component that each device is in."""
         return component_labels(self.adjacency)
 
+    def renumbered(self, order: IntArray) -> Network:
+        """The same network with its devices in another order.
+
+        Args:
+            order: (N,) the device that comes first, second, …
+
+        Examples:
+            >>> line = make_network(3, [(0, 1), (1, 2)], names=["a", "b", "c"])
+            >>> line.renumbered(np.array([1, 0, 2])).links.tolist()
+            [[0, 1], [0, 2]]
+        """
+        place = np.empty(self.num_devices, dtype=np.int64)
+        place[order] = np.arange(self.num_devices)
+        links = np.sort(place[self.links], axis=1)
+        turn = np.lexsort((links[:, 1], links[:, 0]))
+        added = [sorted((int(place[a]), int(place[b]))) for a, b in self.added_links]
+        return replace(
+            self,
+            links=links[turn],
+            latency_s=self.latency_s[turn],
+            bandwidth_Bps=self.bandwidth_Bps[turn],
+            compute_s=self.compute_s[order],
+            uplink_Bps=self.uplink_Bps[order],
+            downlink_Bps=self.downlink_Bps[order],
+            names=tuple(self.names[device] for device in order),
+            positions=None if self.positions is None else self.positions[order],
+            added_links=tuple(sorted((a, b) for a, b in added)),
+        )
+
     def to_networkx(self) -> Graph:
         """The same network with its costs as node and edge attributes, device ids as nodes."""
         graph: Graph = nx.Graph(title=self.title)
+        self._add_devices(graph)
+        self._add_links(graph)
+        return graph
+
+    def _add_devices(self, graph: Graph) -> None:
         for device, (name, compute_s) in enumerate(zip(self.names, self.compute_s.tolist(), strict=True)):
             graph.add_node(device, name=name, compute_s=compute_s)
+        _add_limits(graph, "uplink_Bps", self.uplink_Bps)
+        _add_limits(graph, "downlink_Bps", self.downlink_Bps)
         if self.positions is not None:
             axes = ("longitude", "latitude") if self.geographic else ("x", "y")
             for device, place in enumerate(self.positions.tolist()):
                 graph.nodes[device].update(zip(axes, place, strict=True))
+
+    def _add_links(self, graph: Graph) -> None:
         costs = zip(self.latency_s.tolist(), self.bandwidth_Bps.tolist(), strict=True)
         for (i, j), (latency_s, bandwidth_Bps) in zip(self.links.tolist(), costs, strict=True):
             graph.add_edge(i, j, latency_s=latency_s, bandwidth_Bps=bandwidth_Bps)
         for i, j in self.added_links:
             graph.edges[i, j]["added"] = True
-        return graph
+
+
+def _add_limits(graph: Graph, name: str, limits_Bps: FloatArray) -> None:
+    """Uplinks or downlinks as attributes of devices; unlimited ones have none, since files know no ∞."""
+    for device in np.flatnonzero(np.isfinite(limits_Bps)).tolist():
+        graph.nodes[device][name] = float(limits_Bps[device])
 
 
 def _check_costs(what: str, values: FloatArray, expected: str, allow_zero: bool) -> None:
@@ -119,6 +182,11 @@ def _check_costs(what: str, values: FloatArray, expected: str, allow_zero: bool)
     if bad.any():
         place = int(np.argmax(bad))
         raise InputError(f"{what}[{place}]", float(values[place]), expected, "Correct it or leave it out.")
+
+
+def _check_limits(what: str, limits_Bps: FloatArray) -> None:
+    finite = np.where(limits_Bps == np.inf, 1.0, limits_Bps)
+    _check_costs(what, finite, "bytes per second above 0", allow_zero=False)
 
 
 def _check_names(names: tuple[str, ...]) -> None:
@@ -135,6 +203,10 @@ def _check_ends(links: IntArray, num_devices: int) -> None:
         raise InputError("link", link, f"device ids from 0 to {num_devices - 1}", "Correct its ids.")
 
 
+def _one_each(values: ArrayLike, num_devices: int) -> FloatArray:
+    return np.broadcast_to(np.asarray(values, dtype=float), max(num_devices, 0)).copy()
+
+
 def make_network(
     num_devices: int,
     links: Sequence[Link] | IntArray,
@@ -142,6 +214,8 @@ def make_network(
     latency_s: ArrayLike = DEFAULT_LATENCY_S,
     bandwidth_Bps: ArrayLike = DEFAULT_BANDWIDTH_BPS,
     compute_s: ArrayLike = DEFAULT_COMPUTE_S,
+    uplink_Bps: ArrayLike = np.inf,
+    downlink_Bps: ArrayLike = np.inf,
     names: Sequence[str] = (),
     positions: FloatArray | None = None,
     added_links: Sequence[Link] = (),
@@ -168,7 +242,9 @@ def make_network(
         links=pairs[keep],
         latency_s=latency[keep].copy(),
         bandwidth_Bps=bandwidth[keep].copy(),
-        compute_s=np.broadcast_to(np.asarray(compute_s, dtype=float), max(num_devices, 0)).copy(),
+        compute_s=_one_each(compute_s, num_devices),
+        uplink_Bps=_one_each(uplink_Bps, num_devices),
+        downlink_Bps=_one_each(downlink_Bps, num_devices),
         names=tuple(names) or tuple(str(i) for i in range(num_devices)),
         positions=positions,
         added_links=tuple(sorted((min(link), max(link)) for link in added_links)),

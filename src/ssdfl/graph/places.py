@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from itertools import combinations
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.network import Graph, Network
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = LazyModule("networkx")
 
 GAIA = {
     "Virginia": (-77.5, 39.0),

@@ -6,18 +6,25 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import networkx as nx
 import numpy as np
 
 from ssdfl.errors import InputError, check_range
+from ssdfl.files import is_there
 from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.files import FORMATS, check_connected, read_network
 from ssdfl.graph.network import Graph, Network
 from ssdfl.graph.topologies import TOPOLOGIES
+from ssdfl.lazy import LazyModule
+from ssdfl.specs import whole_number
 
-COSTS = ("latency_s", "bandwidth_Bps", "compute_s")
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = LazyModule("networkx")
+
+COSTS = ("latency_s", "bandwidth_Bps", "compute_s", "uplink_Bps", "downlink_Bps")
 
 NetworkLike: TypeAlias = str | Path | Graph | Network
 """What names or is a network: a spec, a file, a NetworkX graph, or the network itself."""
@@ -26,9 +33,10 @@ NetworkLike: TypeAlias = str | Path | Graph | Network
 def load_network(spec: NetworkLike, default_seed: int = 0) -> Network:
     """The network that a spec or a file path names, or that a NetworkX graph is.
 
-    A spec is ``kind:key=value,…``. Every kind also takes ``latency_s``, ``bandwidth_Bps`` and ``compute_s``
-    to set one cost for all links or devices. A random kind without ``seed=`` is drawn with ``default_seed``.
-    Of a graph, costs are read as `from_networkx` does. A `Network` is returned as it is.
+    A spec is ``kind:key=value,…``. Every kind also takes ``latency_s``, ``bandwidth_Bps``, ``compute_s``,
+    ``uplink_Bps`` and ``downlink_Bps`` to set one cost for all links or devices. A random kind without
+    ``seed=`` is drawn with ``default_seed``. Of a graph, costs are read as `from_networkx` does. A `Network`
+    is returned as it is.
 
     Raises:
         InputError: unknown kind or key, a value that cannot be used, an unreadable file, or a file or graph
@@ -44,7 +52,7 @@ def load_network(spec: NetworkLike, default_seed: int = 0) -> Network:
     """
     if isinstance(spec, Network):
         return spec
-    if isinstance(spec, nx.Graph):
+    if not isinstance(spec, str | Path):
         return _from_graph(spec)
     text = str(spec)
     kind = text.partition(":")[0]
@@ -79,7 +87,7 @@ def _parse(spec: str) -> tuple[str, dict[str, str]]:
 
 def _from_file(spec: str) -> Network:
     path = Path(spec)
-    if path.suffix.lower() in FORMATS or path.exists():
+    if path.suffix.lower() in FORMATS or is_there(path):
         return read_network(path)
     raise InputError(
         "network",
@@ -122,7 +130,7 @@ def _check_keys(kind: str, known: Mapping[str, inspect.Parameter], values: dict[
 
 def _convert(key: str, value: str, kind: type) -> Any:
     try:
-        return kind(value)
+        return whole_number(value) if kind is int else kind(value)
     except ValueError:
         noun = {"int": "a whole number", "float": "a number"}[kind.__name__]
         raise InputError(key, value, noun, f"Write it like {key}={kind(1)}.") from None

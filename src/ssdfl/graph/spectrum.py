@@ -41,7 +41,7 @@ class Spectrum:
 
     @property
     def positive_definite(self) -> bool:
-        """Whether Assumption 3 holds."""
+        """Whether ``A ≻ 0``, (ii) of Assumption 3 (`ass:adjacency_matrix`)."""
         return self.lambda_N > _TIE
 
 

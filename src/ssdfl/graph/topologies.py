@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 
 from ssdfl.errors import check_range
@@ -18,7 +18,13 @@ from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.memory import check_fits
 from ssdfl.graph.network import DEFAULT_BANDWIDTH_BPS, DEFAULT_LATENCY_S, Graph, Network
 from ssdfl.graph.places import gaia
+from ssdfl.lazy import LazyModule
 from ssdfl.rng import generator
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = LazyModule("networkx")
 
 
 def erdos_renyi(n: int, p: float, seed: int = 0) -> Network:

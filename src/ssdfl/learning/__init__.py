@@ -3,8 +3,16 @@
 from ssdfl.learning.batches import draw_batches
 from ssdfl.learning.conversion import DataLike, as_dataset
 from ssdfl.learning.dataset import Dataset, make_dataset
-from ssdfl.learning.datasets import DATASETS, load_data, load_dataset
+from ssdfl.learning.datasets import (
+    DATASETS,
+    has_device_files,
+    load_data,
+    load_dataset,
+    load_own_data,
+    reading_of,
+)
 from ssdfl.learning.dealing import PARTITIONS, Dealing, deal
+from ssdfl.learning.encoding import Column, Encoding
 from ssdfl.learning.inputs import Inputs, call_model, count, map_inputs, parts_of
 from ssdfl.learning.layout import Buffers, Home, Layout
 from ssdfl.learning.losses import LOSSES, find_loss
@@ -33,6 +41,7 @@ from ssdfl.learning.precision import Precision, has_bf16_units, precision_remark
 from ssdfl.learning.rates import RATES, find_rate
 from ssdfl.learning.shards import Shards
 from ssdfl.learning.sources import fetch, locate
+from ssdfl.learning.summaries import Summary, merged, read_summary
 from ssdfl.learning.task import (
     Task,
     available_device,
@@ -50,10 +59,12 @@ __all__ = [
     "PARTITIONS",
     "RATES",
     "Buffers",
+    "Column",
     "DataLike",
     "Dataset",
     "Dealing",
     "DeviceConstants",
+    "Encoding",
     "Home",
     "Inputs",
     "Layout",
@@ -63,6 +74,7 @@ __all__ = [
     "OptimizerKind",
     "Precision",
     "Shards",
+    "Summary",
     "Task",
     "TaskMetric",
     "as_dataset",
@@ -85,19 +97,24 @@ __all__ = [
     "find_rate",
     "fork_generators",
     "has_bf16_units",
+    "has_device_files",
     "iid",
     "label_counts",
     "load_data",
     "load_dataset",
+    "load_own_data",
     "locate",
     "make_dataset",
     "make_task",
     "map_inputs",
     "measure_constants",
+    "merged",
     "num_outputs",
     "paper_optimizer",
     "parse_optimizer",
     "parts_of",
     "precision_remark",
+    "read_summary",
+    "reading_of",
     "spread_devices",
 ]

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from ssdfl.lazy import LazyModule
 from ssdfl.learning.dataset import Dataset
+from ssdfl.learning.encoding import Encoding
 from ssdfl.learning.tables import Reading, table_dataset
 from ssdfl.rng import generator
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = LazyModule("pyarrow")
 
 WINDOW = 32
 """Characters of one sample of text."""
@@ -90,6 +96,7 @@ def logbooks(_: Path) -> Dataset:
         num_classes=len(letters),
         columns={"book": np.concatenate(keepers)},
         notes=(f"Text: {WINDOW} characters a sample, {len(letters)} different ones.",),
+        encoding=Encoding(vocabulary=tuple(letters), classes=tuple(letters)),
     )
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
 from ssdfl.errors import InputError
+from ssdfl.lazy import LazyModule
 from ssdfl.learning.dataset import Dataset
 from ssdfl.learning.readers import arrays_dataset
 from ssdfl.learning.tables import AS_IT_IS, Reading, table_dataset
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = LazyModule("pyarrow")
 
 DataLike = Any
 """A `Dataset`, a pandas frame, an Arrow table, a torch data set, or a pair of such to train and test with."""

@@ -10,14 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssdfl.errors import InputError
+from ssdfl.learning.encoding import AS_THEY_ARE, Encoding
 from ssdfl.learning.inputs import map_inputs, parts_of, shapes
-from ssdfl.learning.normalisation import Normalisation, channel_normalisation
+from ssdfl.learning.normalisation import channel_normalisation
+from ssdfl.learning.summaries import Summary
 
 Arrays = NDArray[Any] | tuple[NDArray[Any], ...] | dict[str, NDArray[Any]]
 """An array whose first dimension counts samples, or a tuple or dict of such."""
 Images = NDArray[np.uint8] | NDArray[np.float32]
 Labels = NDArray[np.int64]
 
+IMAGES_SCALED = "Images: each channel to mean 0 and deviation 1 over the training set."
 _REMEDY = "ssdfl.learning.make_dataset makes them from images."
 
 
@@ -34,7 +37,9 @@ class Dataset:
         loss: what to train with unless the experiment says; ``auto`` goes by the targets.
         columns: by name, a value for each training sample by which samples can be dealt: a user, a site.
         notes: what was done to the data on the way here, for people.
-        normalisation: what was done to raw inputs, if it is that alone; models can then be used on raw ones.
+        encoding: what was done, so that models can be used on raw samples.
+        test_columns: the same as ``columns`` of the test samples, where it is known.
+        summary: by what raw data were encoded, if they were.
     """
 
     train_inputs: Arrays
@@ -45,7 +50,9 @@ class Dataset:
     loss: str = "auto"
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    normalisation: Normalisation | None = None
+    encoding: Encoding = AS_THEY_ARE
+    test_columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    summary: Summary | None = None
 
     def __post_init__(self) -> None:
         for part, inputs, targets in (
@@ -149,8 +156,8 @@ def make_dataset(train: tuple[Images, Labels], test: tuple[Images, Labels]) -> D
         normalisation.applied_to(test_images),
         test_targets,
         num_classes=int(train_targets.max()) + 1,
-        notes=("Images: each channel to mean 0 and deviation 1 over the training set.",),
-        normalisation=normalisation,
+        notes=(IMAGES_SCALED,),
+        encoding=Encoding(normalisation),
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssdfl.errors import InputError, find_function
+from ssdfl.files import is_there
 from ssdfl.learning.builtin import diabetes, housing, logbooks
 from ssdfl.learning.conversion import as_dataset
 from ssdfl.learning.dataset import Dataset, make_dataset
@@ -20,8 +21,9 @@ from ssdfl.learning.formats import (
     read_idx,
     read_image_parquet,
 )
-from ssdfl.learning.readers import read_path
+from ssdfl.learning.readers import device_files, read_pair, read_path
 from ssdfl.learning.sources import Progress, RemoteFile, Source, fetch, locate
+from ssdfl.learning.summaries import Summary, read_summary
 from ssdfl.learning.tables import AS_IT_IS, Reading
 from ssdfl.records.config import DataSection, looks_like_path
 from ssdfl.rng import generator
@@ -37,9 +39,49 @@ class DatasetInfo:
 
 
 def load_data(config: DataSection, folder: Path | None = None, progress: Progress | None = None) -> Dataset:
-    """The data set of an experiment."""
-    reading = Reading(config.target, config.column, config.targets, config.test_share)
-    return load_dataset(config.name, folder, progress, reading)
+    """The data set of an experiment.
+
+    Raises:
+        InputError: the experiment is for devices that have data of their own.
+    """
+    if config.train:
+        remedy = "To simulate them, name a folder with a file for each device in data.name."
+        raise InputError("data.train", config.train, "nothing, but on real devices", remedy)
+    known = read_summary(Path(config.encoding)) if config.encoding else None
+    return load_dataset(config.name, folder, progress, reading_of(config, known))
+
+
+def has_device_files(config: DataSection) -> bool:
+    """Whether an experiment's data are a folder with one table for each device."""
+    by_files = config.partition in ("auto", "files")
+    return by_files and not config.train and bool(device_files(Path(config.name)))
+
+
+def reading_of(config: DataSection, known: Summary | None = None) -> Reading:
+    """How an experiment wants files to be read."""
+    return Reading(config.target, config.column, config.targets, config.test_share, known)
+
+
+def load_own_data(config: DataSection, folder: Path, known: Summary | None = None) -> Dataset:
+    """The data of one real device, from where its experiment says.
+
+    Args:
+        folder: the device's.
+        known: what is known of all devices' data; by default, of this one's alone.
+
+    Raises:
+        InputError: no data there, or data that cannot be used.
+    """
+    reading, train = reading_of(config, known), folder / config.train
+    if config.test:
+        return read_pair(train, folder / config.test, reading)
+    if train.exists():
+        return read_path(train, reading)
+    try:
+        return _own_dataset(config.train, reading)
+    except InputError as error:
+        what = error.what.replace("data.name", "data.train")
+        raise InputError(what, error.got, error.expected, error.remedy) from None
 
 
 def load_dataset(
@@ -63,7 +105,7 @@ def load_dataset(
         (1, 8, 8)
     """
     if name not in DATASETS:
-        return read_path(Path(name), reading) if Path(name).exists() else _own_dataset(name, reading)
+        return read_path(Path(name), reading) if is_there(Path(name)) else _own_dataset(name, reading)
     info = DATASETS[name]
     if info.source is None:
         return info.load(Path())
@@ -97,9 +139,10 @@ def halved(data: Dataset) -> Dataset:
     parts = ((data.train_inputs, data.train_targets), (data.test_inputs, data.test_targets))
     train, test = ((half(np.asarray(images)), labels) for images, labels in parts)
     again = make_dataset(train, test)
-    if data.normalisation is None or again.normalisation is None:
+    first, second = data.encoding.normalisation, again.encoding.normalisation
+    if first is None or second is None:
         return again
-    return replace(again, normalisation=again.normalisation.after(data.normalisation))
+    return replace(again, encoding=replace(data.encoding, normalisation=second.after(first)))
 
 
 def _digits(_: Path) -> Dataset:
@@ -113,13 +156,32 @@ def _digits(_: Path) -> Dataset:
     return make_dataset((images[train], labels[train]), (images[test], labels[test]))
 
 
-_FMNIST_FILES = (
-    ("train-images-idx3-ubyte.gz", "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
-    ("train-labels-idx1-ubyte.gz", "25c81989df183df01b3e8a0aad5dffbe"),
-    ("t10k-images-idx3-ubyte.gz", "bef4ecab320f06d8554ea6380940ec79"),
-    ("t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310"),
+_FMNIST_URL = "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion"
+_FMNIST_FILES = tuple(
+    RemoteFile(f"{_FMNIST_URL}/{name}", sha256, size_bytes)
+    for name, sha256, size_bytes in (
+        (
+            "train-images-idx3-ubyte.gz",
+            "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+            26421880,
+        ),
+        (
+            "train-labels-idx1-ubyte.gz",
+            "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+            29515,
+        ),
+        (
+            "t10k-images-idx3-ubyte.gz",
+            "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+            4422102,
+        ),
+        (
+            "t10k-labels-idx1-ubyte.gz",
+            "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+            5148,
+        ),
+    )
 )
-_FMNIST_URL = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
 
 
 def _fmnist(folder: Path) -> Dataset:
@@ -139,7 +201,7 @@ def _fmnist(folder: Path) -> Dataset:
 
 
 def _has_fmnist(folder: Path) -> bool:
-    return all((folder / name).exists() for name, _ in _FMNIST_FILES)
+    return all((folder / file.name).exists() for file in _FMNIST_FILES)
 
 
 @dataclass(frozen=True)
@@ -197,7 +259,7 @@ _FULL: dict[str, DatasetInfo] = {
         Source(
             folders=("fashion_mnist", "fmnist", "fashion-mnist", "FashionMNIST/raw"),
             present=_has_fmnist,
-            files=tuple(RemoteFile(f"{_FMNIST_URL}/{name}", md5) for name, md5 in _FMNIST_FILES),
+            files=_FMNIST_FILES,
             system=(Path("/usr/share/datasets/fashion-mnist"),),
         ),
     ),
@@ -210,7 +272,8 @@ _FULL: dict[str, DatasetInfo] = {
             files=(
                 RemoteFile(
                     "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-                    "c32a1d4ab5d03f1284b67883e8d87530",
+                    "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+                    170052171,
                 ),
             ),
         ),

@@ -113,7 +113,8 @@ def fitting_partition(data: Dataset, config: DataSection) -> str:
         return "files"
     if config.column:
         return "column"
-    return "labels" if data.num_classes and data.train_targets.ndim == 1 else "iid"
+    few = data.num_classes > config.labels_per_device and data.train_targets.ndim == 1
+    return "labels" if few else "iid"
 
 
 def _checked(name: str, shards: Sequence[Sequence[int]], dealing: Dealing) -> list[IntArray]:

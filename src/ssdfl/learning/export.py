@@ -5,27 +5,34 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 import torch
-from safetensors.torch import save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from torch.export import Dim
 
 from ssdfl.errors import InputError, require
 from ssdfl.files import atomic_path
+from ssdfl.learning.encoding import Column
 from ssdfl.learning.facts import ModelFacts
-from ssdfl.learning.inputs import arguments_of
+from ssdfl.learning.inputs import Inputs, arguments_of
 from ssdfl.learning.normalisation import Normalisation
 
 INPUT, OUTPUT = "input", "output"
+SAFETENSORS = ".safetensors"
 
 
 class Normalised(nn.Module):
     """A model of raw inputs: they are normalised first."""
+
+    mean: Tensor
+    deviation: Tensor
 
     def __init__(self, model: nn.Module, normalisation: Normalisation, dtype: torch.dtype) -> None:
         super().__init__()
@@ -35,21 +42,87 @@ class Normalised(nn.Module):
 
     def forward(self, raw: Tensor) -> Any:
         """What the model gives for raw inputs (n, …)."""
-        return self.model((raw - self.mean) / self.deviation)  # type: ignore[operator]
+        return self.model((raw - self.mean) / self.deviation)
+
+
+class OfRows(nn.Module):
+    """A model of a table's raw rows: numbers in their own units, categories as codes.
+
+    Every input of the model has a column that it comes from and, if that is a category, a code.
+    """
+
+    sources: Tensor
+    means: Tensor
+    deviations: Tensor
+    categories: Tensor
+    codes: Tensor
+
+    def __init__(self, model: nn.Module, columns: Sequence[Column], dtype: torch.dtype) -> None:
+        super().__init__()
+        self.model, self.dtype = model, dtype
+        inputs = [
+            (place, column.mean, column.deviation, bool(column.values), code)
+            for place, column in enumerate(columns)
+            for code in range(len(column.values) or 1)
+        ]
+        sources, means, deviations, categories, codes = map(torch.tensor, zip(*inputs, strict=True))
+        self.register_buffer("sources", sources)
+        self.register_buffer("means", means.double())
+        self.register_buffer("deviations", deviations.double())
+        self.register_buffer("categories", categories)
+        self.register_buffer("codes", codes.double())
+
+    def forward(self, rows: Tensor) -> Any:
+        """What the model gives for rows (n, columns); a number that is missing is NaN."""
+        raw = rows.double().index_select(1, self.sources)
+        numbers = (raw - self.means) / self.deviations
+        known = torch.where(torch.isnan(raw) | torch.isinf(raw), 0.0, numbers)
+        inputs = torch.where(self.categories, (raw == self.codes).double(), known)
+        return self.model(inputs.to(self.dtype))
+
+
+class InUnits(nn.Module):
+    """A model whose outputs are in the targets' own units."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, model: nn.Module, target: Normalisation) -> None:
+        super().__init__()
+        self.model = model
+        self.register_buffer("mean", torch.from_numpy(target.mean))
+        self.register_buffer("deviation", torch.from_numpy(target.deviation))
+
+        @wraps(model.forward)  # exporters ask for the names of its arguments
+        def forward(*inputs: Tensor, **named: Tensor) -> Tensor:
+            outputs: Tensor = model(*inputs, **named)
+            return (outputs.double() * self.deviation + self.mean).to(outputs.dtype)
+
+        self.forward = forward
 
 
 def on_raw_inputs(model: nn.Module, facts: ModelFacts) -> nn.Module:
-    """The model with the normalisation of its inputs before it, if there was one."""
-    if facts.normalisation is None or not isinstance(facts.inputs, Tensor):
-        return model
-    return Normalised(model, facts.normalisation, facts.inputs.dtype).eval()
+    """The model from raw inputs to predictions in their own units, as far as it is known what was done."""
+    encoding = facts.encoding
+    if isinstance(facts.inputs, Tensor) and encoding.columns:
+        model = OfRows(model, encoding.columns, facts.inputs.dtype)
+    elif isinstance(facts.inputs, Tensor) and encoding.normalisation is not None:
+        model = Normalised(model, encoding.normalisation, facts.inputs.dtype)
+    return (model if encoding.target is None else InUnits(model, encoding.target)).eval()
+
+
+def raw_example(facts: ModelFacts) -> Inputs:
+    """A few raw samples of zeros."""
+    columns = facts.encoding.columns
+    return torch.zeros(2, len(columns)) if columns else facts.example()
 
 
 def write_model(model: nn.Module, facts: ModelFacts, path: Path, about: Mapping[str, Any]) -> None:
     """Write a model in the format that the name of the file ends with.
 
-    ``.safetensors`` has parameters and buffers as ``state_dict`` names them; the normalisation is in its
-    metadata. ``.pt2`` and ``.onnx`` are whole programs that take raw inputs, any number of samples at once.
+    ``.safetensors`` has parameters and buffers as ``state_dict`` names them; how inputs and targets were
+    encoded is in its metadata. ``.pt2`` and ``.onnx`` are whole programs that take raw inputs, any number of
+    samples at once, and predict in the targets' own units.
 
     Args:
         about: where the model comes from; kept in the file's metadata.
@@ -63,6 +136,57 @@ def write_model(model: nn.Module, facts: ModelFacts, path: Path, about: Mapping[
     facts_and_more = {**about, **facts.to_json()}
     with atomic_path(path) as temporary:
         FORMATS[path.suffix](model, facts, temporary, facts_and_more)
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """What an exported file says of its model: where it comes from, what it takes, what was done to data.
+
+    Raises:
+        InputError: another ending, or a file that `write_model` did not write.
+    """
+    if path.suffix not in _ABOUT:
+        raise InputError("model file", str(path), f"one that ends in {', '.join(_ABOUT)}", "Check the path.")
+    try:
+        found: dict[str, Any] = json.loads(_ABOUT[path.suffix](path))
+    except _UNREADABLE as error:
+        remedy = f"({error or type(error).__name__}) Export it again."
+        raise InputError("model file", str(path), "one that ssdfl export wrote", remedy) from None
+    return found
+
+
+def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """An exported model's parameters and buffers, and what its file says of it.
+
+    Raises:
+        InputError: another format, or a file that `write_model` did not write.
+    """
+    if path.suffix != SAFETENSORS:
+        remedy = "Programs are loaded with torch.export.load or ONNX Runtime."
+        raise InputError("model file", str(path), f"one that ends in {SAFETENSORS}", remedy)
+    about = read_about(path)
+    return load_file(path), about
+
+
+def _about_safetensors(path: Path) -> str:
+    with safe_open(path, framework="pt") as file:
+        return str((file.metadata() or {})["ssdfl"])
+
+
+def _about_pt2(path: Path) -> str:
+    with ZipFile(path) as archive:  # as torch.export.load would give it, without building the program
+        name = next(name for name in archive.namelist() if name.endswith("extra/ssdfl.json"))
+        return archive.read(name).decode()
+
+
+def _about_onnx(path: Path) -> str:
+    require("onnx", "onnx")
+    import onnx
+
+    try:
+        properties = {one.key: one.value for one in onnx.load(path).metadata_props}
+    except Exception as error:  # of protobuf's, which is no dependency of ours
+        raise ValueError(str(error)) from error
+    return str(properties["ssdfl"])
 
 
 def _write_safetensors(model: nn.Module, facts: ModelFacts, path: Path, about: dict[str, Any]) -> None:
@@ -98,11 +222,13 @@ def _write_onnx(model: nn.Module, facts: ModelFacts, path: Path, about: dict[str
 
 def _exported(model: nn.Module, facts: ModelFacts) -> torch.export.ExportedProgram:
     """The model as a program of raw inputs, for any number of samples."""
-    places, names = arguments_of(facts.example())
+    from torch.export import Dim  # takes tens of megabytes that other formats do not need
+
+    program, (places, names) = on_raw_inputs(model, facts), arguments_of(raw_example(facts))
     several = {0: Dim("batch")}
     shapes: Any = dict.fromkeys(names, several) if names else tuple(several for _ in places)
     with _quiet(), _refusing("pt2"):
-        return torch.export.export(on_raw_inputs(model, facts), places, names, dynamic_shapes=shapes)
+        return torch.export.export(program, places, names, dynamic_shapes=shapes)
 
 
 @contextmanager
@@ -132,7 +258,15 @@ def _quiet() -> Iterator[None]:
 
 
 FORMATS: dict[str, Callable[[nn.Module, ModelFacts, Path, dict[str, Any]], None]] = {
-    ".safetensors": _write_safetensors,
+    SAFETENSORS: _write_safetensors,
     ".pt2": _write_pt2,
     ".onnx": _write_onnx,
+}
+
+_UNREADABLE = (OSError, ValueError, KeyError, StopIteration, BadZipFile, SafetensorError)
+"""What readers raise of files that are broken or of another kind."""
+_ABOUT: dict[str, Callable[[Path], str]] = {
+    SAFETENSORS: _about_safetensors,
+    ".pt2": _about_pt2,
+    ".onnx": _about_onnx,
 }

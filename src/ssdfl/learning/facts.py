@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from ssdfl.errors import InputError
+from ssdfl.learning.encoding import AS_THEY_ARE, Encoding
 from ssdfl.learning.inputs import Inputs, map_inputs
-from ssdfl.learning.normalisation import Normalisation
 
 _STRUCTURES = ("tensor", "tuple", "dict")
 
@@ -22,22 +22,21 @@ class ModelFacts:
         inputs: one sample without its numbers: a tensor on torch's device ``meta``, or a tuple or dict of
             such.
         outputs: how many numbers it gives for a sample, such as one score for each class.
-        normalisation: what was done to raw inputs; None if nothing was, or if it is more than that.
+        encoding: what was done to raw inputs and targets.
         notes: what was done to the data, for people.
     """
 
     inputs: Inputs
     outputs: int
-    normalisation: Normalisation | None = None
+    encoding: Encoding = AS_THEY_ARE
     notes: tuple[str, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
         """As JSON has it."""
-        scaled = self.normalisation
         return {
             "inputs": _described(self.inputs),
             "outputs": self.outputs,
-            "normalisation": None if scaled is None else scaled.to_json(),
+            **self.encoding.to_json(),
             "notes": list(self.notes),
         }
 
@@ -49,11 +48,10 @@ class ModelFacts:
             InputError: it is no such thing.
         """
         try:
-            scaled = values["normalisation"]
             return ModelFacts(
                 inputs=_sample(values["inputs"]),
                 outputs=int(values["outputs"]),
-                normalisation=None if scaled is None else Normalisation.from_json(scaled),
+                encoding=Encoding.from_json(values),
                 notes=tuple(values["notes"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import gzip
 import io
+import math
 import pickletools
+import struct
 import tarfile
+import warnings
+import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ssdfl.claims import check_expansion, check_memory
 from ssdfl.errors import InputError
+from ssdfl.learning.arrow_files import read_parquet
 
 Images = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 Split = tuple[Images, Labels]
 
 _CIFAR_IMAGE = (3, 32, 32)
+_CIFAR_BATCH_BYTES, _CIFAR_BYTES = 40_000_000, 240_000_000
+"""A batch has 31 MB in either version, and an archive of six 186 MB."""
+_MOST_OPCODES = 200_000
+"""Of a pickled batch; 10,000 labels and names of files need 50,000."""
+MOST_PIXELS = 1 << 24
+_IMAGE_FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "GIF", "TIFF")
 _STRINGS = {
     "STRING",
     "BINSTRING",
@@ -34,6 +48,14 @@ _STRINGS = {
 _INTEGERS = {"BININT", "BININT1", "BININT2"}
 
 
+BROKEN = (
+    *(OSError, EOFError, MemoryError, RecursionError, NotImplementedError),
+    *(ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError),
+    *(struct.error, zlib.error, zipfile.BadZipFile, tarfile.TarError, pa.ArrowException),
+)
+"""What a broken file makes one of the readers raise."""
+
+
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Turn whatever a broken file makes a reader raise into one clear line."""
@@ -41,7 +63,7 @@ def readable(path: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (OSError, EOFError, ValueError, KeyError, zlib.error, tarfile.TarError) as error:
+    except BROKEN as error:
         raise InputError(
             "data file",
             str(path),
@@ -52,49 +74,81 @@ def readable(path: Path) -> Iterator[None]:
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
     """An IDX file of bytes, gzipped: images (n, height, width) or labels (n,)."""
-    with readable(path):
-        raw = gzip.decompress(path.read_bytes())
-        if len(raw) < 4 or raw[:3] != b"\0\0\x08":
+    with readable(path), gzip.open(path) as file:
+        start = file.read(4)
+        if len(start) < 4 or start[:3] != b"\0\0\x08":
             raise ValueError("no IDX header")
-        dimensions = raw[3]
-        shape = tuple(np.frombuffer(raw, ">u4", dimensions, offset=4).tolist())
-        return np.frombuffer(raw, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
+        shape = tuple(np.frombuffer(file.read(4 * start[3]), ">u4", start[3]).tolist())
+        check_expansion(path, math.prod(shape))
+        content = file.read(math.prod(shape))
+        if file.read(1):
+            raise ValueError(f"more than the header's {shape} bytes")
+        return np.frombuffer(content, np.uint8).reshape(shape)
 
 
 def read_image_parquet(paths: list[Path]) -> Split:
     """The Hugging Face layout: a column ``img`` or ``image`` of encoded files, and ``label``."""
-    import pyarrow.parquet as parquet
-
     images: list[Images] = []
-    labels: list[int] = []
+    labels: list[Labels] = []
     for path in paths:
         with readable(path):
-            table = parquet.read_table(path)
+            table = read_parquet(path)
             cells = image_cells(table)
             if cells is None:
                 raise ValueError("no column img or image of encoded images")
             images.append(cells)
-            labels += table.column("label").to_pylist()
-    return np.concatenate(images), np.array(labels, dtype=np.int64)
+            labels.append(table.column("label").cast("int64").to_numpy())
+    return np.concatenate(images), np.concatenate(labels)
 
 
-def image_cells(table: Any) -> Images | None:
-    """(n, channels, height, width) the images in an Arrow table's column ``img`` or ``image``, if any."""
+def image_cells(table: pa.Table) -> Images | None:
+    """(n, channels, height, width) the images in an Arrow table's column ``img`` or ``image``, if any.
+
+    Raises:
+        ValueError: a cell that is no image, or not of the first one's shape.
+    """
     name = next((name for name in ("img", "image") if name in table.column_names), None)
     if name is None or "bytes" not in [
         field.name for field in getattr(table.column(name).type, "fields", [])
     ]:
         return None
-    return np.stack([decode_image(cell["bytes"]) for cell in table.column(name).to_pylist()])
+    return stacked_images(cell.as_py() for cell in pc.struct_field(table.column(name), "bytes"))
 
 
-def decode_image(content: bytes) -> Images:
-    """(channels, height, width) of an encoded image: one channel if it is grey, else three."""
+def stacked_images(contents: Iterable[bytes | None]) -> Images:
+    """(n, channels, height, width) of encoded images of one shape.
+
+    Raises:
+        ValueError: no images, one that cannot be decoded, or not of the first one's shape.
+    """
+    images: list[Images] = []
+    for number, content in enumerate(contents):
+        image = decode_image(content)
+        if image.shape != (images or [image])[0].shape:
+            raise ValueError(f"image {number} has the shape {image.shape}, the first {images[0].shape}")
+        images.append(image)
+        check_memory("images", f"{number + 1} so far", 2 * image.nbytes * len(images))
+    return np.stack(images)
+
+
+def decode_image(content: bytes | None) -> Images:
+    """(channels, height, width) of an encoded image: one channel if it is grey, else three.
+
+    Raises:
+        ValueError: it is no image, or one of more than `MOST_PIXELS`.
+    """
     from PIL import Image
 
-    with Image.open(io.BytesIO(content)) as image:
-        grey = image.mode in ("1", "L", "I;16")
-        pixels = np.asarray(image.convert("L" if grey else "RGB"))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(io.BytesIO(content or b""), formats=_IMAGE_FORMATS) as image:
+                if math.prod(image.size) > MOST_PIXELS:
+                    raise ValueError(f"{image.size} pixels, more than {MOST_PIXELS:,}")
+                grey = image.mode in ("1", "L", "I;16")
+                pixels = np.asarray(image.convert("L" if grey else "RGB"))
+    except Exception as error:  # whatever a broken image makes one of its decoders raise
+        raise ValueError(f"an image cannot be decoded: {type(error).__name__}: {error}") from error
     return pixels[None] if grey else pixels.transpose(2, 0, 1)
 
 
@@ -111,7 +165,9 @@ def parse_cifar_python(raw: bytes) -> Split:
     follow the key ``labels``.
     """
     pixels, labels, key = b"", [], b""
-    for opcode, argument, _ in pickletools.genops(raw):
+    for number, (opcode, argument, _) in enumerate(pickletools.genops(raw)):
+        if number > _MOST_OPCODES:
+            raise ValueError("more parts than a batch has")
         if opcode.name in _STRINGS:
             key = _as_bytes(argument)
             pixels = max(pixels, key, key=len)
@@ -128,13 +184,31 @@ def _as_bytes(text: str | bytes | None) -> bytes:
 def read_cifar_archive(path: Path) -> tuple[Split, Split]:
     """Train and test of CIFAR-10 from either official ``.tar.gz``, read in place."""
     parts: dict[str, Split] = {}
-    with readable(path), tarfile.open(path) as archive:
+    with readable(path), _LimitedGzip(path) as unpacked, tarfile.open(fileobj=unpacked, mode="r:") as archive:
         for member in archive:
             name = Path(member.name).name
             content = archive.extractfile(member) if name.startswith(("data_batch", "test_batch")) else None
+            if member.size > _CIFAR_BATCH_BYTES:  # a sparse one may claim what is not even there
+                raise ValueError(f"a member of {member.size:,} bytes")
             if content is not None:
                 parts[name] = parse_cifar(name, content.read())
         return join_cifar(parts)
+
+
+class _LimitedGzip(gzip.GzipFile):
+    """A gzipped archive that is read no further than CIFAR-10 reaches, nor more at once than a batch has."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """The next bytes."""
+        if size is None or not 0 <= size <= _CIFAR_BATCH_BYTES:
+            raise ValueError(f"a member of {size} bytes")
+        return super().read(size)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a place."""
+        if offset > _CIFAR_BYTES:
+            raise ValueError(f"a member at byte {offset:,}")
+        return super().seek(offset, whence)
 
 
 def read_cifar_folder(folder: Path) -> tuple[Split, Split]:
@@ -142,6 +216,8 @@ def read_cifar_folder(folder: Path) -> tuple[Split, Split]:
     parts: dict[str, Split] = {}
     for path in sorted([*folder.glob("data_batch_*"), *folder.glob("test_batch*")]):
         with readable(path):
+            if path.stat().st_size > _CIFAR_BATCH_BYTES:
+                raise ValueError("longer than a batch is")
             parts[path.name] = parse_cifar(path.name, path.read_bytes())
     with readable(folder):
         return join_cifar(parts)

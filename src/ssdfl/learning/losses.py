@@ -75,11 +75,13 @@ class LossKind:
         function: of outputs and targets.
         metrics: what a task with this loss is tested for, unless it says otherwise.
         classes: models give a number for each class; otherwise one for each number of a target.
+        labels: targets are 0 or 1, and must not be standardised.
     """
 
     function: Loss
     metrics: tuple[str, ...]
     classes: bool = False
+    labels: bool = False
 
 
 LOSSES = {
@@ -87,8 +89,8 @@ LOSSES = {
     "next_token": LossKind(cross_entropy, ("perplexity", "token_accuracy"), classes=True),
     "mse": LossKind(mse, ("r2", "mae")),
     "huber": LossKind(huber, ("r2", "mae")),
-    "binary": LossKind(binary_cross_entropy, ("binary_accuracy", "f1")),
-    "multilabel": LossKind(binary_cross_entropy, ("f1", "label_accuracy")),
+    "binary": LossKind(binary_cross_entropy, ("binary_accuracy", "f1"), labels=True),
+    "multilabel": LossKind(binary_cross_entropy, ("f1", "label_accuracy"), labels=True),
 }
 """Losses by name."""
 

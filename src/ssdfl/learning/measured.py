@@ -21,6 +21,9 @@ from ssdfl.rng import generator
 
 SKETCH = 32
 """Numbers that describe a device's gradient."""
+_OF_LABELS = 1.2
+"""Drift by label frequencies over drift by sketches in units of samples' gradients, which also differ within
+a label: the root of the ratio of squares, from 1.21 to 1.26 in the formation study."""
 _NORMED = 8
 
 
@@ -30,11 +33,13 @@ class MeasuredConstants:
 
     Attributes:
         devices: which devices were measured.
-        gradient_bound: B of Assumption 2: the largest norm of a mini-batch gradient that was seen.
-        smoothness: γ_i of Assumption 1, one per device: the largest curvature, by absolute value.
+        gradient_bound: B of Assumption 2 (`ass:bounded_grad`, `eq:ass_bound_grad`): the largest norm of a
+            mini-batch gradient that was seen.
+        smoothness: γ_i of Assumption 1 (`ass:smoothness`, `eq:ass_smoothness`), one per device: the
+            largest curvature, by absolute value.
         initial_loss: the mean over devices of L_i.
         gradient_variance: the largest mean square distance of a device's mini-batch gradients from its full
-            one: the noise α of Assumption 4, per device.
+            one: the noise α of Assumption 4 (`ass:grad_var`, `eq:ass_bound_grad_var`), per device.
     """
 
     devices: tuple[int, ...]
@@ -139,7 +144,7 @@ def _curvature(task: Task, θ: Tensor, device: int, positions: IntArray, iterati
         v = v / v.norm()
         leaf = θ.clone().requires_grad_()
         g = _gradient(task, leaf, device, positions, differentiable=True)
-        (v,) = torch.autograd.grad(g, leaf, grad_outputs=v)
+        (v,) = torch.autograd.grad(g @ v, leaf)  # grad_outputs=v would import sympy, which takes seconds
         λ = float(v.norm())
         if λ == 0:
             break
@@ -171,9 +176,9 @@ class Sketches(NamedTuple):
     rows: FloatArray | None
     scales: FloatArray
 
-    def of(self, device: int) -> FloatArray | None:
-        """(k,) one device's sketch."""
-        return None if self.rows is None else self.rows[device]
+    def of(self, place: int) -> FloatArray | None:
+        """(k,) the sketch at a place."""
+        return None if self.rows is None else self.rows[place]
 
 
 def sketch_gradients(task: Task, devices: Sequence[int], seed: int, samples: int = 256) -> Sketches:
@@ -209,27 +214,33 @@ def _projected(rows: Tensor, seed: int) -> FloatArray:
 
 
 def describe_devices(
-    task: Task, optimizers: Sequence[Optimizer], samples: int = 0, seed: int = 0, sketch: bool | None = None
+    task: Task,
+    optimizers: Sequence[Optimizer],
+    samples: int = 0,
+    seed: int = 0,
+    sketch: bool | None = None,
+    devices: Sequence[int] | None = None,
 ) -> tuple[Device, ...]:
     """What formation may know of devices: label counts, optimizers, and a few raw samples each if wanted.
 
     Args:
         samples: how many raw samples.
         sketch: describe devices by their gradients instead of their labels; by default if there are none.
+        devices: which; all by default.
     """
     sketched = not has_labels(task) if sketch is None else sketch
-    devices = range(task.num_devices)
-    found = sketch_gradients(task, devices, seed) if sketched else Sketches(None, np.ones(task.num_devices))
+    chosen = range(task.num_devices) if devices is None else devices
+    found = sketch_gradients(task, chosen, seed) if sketched else Sketches(None, np.ones(len(chosen)))
     return tuple(
         Device(
             np.array(label_counts(task, task.shards[device]) or [1], dtype=float),
             optimizers[device].rho,
             optimizers[device].mu,
             _few_samples(task, device, samples, seed),
-            found.of(device),
-            float(found.scales[device]),
+            found.of(place),
+            float(found.scales[place]) / _OF_LABELS,
         )
-        for device in devices
+        for place, device in enumerate(chosen)
     )
 
 

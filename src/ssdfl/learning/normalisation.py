@@ -20,9 +20,18 @@ class Normalisation:
 
     def applied_to(self, raw: NDArray[Any]) -> NDArray[np.float32]:
         """Samples (n, …) as models take them."""
-        mean, deviation = self.mean.astype(np.float32), self.deviation.astype(np.float32)
-        scaled: NDArray[np.float32] = (raw - mean) / deviation
-        return scaled
+        kind = np.result_type(raw.dtype, np.float32)  # bytes of images need no 64 bits
+        scaled = (raw - self.mean.astype(kind)) / self.deviation.astype(kind)
+        return np.asarray(scaled, dtype=np.float32)
+
+    def undone(self, scaled: NDArray[Any]) -> Numbers:
+        """What was normalised, as it was.
+
+        Examples:
+            >>> Normalisation(np.array(50.0), np.array(10.0)).undone(np.array([1.0, -2.0])).tolist()
+            [60.0, 30.0]
+        """
+        return np.asarray(scaled * self.deviation + self.mean)
 
     def after(self, first: Normalisation) -> Normalisation:
         """Both as one, another having been applied before this one.
@@ -54,9 +63,3 @@ def channel_normalisation(images: NDArray[Any]) -> Normalisation:
     deviation = images.std(axis=(0, 2, 3), dtype=np.float64)
     deviation[deviation == 0] = 1.0
     return Normalisation(mean[:, None, None], deviation[:, None, None])
-
-
-def column_normalisation(rows: NDArray[Any]) -> Normalisation:
-    """What takes each number of samples (n, …) to mean 0 and deviation 1."""
-    deviation = rows.std(axis=0, dtype=np.float64)
-    return Normalisation(rows.mean(axis=0, dtype=np.float64), np.where(deviation > 0, deviation, 1.0))

@@ -62,12 +62,12 @@ class OptimizerKind:
 
 
 def sgd(gradient: Tensor, theta: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
-    """Plain SGD: down along the gradient."""
+    """Plain SGD: down along the gradient (`eq:eff_sgd`)."""
     return gradient, memory
 
 
 def momentum(gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor) -> tuple[Tensor, Memory]:
-    """v ← g + ρ v; down along v (`eq:eff_sgd_ovr` with μ = 0)."""
+    """v ← g + ρ v; down along v (`eq:eff_sgd_mtm`)."""
     return _pushed(memory["velocity"], gradient, rho), memory
 
 
@@ -83,7 +83,7 @@ def nesterov(gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor) ->
 
 
 def proximal(gradient: Tensor, theta: Tensor, memory: Memory, *, mu: Tensor) -> tuple[Tensor, Memory]:
-    """Down along g + μ (θ − θ⁰), where θ⁰ is where the regime started (`eq:eff_sgd_ovr` with ρ = 0)."""
+    """Down along g + μ (θ − θ⁰), where θ⁰ is where the regime started (`eq:eff_prox_sgd`)."""
     return gradient.addcmul_(-mu, memory["anchor"]).addcmul_(mu, theta), memory
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.errors import InputError, check_range
-from ssdfl.learning.tables import encoded
+from ssdfl.lazy import LazyModule
+from ssdfl.learning.columns import encoded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = LazyModule("pyarrow")
 
 
 def by_labels(

@@ -3,29 +3,47 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as csv
-import pyarrow.parquet as parquet
 from numpy.typing import NDArray
 
+from ssdfl.claims import check_arrays
 from ssdfl.errors import InputError
-from ssdfl.learning.dataset import Dataset, make_dataset
-from ssdfl.learning.formats import decode_image, image_cells
-from ssdfl.learning.normalisation import Normalisation, channel_normalisation, column_normalisation
+from ssdfl.lazy import LazyModule
+from ssdfl.learning.arrow_files import joined_batches, read_parquet
+from ssdfl.learning.columns import listed, places
+from ssdfl.learning.dataset import IMAGES_SCALED, Dataset
+from ssdfl.learning.encoding import Encoding
+from ssdfl.learning.formats import BROKEN, decode_image, image_cells
+from ssdfl.learning.normalisation import Normalisation
+from ssdfl.learning.summaries import (
+    CATEGORY,
+    NUMBER,
+    OTHER,
+    ColumnSummary,
+    Summary,
+    read_summary,
+    summarised_numbers,
+)
 from ssdfl.learning.tables import AS_IT_IS, Files, Reading, split_off, table_dataset
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.csv as csv
+    import pyarrow.parquet as parquet
+else:
+    pa = LazyModule("pyarrow")
+    csv = LazyModule("pyarrow.csv")
+    parquet = LazyModule("pyarrow.parquet")
+
 TABLES: dict[str, Callable[[Path], pa.Table]] = {
-    ".parquet": parquet.read_table,
-    ".csv": csv.read_csv,
+    ".parquet": read_parquet,
+    ".csv": lambda path: csv.read_csv(path),
 }
 """Readers of tables, by the ending of a file's name."""
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
@@ -43,9 +61,60 @@ def read_path(path: Path, reading: Reading = AS_IT_IS) -> Dataset:
     """
     for holds, read in _KINDS:
         if holds(path):
-            return read(path, reading)
+            with reading_file(path):
+                return read(path, reading)
     kinds = "a .parquet, .csv or .npz file, or a folder of tables, of images by class, or of Hugging Face's"
     raise InputError("data.name", str(path), kinds, "See docs/data.md.")
+
+
+def read_summary_of(path: Path, reading: Reading = AS_IT_IS) -> Summary:
+    """What encoding needs to know of a file or folder; a JSON file has it already.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    if path.suffix == ".json":
+        return read_summary(path)
+    summary = read_path(path, reading).summary
+    assert summary is not None, "whatever is read from files has one"
+    return summary
+
+
+def read_pair(train: Path, test: Path, reading: Reading = AS_IT_IS) -> Dataset:
+    """The data set in two tables, or two `.npz` files: one to train with, one to test with.
+
+    Raises:
+        InputError: other files, or damaged ones, named.
+    """
+    for holds, read in ((_is_table, _read_table_pair), (_is_npz, _read_npz_pair)):
+        if holds(train) and holds(test):
+            return read(train, test, reading)
+    got = f"{train} and {test}"
+    raise InputError("data.train and data.test", got, "two tables, or two .npz files", "Check the paths.")
+
+
+def _read_table_pair(train: Path, test: Path, reading: Reading) -> Dataset:
+    tables = read_table(train), read_table(test)
+    _check_columns((train, test), tables)
+    marked = [_with_split(table, split) for table, split in zip(tables, ("train", "test"), strict=True)]
+    return table_dataset(pa.concat_tables(marked, promote_options="permissive"), reading)
+
+
+def _read_npz_pair(train: Path, test: Path, reading: Reading) -> Dataset:
+    arrays: dict[str, NDArray[Any]] = {}
+    for path, part in ((train, "train"), (test, "test")):
+        found = _part(_arrays_in(path), "")
+        if found is None:
+            raise InputError(f"arrays in {path}", "others", "inputs and targets", "Name them so.")
+        arrays |= {f"{part}_inputs": found[0], f"{part}_targets": found[1]}
+    return _from_parts(train, arrays, reading)
+
+
+def _arrays_in(path: Path) -> dict[str, NDArray[Any]]:
+    with reading_file(path):
+        check_arrays(path)
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
 
 
 @contextmanager
@@ -55,7 +124,7 @@ def reading_file(path: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, pa.ArrowException) as error:
+    except BROKEN as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError("data file", str(path), "a whole file", f"It cannot be read ({reason}).") from error
 
@@ -117,8 +186,7 @@ def _read_npz(path: Path, reading: Reading) -> Dataset:
 
     A third array of another name with a value for each sample can be dealt by (``data.column``).
     """
-    with reading_file(path), np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+    arrays = _arrays_in(path)
     whole = _part(arrays, "")
     if whole is not None:
         columns = {reading.column: arrays[reading.column]} if reading.column in arrays else {}
@@ -174,13 +242,11 @@ def arrays_dataset(
         raise InputError("inputs and targets", got, "equally many", "Make them match.")
     chosen = split_off(len(targets), reading.test_share) if test is None else test
     dealt = {name: values[~chosen] for name, values in (columns or {}).items()}
-    normalisation = _normalisation(inputs[~chosen])
-    ready = (
-        inputs.astype(np.int64)
-        if normalisation is None
-        else normalisation.applied_to(inputs).astype(np.float32)
-    )
-    values, num_classes = _ready_targets(targets, reading)
+    summary = reading.known or _summarised(inputs, targets, ~chosen)
+    described, target = summary.inputs[0], summary.targets[0]
+    normalisation = described.normalisation if described.kind == NUMBER else None
+    ready = inputs.astype(np.int64) if normalisation is None else normalisation.applied_to(inputs)
+    values, num_classes, scale = _ready_targets(targets, target, reading)
     return Dataset(
         ready[~chosen],
         values[~chosen],
@@ -188,28 +254,52 @@ def arrays_dataset(
         values[chosen],
         num_classes,
         columns=dealt,
-        notes=(_TOKENS if normalisation is None else _SCALED,),
-        normalisation=normalisation,
+        notes=(_TOKENS if normalisation is None else _SCALED, *([] if scale is None else [_SCALED_TARGETS])),
+        encoding=Encoding(normalisation, target=scale),
+        summary=summary,
     )
 
 
 _TOKENS = "Whole numbers are taken as tokens, as they are."
 _SCALED = "Inputs: to mean 0 and deviation 1 over the training set, each channel of images, each column else."
+_SCALED_TARGETS = "Targets: to mean 0 and deviation 1 for training; scores are in their own units."
 
 
-def _normalisation(inputs: NDArray[Any]) -> Normalisation | None:
-    """What training inputs need; None for tokens."""
-    if inputs.dtype.kind in "iu" and inputs.dtype != np.uint8:
-        return None
-    return channel_normalisation(inputs) if inputs.ndim == 4 else column_normalisation(inputs)
+def _summarised(inputs: NDArray[Any], targets: NDArray[Any], train: NDArray[np.bool_]) -> Summary:
+    """What encoding needs to know of training samples; of classes, of all."""
+    inputs = inputs[train]
+    tokens = inputs.dtype.kind in "iu" and inputs.dtype != np.uint8
+    described = ColumnSummary("inputs", OTHER, len(inputs)) if tokens else _summarised_inputs(inputs)
+    numbers = _summarised_targets(targets, train)
+    return Summary((described,), (numbers,))
 
 
-def _ready_targets(targets: NDArray[Any], reading: Reading) -> tuple[NDArray[Any], int]:
-    classes = targets.dtype.kind in "iub" if reading.kind == "auto" else reading.kind == "classes"
-    if not classes:
-        return targets.astype(np.float32), 0
-    values = targets.astype(np.int64)
-    return values, int(values.max()) + 1
+def _summarised_targets(targets: NDArray[Any], train: NDArray[np.bool_]) -> ColumnSummary:
+    """The largest of whole numbers, and the mean and spread of training samples' numbers."""
+    if targets.dtype.kind in "iub":
+        return ColumnSummary("targets", NUMBER, int(train.sum()), values=(str(int(targets.max(initial=0))),))
+    numbers = summarised_numbers(targets[train])
+    return ColumnSummary("targets", NUMBER, int(train.sum()), whole=False, **numbers)
+
+
+def _summarised_inputs(inputs: NDArray[Any]) -> ColumnSummary:
+    """Images (n, channels, height, width) by channel, other numbers each by itself."""
+    axes = (0, 2, 3) if inputs.ndim == 4 else 0
+    return ColumnSummary("inputs", NUMBER, len(inputs), **summarised_numbers(inputs, axes))
+
+
+def _ready_targets(
+    targets: NDArray[Any], summary: ColumnSummary, reading: Reading
+) -> tuple[NDArray[Any], int, Normalisation | None]:
+    """Targets, how many classes they have, and how numbers were standardised."""
+    classes = summary.whole if reading.kind == "auto" else reading.kind == "classes"
+    if classes:
+        values = targets.astype(np.int64)
+        return values, max(int(values.max()), *map(int, summary.values)) + 1, None
+    if reading.kind == "labels":
+        return targets.astype(np.float32), 0, None
+    scale = summary.normalisation
+    return scale.applied_to(targets), 0, scale
 
 
 def _is_image_folder(path: Path) -> bool:
@@ -227,7 +317,7 @@ def _read_image_folder(folder: Path, reading: Reading) -> Dataset:
     labels = np.array([names.index(path.parent.name) for path in paths], dtype=np.int64)
     parts = np.array([path.relative_to(folder).parts[0] for path in paths])
     test = parts == "test" if "test" in parts else split_off(len(labels), reading.test_share, labels)
-    return _images(_decoded(paths), labels, test, names)
+    return _images(_decoded(paths), labels, test, names, reading)
 
 
 def _decoded(paths: Sequence[Path]) -> NDArray[np.uint8]:
@@ -246,11 +336,28 @@ def _decoded_file(path: Path) -> NDArray[np.uint8]:
 
 
 def _images(
-    images: NDArray[np.uint8], labels: NDArray[np.int64], test: NDArray[np.bool_], names: Sequence[str]
+    images: NDArray[np.uint8],
+    labels: NDArray[np.int64],
+    test: NDArray[np.bool_],
+    names: Sequence[str],
+    reading: Reading,
 ) -> Dataset:
-    data = make_dataset((images[~test], labels[~test]), (images[test], labels[test]))
-    told = f"Target: {len(names)} classes, {', '.join(names[:6])}{' …' if len(names) > 6 else ''}."
-    return replace(data, num_classes=len(names), notes=(*data.notes, told))
+    """Images whose labels are numbers of names; both as all devices have them, if that is known."""
+    classes = ColumnSummary("class", CATEGORY, len(labels), values=tuple(names))
+    summary = reading.known or Summary((_summarised_inputs(images[~test]),), (classes,))
+    normalisation, known = summary.inputs[0].normalisation, summary.targets[0].ordered_values
+    ready = normalisation.applied_to(images)
+    codes = places(names, known, "class")[labels]
+    return Dataset(
+        ready[~test],
+        codes[~test],
+        ready[test],
+        codes[test],
+        num_classes=len(known),
+        notes=(IMAGES_SCALED, f"Target: {len(known)} classes, {listed(known)}."),
+        encoding=Encoding(normalisation, classes=tuple(known)),
+        summary=summary,
+    )
 
 
 def _image_table(table: pa.Table, images: NDArray[np.uint8], reading: Reading) -> Dataset:
@@ -263,7 +370,7 @@ def _image_table(table: pa.Table, images: NDArray[np.uint8], reading: Reading) -
     test = split_off(len(labels), reading.test_share)
     if "split" in table.column_names:
         test = table.column("split").to_numpy(zero_copy_only=False) == "test"
-    return _images(images, codes.astype(np.int64), test, [str(name) for name in names])
+    return _images(images, codes.astype(np.int64), test, [str(name) for name in names], reading)
 
 
 def _is_hugging_face(path: Path) -> bool:
@@ -295,7 +402,8 @@ def _arrow_files(folder: Path) -> pa.Table:
     tables = []
     for path in paths:
         with reading_file(path), pa.memory_map(str(path)) as source:
-            tables.append(pa.ipc.open_stream(source).read_all())
+            reader = pa.ipc.open_stream(source)
+            tables.append(joined_batches(path, reader, reader.schema))
     return pa.concat_tables(tables)
 
 

@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -23,10 +24,16 @@ _CHUNK = 1 << 18
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file to download and the publisher's MD5 of it."""
+    """A file to download, by https.
+
+    Attributes:
+        sha256: of its content.
+        size_bytes: how long it is; nothing longer is received.
+    """
 
     url: str
-    md5: str
+    sha256: str
+    size_bytes: int
 
     @property
     def name(self) -> str:
@@ -90,35 +97,63 @@ def fetch(source: Source, folder: Path | None = None, progress: Progress | None 
     """
     target = (folder or cache_folder()) / source.folders[0]
     for file in source.files:
-        if not _is_whole(target / file.name, file.md5):
+        if not _is_whole(target / file.name, file.sha256):
             _download(file, target / file.name, progress)
     return target
 
 
-def _is_whole(path: Path, md5: str) -> bool:
+def _is_whole(path: Path, sha256: str) -> bool:
     if not path.exists():
         return False
     with path.open("rb") as content:
-        return hashlib.file_digest(content, "md5").hexdigest() == md5
+        return hashlib.file_digest(content, "sha256").hexdigest() == sha256
+
+
+_REMEDY = "Get the file another way and name its folder with --data or SSDFL_DATA."
 
 
 def _download(file: RemoteFile, path: Path, progress: Progress | None) -> None:
-    remedy = "Get the file another way and name its folder with --data or SSDFL_DATA."
-    report = progress or _no_progress
-    digest, received = hashlib.md5(usedforsecurity=False), 0
     with atomic_path(path) as temporary:
         try:
-            with urllib.request.urlopen(file.url, timeout=30) as response, temporary.open("wb") as out:
-                total = int(response.headers.get("Content-Length") or 0)
-                while chunk := response.read(_CHUNK):
-                    out.write(chunk)
-                    digest.update(chunk)
-                    received += len(chunk)
-                    report(file.name, received, total)
+            checksum = _receive(file, temporary, progress or _no_progress)
         except (urllib.error.URLError, OSError) as error:
-            raise InputError("download", file.url, "a reachable file", f"({error}) {remedy}") from error
-        if digest.hexdigest() != file.md5:
-            raise InputError(f"MD5 of {file.url}", digest.hexdigest(), file.md5, remedy)
+            raise InputError("download", file.url, "a reachable file", f"({error}) {_REMEDY}") from error
+        if checksum != file.sha256:
+            raise InputError(f"SHA-256 of {file.url}", checksum, file.sha256, _REMEDY)
+
+
+def _receive(file: RemoteFile, path: Path, report: Progress) -> str:
+    """Write a remote file to a path; its SHA-256."""
+    _check_encrypted(file.url)
+    digest, received = hashlib.sha256(), 0
+    opener = urllib.request.build_opener(_EncryptedOnly)
+    with opener.open(file.url, timeout=30) as response, path.open("wb") as out:
+        while chunk := response.read(_CHUNK):
+            received += len(chunk)
+            if received > file.size_bytes:
+                expected = f"{file.size_bytes:,} bytes, as it is published"
+                raise InputError(f"size of {file.url}", "more", expected, _REMEDY)
+            out.write(chunk)
+            digest.update(chunk)
+            report(file.name, received, file.size_bytes)
+    return digest.hexdigest()
+
+
+class _EncryptedOnly(urllib.request.HTTPRedirectHandler):
+    """Follows no redirection to an address without https."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        """The request at the new address."""
+        _check_encrypted(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _check_encrypted(url: str) -> None:
+    """Refuse an address without https, where anybody on the way can change what comes."""
+    if not url.startswith("https://"):
+        raise InputError("download", url, "an address with https", _REMEDY)
 
 
 def _no_progress(name: str, received: int, total: int) -> None:

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ssdfl.arrays import BoolArray, FloatArray, IntArray
+from ssdfl.arrays import BoolArray, IntArray
 from ssdfl.errors import InputError
+from ssdfl.lazy import LazyModule
+from ssdfl.learning.columns import check_column, encode_targets, encoded, input_columns, summarise_column
 from ssdfl.learning.dataset import Dataset
+from ssdfl.learning.summaries import Summary, merged
 from ssdfl.rng import generator
 
-MOST_CATEGORIES = 50
-MOST_CLASSES = 20
-"""Whole numbers with more different values than this are numbers, not classes."""
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = LazyModule("pyarrow")
+
 SPLIT = "split"
 """The column that says which rows are for testing."""
 FILE = "file"
 """The column of a data set that says which file a row came from."""
 TARGETS = ("target", "label", "y")
 """What a target's column is called where nobody says."""
+_DIFFERENT_TARGETS = {"auto": "classes", "classes": "all", "numbers": "none", "labels": "none"}
+"""Of which targets the different values matter."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,15 @@ class Reading:
         column: one by which samples can be dealt, such as a user; it is no input.
         kind: what targets are; ``auto`` takes texts and few whole numbers for classes.
         test_share: how much is split off for testing, if the data do not say.
+        known: what is known of more data than these, of all devices', by which these are encoded; by
+            default, what these are themselves.
     """
 
     target: str = ""
     column: str = ""
     kind: Literal["auto", "classes", "numbers", "labels"] = "auto"
     test_share: float = 0.2
+    known: Summary | None = None
 
 
 AS_IT_IS = Reading()
@@ -68,20 +75,51 @@ def table_dataset(table: pa.Table, reading: Reading = AS_IT_IS, files: Files | N
     Raises:
         InputError: a column that is not there, targets that cannot be used, or nothing to learn from.
     """
-    targets = _target_names(table, reading)
     test = _test_rows(table, reading, files)
-    inputs, notes = _inputs(table, {*targets, reading.column, SPLIT}, ~test)
-    values, num_classes, told = _targets(table, targets, reading, ~test)
+    summary = reading.known or _summarised(table, reading, files, ~test)
+    columns, notes = input_columns(summary.inputs)
+    targets = encode_targets(table, summary.targets, reading.kind)
+    names = tuple(column.name for column in summary.targets)
+    encoding = replace(targets.encoding, columns=columns, targets=names)
+    inputs = encoding.inputs(table)
     return Dataset(
         train_inputs=inputs[~test],
-        train_targets=values[~test],
+        train_targets=targets.values[~test],
         test_inputs=inputs[test],
-        test_targets=values[test],
-        num_classes=num_classes,
+        test_targets=targets.values[test],
+        num_classes=len(encoding.classes),
         loss="multilabel" if reading.kind == "labels" else "auto",
         columns=_dealing_columns(table, reading, files, ~test),
-        notes=(*notes, told),
+        test_columns=_dealing_columns(table, reading, files, test),
+        notes=(*notes, targets.told),
+        encoding=encoding,
+        summary=summary,
     )
+
+
+def _summarised(table: pa.Table, reading: Reading, files: Files | None, train: BoolArray) -> Summary:
+    """What the rows of all files are together; each file's are summarised alone, as on its device."""
+    targets = _target_names(table, reading)
+    reserved = {*targets, reading.column, SPLIT}
+    inputs = [name for name in table.column_names if name not in reserved]
+    different = _DIFFERENT_TARGETS[reading.kind]
+
+    def of_rows(rows: slice) -> Summary:
+        part, chosen = table.slice(rows.start, rows.stop - rows.start), train[rows]
+        return Summary(
+            tuple(summarise_column(name, part.column(name), chosen, "categories") for name in inputs),
+            tuple(summarise_column(name, part.column(name), chosen, different) for name in targets),
+        )
+
+    return merged(map(of_rows, _stretches(len(table), files)))
+
+
+def _stretches(rows: int, files: Files | None) -> list[slice]:
+    """Which rows each file has."""
+    if files is None:
+        return [slice(0, rows)]
+    ends = np.cumsum(np.bincount(files.codes)).tolist()
+    return list(map(slice, [0, *ends[:-1]], ends))
 
 
 def _target_names(table: pa.Table, reading: Reading) -> list[str]:
@@ -91,7 +129,7 @@ def _target_names(table: pa.Table, reading: Reading) -> list[str]:
 def _named_targets(table: pa.Table, reading: Reading) -> list[str]:
     names = [name.strip() for name in reading.target.split(",")]
     for name in names:
-        _check_column(table, name, "data.target")
+        check_column(table, name, "data.target")
     return names
 
 
@@ -104,16 +142,19 @@ def _usual_target(table: pa.Table, reading: Reading) -> str:
     return next(filter(others.__contains__, TARGETS), others[-1])
 
 
-def _check_column(table: pa.Table, name: str, what: str) -> None:
-    if name not in table.column_names:
-        raise InputError(what, name, f"one of the columns {', '.join(table.column_names)}", "Correct it.")
-
-
 def _test_rows(table: pa.Table, reading: Reading, files: Files | None) -> BoolArray:
     """(rows,) which rows are for testing."""
     if SPLIT in table.column_names:
         return _said_test(table)
-    return split_off(len(table), reading.test_share, None if files is None else files.codes)
+    parts = [rows.stop - rows.start for rows in _stretches(len(table), files)]
+    if len(parts) == 1:
+        return split_off(len(table), reading.test_share)
+    return np.concatenate([_split_file(count, reading.test_share) for count in parts])
+
+
+def _split_file(count: int, share: float) -> BoolArray:
+    """The same rows as on the device that has this file alone; none of a file that is too small."""
+    return split_off(count, share) if round(share * count) else np.zeros(count, dtype=bool)
 
 
 def _said_test(table: pa.Table) -> BoolArray:
@@ -145,184 +186,15 @@ def split_off(count: int, share: float, groups: IntArray | None = None) -> BoolA
     return test
 
 
-class _Encoded(NamedTuple):
-    """A column as inputs, which kind it is, and what is said of it."""
-
-    kind: str
-    told: str
-    values: NDArray[np.float32] | None
-
-
-_TOLD = {
-    "number": "Columns standardised to mean 0 and deviation 1",
-    "category": "Columns encoded as one input for each value",
-    "": f"Columns left out, as no numbers nor at most {MOST_CATEGORIES} categories",
-}
-"""What is done to each kind of column."""
-
-
-def _inputs(table: pa.Table, reserved: set[str], train: BoolArray) -> tuple[NDArray[np.float32], list[str]]:
-    """(rows, inputs) and what was done."""
-    names = [name for name in table.column_names if name not in reserved]
-    columns = [_encoded_column(name, table.column(name), train) for name in names]
-    parts = [one.values for one in columns if one.values is not None]
-    if not parts:
-        raise InputError("columns", ", ".join(table.column_names), "inputs beside the target", "Add some.")
-    return np.concatenate(parts, axis=1), list(filter(None, (_told_kind(kind, columns) for kind in _TOLD)))
-
-
-def _told_kind(kind: str, columns: Sequence[_Encoded]) -> str:
-    names = [one.told for one in columns if one.kind == kind]
-    return f"{_TOLD[kind]}: {', '.join(names)}." if names else ""
-
-
-def _encoded_column(name: str, column: pa.ChunkedArray, train: BoolArray) -> _Encoded:
-    if is_number(column.type):
-        values = _standardised(_as_numbers(column), train)[:, None]
-        return _Encoded("number", _told_gaps(name, column), values)
-    hot = _one_hot(column, train)
-    if hot is None:
-        return _Encoded("", name, None)
-    return _Encoded("category", f"{name} ({hot.shape[1]})", hot)
-
-
-def _told_gaps(name: str, column: pa.ChunkedArray) -> str:
-    return f"{name} ({column.null_count} missing, taken as the mean)" if column.null_count else name
-
-
-def is_number(kind: pa.DataType) -> bool:
-    """Whether a column holds numbers."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def is_category(kind: pa.DataType) -> bool:
-    """Whether a column holds texts or truth values."""
-    texts = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
-    return bool(texts or pa.types.is_boolean(kind))
-
-
-def _as_numbers(column: pa.ChunkedArray) -> FloatArray:
-    values: FloatArray = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return values
-
-
-def _standardised(values: FloatArray, train: BoolArray) -> NDArray[np.float32]:
-    known = values[train & np.isfinite(values)]
-    mean = known.mean() if len(known) else 0.0
-    deviation = known.std() if len(known) else 0.0
-    scaled = (np.where(np.isfinite(values), values, mean) - mean) / (deviation or 1.0)
-    return np.asarray(scaled, dtype=np.float32)
-
-
-def _one_hot(column: pa.ChunkedArray, train: BoolArray) -> NDArray[np.float32] | None:
-    """(rows, values) 1 where a row has a value of the training rows; those in alphabetical order.
-
-    None of a column with no categories, or with so many that hardly two rows share one, such as names.
-    """
-    if not is_category(column.type):
-        return None
-    codes, names = encoded(column)
-    if len(names) > min(MOST_CATEGORIES, len(codes) / 2):
-        return None
-    seen = np.flatnonzero(np.bincount(codes[train], minlength=len(names)))
-    return np.asarray(codes[:, None] == seen, dtype=np.float32)
-
-
-def encoded(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
-    """(rows,) the number of each row's text, and the texts in order; missing ones are a text of their own.
-
-    Examples:
-        >>> codes, names = encoded(pa.chunked_array([["b", "a", None]]))
-        >>> codes.tolist(), names
-        ([2, 1, 0], ['', 'a', 'b'])
-    """
-    texts = pc.fill_null(column.cast(pa.string()), "").combine_chunks()
-    coded = texts.dictionary_encode()
-    found = np.array(coded.dictionary.to_pylist(), dtype=object)
-    order = np.argsort(found)
-    place = np.empty(len(found), dtype=np.int64)
-    place[order] = np.arange(len(found))
-    codes: IntArray = place[coded.indices.to_numpy(zero_copy_only=False)]
-    return codes, [str(name) for name in found[order]]
-
-
-def _targets(
-    table: pa.Table, names: Sequence[str], reading: Reading, train: BoolArray
-) -> tuple[NDArray[Any], int, str]:
-    """(rows, …) targets, how many classes they have, and what was done."""
-    columns = {name: table.column(name) for name in names}
-    for name, column in columns.items():
-        _check_whole(name, column)
-    if reading.kind == "labels":
-        return _labels(columns)
-    first = columns[names[0]]
-    if len(columns) == 1 and _are_classes(first, reading):
-        codes, classes = _classes(first)
-        return codes, len(classes), f"Target {names[0]}: {len(classes)} classes, {_listed(classes)}."
-    return _numbers(columns, train)
-
-
-def _check_whole(name: str, column: pa.ChunkedArray) -> None:
-    if column.null_count:
-        got = f"{column.null_count} missing"
-        raise InputError(f"column {name}", got, "a target in every row", "Fill them.")
-
-
-def _check_numeric(name: str, column: pa.ChunkedArray) -> None:
-    if not is_number(column.type):
-        raise InputError(f"column {name}", str(column.type), "numbers", "Or name one target of classes.")
-
-
-def _are_classes(column: pa.ChunkedArray, reading: Reading) -> bool:
-    if reading.kind != "auto":
-        return reading.kind == "classes"
-    if is_category(column.type):
-        return True
-    return pa.types.is_integer(column.type) and len(pc.unique(column)) <= MOST_CLASSES
-
-
-def _classes(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
-    """Classes in the order of their numbers, or of their texts."""
-    if is_category(column.type):
-        return encoded(column)
-    found, codes = np.unique(_as_numbers(column), return_inverse=True)
-    return codes.astype(np.int64), [f"{one:g}" for one in found]
-
-
-def _listed(names: Sequence[str], most: int = 6) -> str:
-    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
-
-
-def _labels(columns: Mapping[str, pa.ChunkedArray]) -> tuple[NDArray[Any], int, str]:
-    values = np.stack([*map(_as_numbers, columns.values())], axis=1)
-    names = ", ".join(columns)
-    if not np.isin(values, (0, 1)).all():
-        raise InputError("targets", names, "0 or 1 in every row, for labels", "Or data.targets.")
-    return values.astype(np.float32), 0, f"Targets {names}: {len(columns)} labels, each 0 or 1."
-
-
-def _numbers(columns: Mapping[str, pa.ChunkedArray], train: BoolArray) -> tuple[NDArray[Any], int, str]:
-    for name, column in columns.items():
-        _check_numeric(name, column)
-    values = np.stack([*map(_as_numbers, columns.values())], axis=1)
-    mean, deviation = values[train].mean(axis=0), values[train].std(axis=0)
-    scaled = ((values - mean) / np.where(deviation > 0, deviation, 1.0)).astype(np.float32)
-    told = map(_told_scale, columns, mean, deviation)
-    return scaled[:, 0] if len(columns) == 1 else scaled, 0, f"{'; '.join(told)}."
-
-
-def _told_scale(name: str, mean: float, deviation: float) -> str:
-    return f"Target {name}: standardised, mean {mean:.4g}, and 1 is {deviation:.4g}"
-
-
 def _dealing_columns(
-    table: pa.Table, reading: Reading, files: Files | None, train: BoolArray
+    table: pa.Table, reading: Reading, files: Files | None, rows: BoolArray
 ) -> dict[str, NDArray[Any]]:
+    """What samples can be dealt by, of some rows."""
     columns: dict[str, NDArray[Any]] = {}
     if reading.column:
-        _check_column(table, reading.column, "data.column")
+        check_column(table, reading.column, "data.column")
         codes, names = encoded(table.column(reading.column))
-        columns[reading.column] = np.array(names)[codes[train]]
+        columns[reading.column] = np.array(names)[codes[rows]]
     if files is not None:
-        columns[FILE] = np.array(files.names)[files.codes[train]]
+        columns[FILE] = np.array(files.names)[files.codes[rows]]
     return columns

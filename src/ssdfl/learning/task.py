@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -29,6 +30,21 @@ from ssdfl.records.scores import Score
 from ssdfl.rng import generator
 
 
+class Units(NamedTuple):
+    """What standardised targets were before: their mean and deviation, one for each number of a target."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    def of(self, scaled: Tensor) -> Tensor:
+        """Outputs or targets in their own units; in 64 bits, as means may be far larger than deviations."""
+        return scaled.double() * self.deviation + self.mean
+
+    def to(self, device: torch.device | str) -> Units:
+        """The same on a device of torch's."""
+        return Units(self.mean.to(device), self.deviation.to(device))
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """What the devices learn.
@@ -45,6 +61,7 @@ class Task:
         buffers: whether the model's float buffers are mixed or stay with their devices.
         facts: what the model takes and gives, if its files are to say so.
         precision: what training computes with; parameters, gradients and tests have the model's own.
+        units: of targets that were standardised to train with, so that metrics are in their own units.
     """
 
     model: nn.Module
@@ -59,6 +76,7 @@ class Task:
     buffers: Buffers = "mix"
     facts: ModelFacts | None = None
     precision: Precision = "float32"
+    units: Units | None = None
 
     @property
     def device(self) -> torch.device:
@@ -157,7 +175,8 @@ class Task:
         """The task with its model and data on a device of torch's."""
         tensors = ("inputs", "targets", "shards", "test_inputs", "test_targets")
         moved = {name: map_inputs(lambda part: part.to(device), getattr(self, name)) for name in tensors}
-        return replace(self, model=deepcopy(self.model).to(device), **moved)
+        units = None if self.units is None else self.units.to(device)
+        return replace(self, model=deepcopy(self.model).to(device), units=units, **moved)
 
     def in_precision(self, precision: Precision) -> Task:
         """The task with training that computes in a precision.
@@ -189,6 +208,9 @@ class Task:
     ) -> Tensor:
         """The training loss of a mini-batch, whose gradient is `eq:stochastic_local_grad`.
 
+        Over all samples of a device it is ``L_i`` (`eq:local_loss_def`), its gradient ``∇L_i``
+        (`eq:full_loss_grad`): ``training.batch_size = 0``.
+
         In mixed precision the model's layers compute in fewer bits; their gradients follow. The loss, whose
         sums need more, does not.
 
@@ -209,8 +231,14 @@ class Task:
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The sum of the losses of test samples, and the sums of each metric."""
         outputs = self.scores(theta, inputs, home)
-        sums = tuple(metric.sums(outputs, targets) for metric in self.metrics)
-        return self.loss(outputs, targets) * len(targets), sums
+        scored = self.in_units(outputs), self.in_units(targets)
+        return self.loss(outputs, targets) * len(targets), tuple(
+            metric.sums(*scored) for metric in self.metrics
+        )
+
+    def in_units(self, values: Tensor) -> Tensor:
+        """Outputs or targets as metrics take them: in their own units."""
+        return values if self.units is None else self.units.of(values)
 
     def _forward(self, tensors: dict[str, Tensor], inputs: Inputs, training: bool) -> Tensor:
         """The model's outputs; buffers that it renews are renewed in ``tensors``."""
@@ -280,7 +308,7 @@ def make_task(
     tested: slice | IntArray = slice(None)
     if 0 < test_samples < count:
         tested = np.sort(generator(seed, "test").choice(count, size=test_samples, replace=False))
-    kind = task_loss(data, loss)
+    data, kind = suited(data, loss), task_loss(data, loss)
     return Task(
         model=model,
         loss=kind.function,
@@ -291,7 +319,36 @@ def make_task(
         test_targets=torch.from_numpy(data.test_targets[tested]),
         metrics=find_metrics(metrics or kind.metrics),
         num_classes=data.num_classes,
+        units=_units(data),
     )
+
+
+@torch.inference_mode()
+def tested(model: nn.Module, data: Dataset, metric: TaskMetric) -> float:
+    """The score of a model, in evaluation mode, on a data set's test samples, in their own units."""
+    units = _units(data)
+    outputs = call_model(model, map_inputs(torch.from_numpy, data.test_inputs))
+    targets = torch.from_numpy(data.test_targets)
+    return float(metric(outputs, targets) if units is None else metric(units.of(outputs), units.of(targets)))
+
+
+def _units(data: Dataset) -> Units | None:
+    scale = data.encoding.target
+    if scale is None:
+        return None
+    return Units(torch.from_numpy(scale.mean), torch.from_numpy(scale.deviation))
+
+
+def suited(data: Dataset, loss: str = "auto") -> Dataset:
+    """The data set as a loss needs it: targets of 0 and 1 are undone if they were standardised as numbers."""
+    scale = data.encoding.target
+    if scale is None or not task_loss(data, loss).labels:
+        return data
+    train, test = (
+        scale.undone(targets).astype(np.float32) for targets in (data.train_targets, data.test_targets)
+    )
+    encoding = replace(data.encoding, target=None)
+    return replace(data, train_targets=train, test_targets=test, encoding=encoding)
 
 
 def task_loss(data: Dataset, loss: str = "auto") -> LossKind:

@@ -7,11 +7,14 @@ for nothing else: keep it off the devices.
 from __future__ import annotations
 
 import datetime
+import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
+from ssdfl.mesh.names import certificate_name
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -89,6 +92,47 @@ def _is_signed_by(shown: x509.Certificate, signer: x509.Certificate) -> bool:
     return True
 
 
+def certified_key(certificate: bytes, authority: bytes) -> tuple[str, ec.EllipticCurvePublicKey] | None:
+    """The device that a certificate names and its public key; None unless the authority has signed it."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    try:
+        shown = x509.load_pem_x509_certificate(certificate)
+        key = shown.public_key()
+    except (ValueError, TypeError):
+        return None
+    names = shown.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    is_signed = _is_signed_by(shown, x509.load_pem_x509_certificate(authority))
+    if not (is_signed and len(names) == 1 and isinstance(key, ec.EllipticCurvePublicKey)):
+        return None
+    return str(names[0].value), key
+
+
+def sign(key: bytes, statement: bytes) -> bytes:
+    """A statement's signature by a key in PEM."""
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    private = load_pem_private_key(key, password=None)
+    assert isinstance(private, ec.EllipticCurvePrivateKey)
+    return private.sign(statement, ec.ECDSA(hashes.SHA256()))
+
+
+def signed(key: ec.EllipticCurvePublicKey, statement: bytes, signature: bytes) -> bool:
+    """Whether a signature of a statement is by the owner of a key."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    try:
+        key.verify(signature, statement, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        return False
+    return True
+
+
 def _check_dates(device: str, name: str, certificate: x509.Certificate) -> None:
     now = datetime.datetime.now(datetime.UTC)
     first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
@@ -103,6 +147,31 @@ def write_secret(path: Path, secret: bytes) -> None:
         temporary.touch(mode=0o600)
         temporary.chmod(0o600)
         temporary.write_bytes(secret)
+
+
+def check_private(path: Path) -> None:
+    """Refuse a secret that others can read: with it, they are the device.
+
+    A file of root may be open to the device's group, as PostgreSQL has it.
+
+    Raises:
+        InputError: its permissions are too wide.
+    """
+    found = path.stat()
+    if os.name == "posix" and _open_to_others(found.st_mode, found.st_uid, os.geteuid()):
+        got = f"permissions {stat.S_IMODE(found.st_mode):03o}"
+        raise InputError(str(path), got, "600, for its owner alone", f"Run: chmod 600 {path}")
+
+
+def _open_to_others(mode: int, owner: int, user: int) -> bool:
+    """Whether others than the user can read or change a file.
+
+    Examples:
+        >>> _open_to_others(0o640, owner=1000, user=1000), _open_to_others(0o640, owner=0, user=1000)
+        (True, False)
+    """
+    of_root = owner == 0 and user != 0
+    return bool(mode & (0o027 if of_root else 0o077))
 
 
 def _certificate(
@@ -143,7 +212,9 @@ def _certificate(
     )
     if not authority:
         both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        builder = builder.add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(certificate_name(name))]), critical=False
+        )
         builder = builder.add_extension(x509.ExtendedKeyUsage(both), critical=False)
     return builder.sign(signer, hashes.SHA256())
 

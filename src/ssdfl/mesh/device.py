@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import signal
@@ -12,48 +11,43 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError
+from safetensors import SafetensorError
 
 import ssdfl
-from ssdfl.clusters import Plan, fitting_plan, form_clusters, read_plan, write_plan
+from ssdfl.clusters import Plan, form_clusters, write_plan
 from ssdfl.engine import Job, State, load_state, save_state
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError
-from ssdfl.files import atomic_path, write_text
+from ssdfl.files import remove_temporaries
 from ssdfl.graph import Network
-from ssdfl.learning import describe_devices, fork_generators, load_data
+from ssdfl.learning import fork_generators
 from ssdfl.locks import locked
-from ssdfl.mesh.certificates import check_certificate
+from ssdfl.mesh.certificates import check_certificate, check_private
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
 from ssdfl.mesh.digest import plan_digest
-from ssdfl.mesh.flood import Flood, lacking
-from ssdfl.mesh.folder import INITIAL, DeviceConfig, check_reach, read_device
-from ssdfl.mesh.mesh_pb2 import Facts
+from ssdfl.mesh.evidence import Evidence
+from ssdfl.mesh.facts_file import read_facts, write_facts
+from ssdfl.mesh.flood import FACTS, Flood, lacking
+from ssdfl.mesh.folder import INITIAL, LOCK, DeviceConfig, read_device
+from ssdfl.mesh.journal import Journal
+from ssdfl.mesh.member import PLAN, Member
+from ssdfl.mesh.metrics import Reading, serving_metrics
 from ssdfl.mesh.node import Node, StoppedError
-from ssdfl.mesh.transport import Credentials, GrpcTransport
-from ssdfl.preparation import (
-    DESCRIBED_SAMPLES,
-    Prepared,
-    draw,
-    given_plan,
-    make_job,
-    measure_device,
-    measuring,
-    settings_of,
-)
-from ssdfl.records import Record, RunFolder, load_experiment
+from ssdfl.mesh.transport import MAX_MESSAGE_BYTES, Credentials, GrpcTransport
+from ssdfl.preparation import settings_of
+from ssdfl.records import RunFolder
 from ssdfl.records.folder import CHECKPOINT
-from ssdfl.records.record import OTHER_SCORES
 
-FACTS = "facts.binpb"
 GATHER_S = 300.0
 SAVE_S = 1.0
-STATUS_S = 0.5
 MEET_S = 20.0
 TELL_S = 3.0
+LOCK_S = 0.5
+"""How long to try: whoever looks whether a device runs holds its lock for an instant."""
+SLACK_BYTES = 4 << 20
+FACT_BYTES = 4 << 10
 
 log = logging.getLogger(__name__)
 
@@ -63,36 +57,67 @@ class RunningDevice:
 
     def __init__(self, folder: Path, data: Path | None = None) -> None:
         self.folder, self.config = folder, read_device(folder)
-        self.experiment = load_experiment(folder / "experiment.toml")
-        dataset = load_data(self.experiment.data, data)
-        self.network, self.task, self.optimizers = draw(self.experiment, self.config.seed, dataset)
-        _check_neighbours(self.config, self.network)
-        credentials = _credentials(folder, self.config.name)
-        transport = GrpcTransport(self.config.listen, self.config.neighbours, credentials)
-        config = self.config
+        self.member = Member.of_folder(folder, data)
+        if not self.member.has_own_data:
+            self.member.draw()
+        config, network = self.config, self.member.network
+        _check_neighbours(config, network)
+        credentials = _credentials(folder, config.name)
+        limit = _largest_message_bytes(self.member)
+        self.transport = GrpcTransport(config.listen, config.neighbours, credentials, limit)
         self.node = Node(
-            self.network, config.index, config.names, transport, config.patience_s, config.ping_deadline_s
+            network,
+            config.index,
+            config.names,
+            self.transport,
+            config.patience_s,
+            config.ping_deadline_s,
+            Evidence(config.name, config.names, credentials),
         )
-        self.transport = transport
-        self._status_s = 0.0
-        self._goes_on = (folder / "metrics.jsonl").exists()  # its last line may have been cut short
+        self.journal: Journal | None = None
 
     def stop(self) -> None:
         """End at once; a step under way is done again when the device goes on."""
         self.node.stop()
+
+    def reading(self) -> Reading:
+        """How it is doing just now."""
+        status, neighbours = self.node.status(), self.node.neighbours
+        last_step = self.member.experiment.cycles * self._steps_per_cycle
+        return Reading(
+            device=self.config.name,
+            step=status.step,
+            last_step=last_step,
+            cycle=status.step // self._steps_per_cycle,
+            score=math.nan if self.journal is None else self.journal.score,
+            neighbours=len(neighbours.names),
+            neighbours_alive=len(neighbours.alive),
+            received_messages_total=self.node.received,
+            received_bytes_total=self.node.received_bytes,
+            bad_messages_total=sum(self.node.bad_messages.values()),
+            refused_calls_total=self._refused,
+            done=status.done,
+        )
+
+    @property
+    def _steps_per_cycle(self) -> int:
+        schedule = self.member.experiment.schedule
+        return schedule.tau_a + schedule.tau_r
 
     def run(self) -> bool:
         """Do all that is left; whether it was finished."""
         self.transport.start(self.node.handle)
         try:
             self.node.neighbours.start()
+            if self.member.has_own_data:
+                self.member.agree_on_data(self.node, GATHER_S)
             plan = self._plan()
-            job = self._job(plan)
+            job = self.member.job(plan)
             state = self._state(job)
             self.node.announce(state.step)
             self.node.plan_digest = _digest(self.folder, plan)
             self._agree(job, state)
-            with one_thread_each(), fork_generators(self.task.device):
+            with one_thread_each(), fork_generators(job.task.device):
                 state = self._train(job, state)
             self.node.linger()
             return state.step >= job.last_step
@@ -102,45 +127,31 @@ class RunningDevice:
             self.node.close()
 
     def _plan(self) -> Plan:
-        path = self.folder / "plan.json"
-        if path.exists():
-            self._tell_facts()
-            return fitting_plan(read_plan(path), self.network)
-        plan = given_plan(self.experiment, self.network) or self._form()
-        write_plan(plan, path)
+        self._tell_facts()
+        plan = self.member.known_plan() or self._form()
+        if not (self.folder / PLAN).exists():
+            write_plan(plan, self.folder / PLAN)
         return plan
 
     def _form(self) -> Plan:
         """The plan that every device forms from the same facts."""
-        index, seed = self.config.index, self.config.seed
-        mine = index in measuring(self.network.num_devices)
-        flood = Flood(
-            self.node,
-            describe_devices(self.task, self.optimizers, samples=DESCRIBED_SAMPLES, seed=seed)[index],
-            measure_device(self.experiment, self.task, index, seed) if mine else None,
-        )
+        member = self.member
+        flood = Flood(self.node, member.described(), member.measured())
         known = flood.gather(GATHER_S)
-        with atomic_path(self.folder / FACTS) as temporary:
-            temporary.write_bytes(flood.facts().SerializeToString())
-        settings = settings_of(self.experiment, self.task, known.measured, known.data_distance)
-        return form_clusters(self.network, known.devices, settings)
+        write_facts(flood.facts(), self.folder / FACTS)
+        settings = settings_of(member.experiment, member.task, known.measured, known.data_distance)
+        return form_clusters(member.network, known.devices, settings)
 
     def _tell_facts(self) -> None:
         """Go on telling the facts that the plan was formed from, to neighbours that still gather them."""
         path = self.folder / FACTS
         if path.exists():
             try:
-                facts = Facts.FromString(path.read_bytes())
-            except DecodeError:
-                log.error("%s is damaged: neighbours that still gather facts are not told them", path)
+                facts = read_facts(path)
+            except InputError as error:
+                log.error("%s Neighbours that still gather facts do not get them from here.", error)
             else:
                 self.node.answers["gossip"] = partial(lacking, facts)
-
-    def _job(self, plan: Plan) -> Job:
-        prepared = Prepared(self.config.seed, self.network, (plan,), self.task, self.optimizers)
-        job = make_job(self.experiment, prepared, self.config.method)
-        check_reach(self.config.method, job)
-        return job
 
     def _state(self, job: Job) -> State:
         """Where the device stopped, or the start."""
@@ -159,7 +170,7 @@ class RunningDevice:
         limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
 
         def need_not_wait() -> bool:
-            return not self._without_plan() or self.node.furthest_ahead(job, state.step) > 0
+            return not self._without_plan() or self.node.is_left_behind(job, state.step)
 
         met = self.node.neighbours.wait(need_not_wait, limit_s)
         if self.node.stopped:
@@ -175,32 +186,53 @@ class RunningDevice:
         return [name for name, one in known.items() if not (one.alive and one.plan_digest)]
 
     def _check_plans(self) -> None:
-        """Refuse to train beside a neighbour with another plan."""
-        ours = self.node.plan_digest
-        for name in self.node.neighbours.alive:
-            theirs = self.node.neighbours[name].plan_digest
-            if theirs and theirs != ours:
-                expected = f"{ours[:12]}, as {self.config.name} has"
-                remedy = "Give all devices the same experiment, network and version of ssdfl."
-                time.sleep(TELL_S)  # so that the other learns of it, too
-                raise InputError(f"plan of {name}", theirs[:12], expected, remedy)
+        """Train without neighbours that have another plan; refuse if most of them do.
+
+        This device counts among those that agree, so that one liar stops nobody with two other neighbours.
+        """
+        ours, neighbours = self.node.plan_digest, self.node.neighbours
+        plans = {name: neighbours[name].plan_digest for name in neighbours.alive}
+        others = {name: plan for name, plan in plans.items() if plan and plan != ours}
+        agreeing = 1 + sum(plan == ours for plan in plans.values())
+        for name, theirs in others.items():
+            if len(others) < agreeing:
+                log.error("%s has another plan (%s): training without it", name, theirs[:12])
+                continue
+            expected = f"{ours[:12]}, as {self.config.name} has"
+            remedy = "Give all devices the same experiment, network and version of ssdfl."
+            time.sleep(TELL_S)  # so that the other learns of it, too
+            raise InputError(f"plan of {name}", theirs[:12], expected, remedy)
 
     def _train(self, job: Job, state: State) -> State:
-        saved_s, score = time.monotonic(), math.nan
-        RunFolder(self.folder).write_task([metric.score for metric in self.task.metrics])
+        scores = [metric.score for metric in job.task.metrics]
+        RunFolder(self.folder).write_task(scores, self.member.notes)
+        journal = self.journal = Journal(self.folder, self.node, scores, job)
         self._save(state, job)
+        saved_s = time.monotonic()
         for after, record in device_steps(job, self.node, state):
             state = after
             if record is not None:
-                score = record.score
-                self._record(record, state)
+                journal.record(record, state)
             if time.monotonic() - saved_s > SAVE_S:
                 self._save(state, job)
                 saved_s = time.monotonic()
-            self._tell(state, score, job.message_bytes)
+            journal.tell(state, self._refused)
         self._save(state, job)
-        self._tell(state, score, job.message_bytes, always=True)
+        journal.tell(state, self._refused, always=True)
+        if state.step >= job.last_step:
+            self._write_model()
         return state
+
+    def _write_model(self) -> None:
+        try:
+            self.member.write_model()
+        except (OSError, SafetensorError) as error:
+            log.error("model not written: %s; ssdfl export takes it out of the checkpoint", error)
+
+    @property
+    def _refused(self) -> int:
+        """How many calls of strangers were refused."""
+        return sum(self.transport.refused.values())
 
     def _save(self, state: State, job: Job) -> None:
         """Write a checkpoint; on a full disk training continues with the one before."""
@@ -209,53 +241,13 @@ class RunningDevice:
         except OSError as error:
             log.error("checkpoint not written: %s; training goes on, the one before is kept", error)
 
-    def _record(self, record: Record, state: State) -> None:
-        row = {
-            "cycle": record.cycle,
-            **{
-                name: getattr(record, name) for name in ("score", *OTHER_SCORES[: len(self.task.metrics) - 1])
-            },
-            "loss": record.loss,
-            "effective_gradient": record.effective_gradient,
-            "received": record.transmissions,
-            "received_bytes": self.node.received_bytes,
-            "time_s": record.time_s,
-            "real_s": state.real_s,
-            "neighbours": len(self.node.neighbours.alive),
-            "bad_messages": sum(self.node.bad_messages.values()),
-        }
-        try:
-            with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as lines:
-                lines.write("\n" * self._goes_on + json.dumps(row) + "\n")
-            self._goes_on = False
-        except OSError as error:
-            log.error("metrics not written: %s", error)
 
-    def _tell(self, state: State, score: float, message_bytes: int, always: bool = False) -> None:
-        """Write where the device is, for whoever watches its host."""
-        if not always and time.monotonic() - self._status_s < STATUS_S:
-            return
-        self._status_s = time.monotonic()
-        alive = self.node.neighbours.alive
-        status: dict[str, Any] = {
-            "device": self.config.name,
-            "step": state.step,
-            "score": None if math.isnan(score) else score,
-            "shown_score": None if math.isnan(score) else self.task.goal_score.shown(score),
-            "neighbours": f"{len(alive)}/{len(self.node.neighbours.names)}",
-            "received": state.transmissions,
-            "message_bytes": message_bytes,
-            "real_s": state.real_s,
-            "refused": sum(self.transport.refused.values()),
-        }
-        try:
-            write_text(self.folder / "status.json", json.dumps(status) + "\n")
-        except OSError as error:
-            log.error("status not written: %s", error)
-
-
-def run_device(folder: Path, data: Path | None = None) -> bool:
+def run_device(folder: Path, data: Path | None = None, metrics_port: int | None = None) -> bool:
     """Run the device of a folder until it has finished or is asked to stop; whether it has finished.
+
+    Args:
+        data: the folder with data sets, for those that are dealt by number.
+        metrics_port: where to serve metrics on loopback, if anywhere.
 
     Raises:
         InputError: something in the folder cannot be used, or neighbours have another plan.
@@ -271,7 +263,8 @@ def run_device(folder: Path, data: Path | None = None) -> bool:
             device = RunningDevice(folder, data)
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: device.stop())
-            return device.run()
+            with serving_metrics(metrics_port, device.reading):
+                return device.run()
     except InputError as error:
         log.error("%s", error)
         raise
@@ -284,12 +277,23 @@ def run_device(folder: Path, data: Path | None = None) -> bool:
 def _alone(folder: Path) -> Iterator[None]:
     """Refuse a folder that another process runs; the lock ends with its process, however that ends."""
     with ExitStack() as stack:
-        try:
-            stack.enter_context(locked(folder / "device.lock"))
-        except BlockingIOError:
-            expected = "one that does not run yet"
-            raise InputError("device", str(folder), expected, "End its process.") from None
+        deadline = time.monotonic() + LOCK_S
+        while (holder := _holder_of(stack, folder / LOCK)) and time.monotonic() < deadline:
+            time.sleep(LOCK_S / 10)
+        if holder:
+            expected = f"one that does not run yet ({holder})"
+            raise InputError("device", str(folder), expected, "End its process.")
+        remove_temporaries(folder)
         yield
+
+
+def _holder_of(stack: ExitStack, lock: Path) -> str:
+    """Who holds a lock; nobody else if it was free, and is held now."""
+    try:
+        stack.enter_context(locked(lock))
+    except BlockingIOError as error:
+        return str(error.strerror)
+    return ""
 
 
 def _check_neighbours(config: DeviceConfig, network: Network) -> None:
@@ -300,12 +304,23 @@ def _check_neighbours(config: DeviceConfig, network: Network) -> None:
         raise InputError("neighbours in device.json", ", ".join(config.neighbours), expected, remedy)
 
 
+def _largest_message_bytes(member: Member) -> int:
+    """What the largest honest message may have: four vectors of eight bytes a number, or everyone's facts.
+
+    Devices that have yet to agree on how to encode their data do not know their models.
+    """
+    if member.has_own_data:
+        return MAX_MESSAGE_BYTES
+    return SLACK_BYTES + 4 * 8 * member.task.num_parameters + FACT_BYTES * len(member.config.names)
+
+
 def _credentials(folder: Path, name: str) -> Credentials:
     try:
         files = [(folder / pem).read_bytes() for pem in ("key.pem", "certificate.pem", "authority.pem")]
     except OSError as error:
         expected = "key.pem, certificate.pem and authority.pem"
         raise InputError("credentials", str(folder), expected, f"({error.strerror})") from None
+    check_private(folder / "key.pem")
     check_certificate(name, *files)
     return Credentials(*files)
 

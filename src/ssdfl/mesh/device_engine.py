@@ -46,6 +46,7 @@ class DeviceEngine:
         self.job, self.node = job, node
         self.shares: Shares = LocalShares(np.array([node.index]))
         self._tester = ReferenceEngine(job)
+        self._partners: dict[int, set[int]] = {}
 
     def begin(self, state: State | None) -> State:
         """The state as it is, or the start; neighbours learn where the device is."""
@@ -110,7 +111,20 @@ class DeviceEngine:
         """Offer the message of this step, and begin to pull the neighbours'."""
         message, kept = self.job.rule.send(at, theta, move, kept)
         self.node.publish(at, message if weights else None)
-        return message, kept, self.node.ask(at, weights, message)
+        pulls = self.node.ask(at, weights, message)
+        self._ask_ahead(at.t)
+        return message, kept, pulls
+
+    def _ask_ahead(self, t: int) -> None:
+        """Ask each neighbour for its next message after step t, if there is one within a cycle."""
+        last = min(t + self.job.steps_per_cycle, self.job.last_step - 1)
+        unasked = set(range(self.job.network.num_devices))
+        self._partners = {step: found for step, found in self._partners.items() if step > t}
+        for step in range(t + 1, last + 1):
+            if step not in self._partners:
+                self._partners[step] = self._weights(self.job.step(step), step).keys() - {self.node.index}
+            self.node.ask_ahead(step, self._partners[step] & unasked)
+            unasked -= self._partners[step]
 
     def _move(self, state: State, memory: dict[str, Tensor], of_rule: Memory, at: Moment) -> Move:
         """The local training of this step, if there is any; the optimizer's memory is renewed."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,13 +18,14 @@ from ssdfl.arrays import FloatArray
 from ssdfl.clusters import Device, data_divergence, energy_distance
 from ssdfl.errors import InputError
 from ssdfl.learning import DeviceConstants
+from ssdfl.mesh.gathering import ASK_S, gather
 from ssdfl.mesh.mesh_pb2 import Descriptor, Facts, Gossip, LinkFact, Request, Response, SampleRequest
-from ssdfl.mesh.node import Node, StoppedError
+from ssdfl.mesh.node import Node
 from ssdfl.mesh.transport import UnreachableError
 from ssdfl.mesh.wire import BadMessageError, pack_samples, unpack_samples
 
-ASK_S = 5.0
-ROUND_S = 0.1
+FACTS = "facts.binpb"
+"""Where a device keeps what it has gathered."""
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class Flood:
         self._name = names[self.node.index]
         self._links = [(names[a], names[b]) for a, b in self.node.network.links.tolist()]
         self._compares_with = [b for a, b in self._links if a == self._name]
-        self.descriptors[self._name] = _describe(self._name, self.own, self.measured)
+        self.descriptors[self._name] = describe(self._name, self.own, self.measured)
         self.node.answers["gossip"] = self._answer_gossip
         self.node.answers["samples"] = self._answer_samples
 
@@ -77,16 +77,7 @@ class Flood:
             InputError: some have not come in time; it names them.
             StoppedError: the device was asked to stop.
         """
-        deadline = time.monotonic() + timeout_s
-        while missing := self._missing():
-            if self.node.stopped:
-                raise StoppedError
-            if time.monotonic() > deadline:
-                expected = f"all within {timeout_s:g} s"
-                remedy = f"Start {', '.join(missing[:5])}, and check addresses and firewalls."
-                raise InputError("facts of devices and links missing", len(missing), expected, remedy)
-            self._ask_neighbours()
-            time.sleep(ROUND_S)
+        gather(self.node, "facts of devices and links", self._missing, self._ask_neighbours, timeout_s)
         return self._knowledge()
 
     def _missing(self) -> list[str]:
@@ -203,7 +194,7 @@ def _link_key(a: str, b: str) -> str:
     return f"{a}|{b}"
 
 
-def _describe(name: str, device: Device, measured: DeviceConstants | None) -> Descriptor:
+def describe(name: str, device: Device, measured: DeviceConstants | None) -> Descriptor:
     """What a device tells about itself: never its samples."""
     descriptor = Descriptor(device=name, labels=device.labels.tolist(), rho=device.rho, mu=device.mu)
     if device.sketch is not None:

@@ -1,39 +1,48 @@
 """The folders of a mesh: one for each device, to be copied to its host.
 
 ca/authority.key, authority.pem     the authority; its key only makes certificates: keep it safe
-device-00/device.json               name, where it listens, its neighbours' addresses
-device-00/experiment.toml, network.json, and initial.safetensors if the experiment names parameters
-device-00/key.pem, certificate.pem, authority.pem
+NAME/device.json                    name, where it listens, its neighbours' addresses
+NAME/experiment.toml, network.json, and initial.safetensors if the experiment names parameters
+NAME/train.parquet, encoding.json   its own data, if the experiment names a folder with a file for each device
+NAME/key.pem, certificate.pem, authority.pem
 
 The device itself writes:
 
-device-00/plan.json, facts.binpb, checkpoint.safetensors, metrics.jsonl, status.json, device.log
+NAME/plan.json, facts.binpb, checkpoint.safetensors, metrics.jsonl, status.json, device.log, and at
+                                    the end model.safetensors
+
+A device's name is the network's.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from ssdfl.clusters import Plan, fitting_plan, read_plan, write_plan
 from ssdfl.engine import Job
-from ssdfl.errors import InputError, check_range
+from ssdfl.errors import InputError, check_range, unfit_value
 from ssdfl.files import write_text
 from ssdfl.graph import Network, check_mixing, load_network, to_json
 from ssdfl.mesh.certificates import Authority, write_secret
 from ssdfl.mesh.hosts import Host, loopback_hosts
+from ssdfl.mesh.names import check_names
 from ssdfl.mesh.neighbours import PING_DEADLINE_S
+from ssdfl.mesh.own_data import hand_out_data, own_settings
 from ssdfl.mesh.transport import MAX_MESSAGE_BYTES
 from ssdfl.methods import find_method
 from ssdfl.records.config import Experiment, write_experiment
 
 PATIENCE_S = 60.0
 INITIAL = "initial.safetensors"
+LOCK = "device.lock"
 
 
 @dataclass(frozen=True)
@@ -60,10 +69,7 @@ class DeviceConfig:
     ping_deadline_s: float = PING_DEADLINE_S
 
 
-def device_names(num_devices: int) -> tuple[str, ...]:
-    """``device-00``, ``device-01``, …: as many digits as needed, two at least."""
-    digits = max(2, len(str(num_devices - 1)))
-    return tuple(f"device-{index:0{digits}d}" for index in range(num_devices))
+_CONFIG = TypeAdapter(DeviceConfig)
 
 
 def init_mesh(
@@ -84,14 +90,16 @@ def init_mesh(
         certificates: make an authority and certificates; without, put your own into the folders.
 
     Raises:
-        InputError: the folder holds a mesh already, or two neighbours of which neither can be dialled.
+        InputError: the folder holds a mesh already, a name that cannot be a folder, or two neighbours of
+            which neither can be dialled.
     """
-    if any(out.glob("device-*")):
+    if holds_mesh(out):
         raise InputError("--out", str(out), "a folder with no mesh in it", "Choose another.")
     _check_settings(experiment, method, patience_s, ping_deadline_s)
     network = load_network(experiment.network.spec, default_seed=seed)
     plan = _plan_from_file(experiment, network)
-    names = device_names(network.num_devices)
+    names = network.names
+    check_names(names)
     hosts = loopback_hosts(names) if hosts is None else hosts
     _check_links(network, names, hosts)
     address = [host.address for host in hosts]
@@ -113,6 +121,7 @@ def init_mesh(
             _write_folder(folder, config, one_run, network, plan)
             if experiment.model.initial:
                 shutil.copyfile(experiment.model.initial, folder / INITIAL)
+        hand_out_data(experiment.data, folders)
         if certificates:
             _write_certificates(out, folders)
     return folders
@@ -195,6 +204,7 @@ def _experiment_of_device(experiment: Experiment, method: str, seed: int) -> Exp
             ),
             "methods": (method,),
             "seeds": (seed,),
+            **own_settings(experiment),
         }
     )
 
@@ -244,20 +254,44 @@ def read_device(folder: Path) -> DeviceConfig:
         InputError: the folder is not a device's.
     """
     try:
-        values: dict[str, Any] = json.loads((folder / "device.json").read_text(encoding="utf-8"))
-        return DeviceConfig(**{**values, "names": tuple(values["names"])})
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        text = (folder / "device.json").read_text(encoding="utf-8")
+        config = _CONFIG.validate_json(text, strict=True)
+        _check_config(config)
+    except ValidationError as error:
+        where = str(folder / "device.json")
+        raise unfit_value(error.errors()[0], where, "Write it again: ssdfl mesh init.") from None
+    except (OSError, ValueError) as error:
         expected = "a folder that ssdfl mesh init made"
         raise InputError("device folder", str(folder), expected, f"({error})") from None
+    return config
+
+
+def _check_config(config: DeviceConfig) -> None:
+    """Refuse what contradicts itself.
+
+    Raises:
+        ValueError: with the reason.
+    """
+    if config.names[config.index : config.index + 1] != (config.name,) or config.index < 0:
+        raise ValueError(f"{config.name} is not device {config.index} of its names")
+    if not config.neighbours.keys() <= set(config.names):
+        raise ValueError("a neighbour is not among its names")
+    if not 0 <= config.patience_s < math.inf or not 0 < config.ping_deadline_s < math.inf:
+        raise ValueError("patience or the deadline of pings is no number of seconds")
+
+
+def holds_mesh(folder: Path) -> bool:
+    """Whether there are devices' folders in a folder."""
+    return any(folder.glob("*/device.json"))
 
 
 def device_folders(mesh: Path) -> list[Path]:
-    """The devices of a mesh that are on this host.
+    """The devices of a mesh that are on this host, in the network's order.
 
     Raises:
         InputError: there are none.
     """
-    folders = sorted(path.parent for path in mesh.glob("*/device.json"))
-    if not folders:
+    if not holds_mesh(mesh):
         raise InputError("mesh", str(mesh), "a folder that ssdfl mesh init made", "Check the path.")
-    return folders
+    folders = (path.parent for path in mesh.glob("*/device.json"))
+    return sorted(folders, key=lambda folder: read_device(folder).index)

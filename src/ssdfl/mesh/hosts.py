@@ -11,6 +11,8 @@ from pathlib import Path
 
 from ssdfl.errors import InputError
 
+_MOST_DIGITS = 9
+
 
 @dataclass(frozen=True)
 class Host:
@@ -29,7 +31,7 @@ def read_hosts(path: Path, names: Sequence[str]) -> list[Host]:
     """Hosts from a CSV file ``device,address``; an empty address is a device that cannot be dialled.
 
     Args:
-        names: of all devices; the file may name a device by its index as well.
+        names: of all devices; unless these are numbers, the file may name a device by its index as well.
 
     Raises:
         InputError: a missing, unknown or repeated device, or a malformed address.
@@ -68,15 +70,22 @@ def _read_rows(path: Path) -> list[dict[str, str | None]]:
 
 
 def _device_name(text: str, names: Sequence[str]) -> str:
-    """A device's name from its name or index; other text as it is."""
-    is_index = text.isdecimal() and int(text) < len(names)
-    return names[int(text)] if is_index else text
+    """A device's name from its name or index; other text as it is.
+
+    Where some names are numbers, a number is a name and never an index.
+    """
+    by_index = _is_below(text, len(names)) and not any(map(str.isdecimal, names))
+    return names[int(text)] if by_index else text
 
 
 def _is_address(text: str) -> bool:
     host, _, port = text.rpartition(":")
-    is_port = port.isdecimal() and int(port) < 1 << 16
-    return bool(host) and is_port
+    return bool(host) and _is_below(port, 1 << 16)
+
+
+def _is_below(text: str, limit: int) -> bool:
+    """Whether a text is a whole number below a limit; one of many digits cannot even be converted."""
+    return text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) < limit
 
 
 def loopback_hosts(names: Sequence[str]) -> list[Host]:

@@ -7,21 +7,23 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Request(_message.Message):
-    __slots__ = ("id", "ping", "pull", "gossip", "samples")
+    __slots__ = ("id", "ping", "pull", "gossip", "samples", "holdings")
     ID_FIELD_NUMBER: _ClassVar[int]
     PING_FIELD_NUMBER: _ClassVar[int]
     PULL_FIELD_NUMBER: _ClassVar[int]
     GOSSIP_FIELD_NUMBER: _ClassVar[int]
     SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    HOLDINGS_FIELD_NUMBER: _ClassVar[int]
     id: int
     ping: Ping
     pull: Pull
     gossip: Gossip
     samples: SampleRequest
-    def __init__(self, id: _Optional[int] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., pull: _Optional[_Union[Pull, _Mapping]] = ..., gossip: _Optional[_Union[Gossip, _Mapping]] = ..., samples: _Optional[_Union[SampleRequest, _Mapping]] = ...) -> None: ...
+    holdings: HoldingsRequest
+    def __init__(self, id: _Optional[int] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., pull: _Optional[_Union[Pull, _Mapping]] = ..., gossip: _Optional[_Union[Gossip, _Mapping]] = ..., samples: _Optional[_Union[SampleRequest, _Mapping]] = ..., holdings: _Optional[_Union[HoldingsRequest, _Mapping]] = ...) -> None: ...
 
 class Response(_message.Message):
-    __slots__ = ("id", "status", "parameters", "wait", "absent", "facts", "sample_batch", "refusal")
+    __slots__ = ("id", "status", "parameters", "wait", "absent", "facts", "sample_batch", "refusal", "held")
     ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
@@ -30,6 +32,7 @@ class Response(_message.Message):
     FACTS_FIELD_NUMBER: _ClassVar[int]
     SAMPLE_BATCH_FIELD_NUMBER: _ClassVar[int]
     REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
     id: int
     status: Status
     parameters: Parameters
@@ -38,25 +41,40 @@ class Response(_message.Message):
     facts: Facts
     sample_batch: Samples
     refusal: Refusal
-    def __init__(self, id: _Optional[int] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., parameters: _Optional[_Union[Parameters, _Mapping]] = ..., wait: _Optional[_Union[Wait, _Mapping]] = ..., absent: _Optional[_Union[Absent, _Mapping]] = ..., facts: _Optional[_Union[Facts, _Mapping]] = ..., sample_batch: _Optional[_Union[Samples, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ...) -> None: ...
+    held: Holdings
+    def __init__(self, id: _Optional[int] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., parameters: _Optional[_Union[Parameters, _Mapping]] = ..., wait: _Optional[_Union[Wait, _Mapping]] = ..., absent: _Optional[_Union[Absent, _Mapping]] = ..., facts: _Optional[_Union[Facts, _Mapping]] = ..., sample_batch: _Optional[_Union[Samples, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ..., held: _Optional[_Union[Holdings, _Mapping]] = ...) -> None: ...
 
 class Ping(_message.Message):
-    __slots__ = ("status",)
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    status: Status
-    def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class Status(_message.Message):
-    __slots__ = ("step", "first_step", "done", "plan_digest")
+    __slots__ = ("step", "first_step", "done", "plan_digest", "witnesses")
     STEP_FIELD_NUMBER: _ClassVar[int]
     FIRST_STEP_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
     PLAN_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    WITNESSES_FIELD_NUMBER: _ClassVar[int]
     step: int
     first_step: int
     done: bool
     plan_digest: str
-    def __init__(self, step: _Optional[int] = ..., first_step: _Optional[int] = ..., done: _Optional[bool] = ..., plan_digest: _Optional[str] = ...) -> None: ...
+    witnesses: _containers.RepeatedCompositeFieldContainer[Witness]
+    def __init__(self, step: _Optional[int] = ..., first_step: _Optional[int] = ..., done: _Optional[bool] = ..., plan_digest: _Optional[str] = ..., witnesses: _Optional[_Iterable[_Union[Witness, _Mapping]]] = ...) -> None: ...
+
+class Witness(_message.Message):
+    __slots__ = ("device", "step", "plan_digest", "signature", "certificate")
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    PLAN_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
+    device: str
+    step: int
+    plan_digest: str
+    signature: bytes
+    certificate: bytes
+    def __init__(self, device: _Optional[str] = ..., step: _Optional[int] = ..., plan_digest: _Optional[str] = ..., signature: _Optional[bytes] = ..., certificate: _Optional[bytes] = ...) -> None: ...
 
 class Pull(_message.Message):
     __slots__ = ("step",)
@@ -83,6 +101,28 @@ class Wait(_message.Message):
 class Absent(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class HoldingsRequest(_message.Message):
+    __slots__ = ("known",)
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    known: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, known: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Holdings(_message.Message):
+    __slots__ = ("devices",)
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    devices: _containers.RepeatedCompositeFieldContainer[Holding]
+    def __init__(self, devices: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ...) -> None: ...
+
+class Holding(_message.Message):
+    __slots__ = ("device", "summary", "samples")
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    device: str
+    summary: str
+    samples: int
+    def __init__(self, device: _Optional[str] = ..., summary: _Optional[str] = ..., samples: _Optional[int] = ...) -> None: ...
 
 class Gossip(_message.Message):
     __slots__ = ("known",)

@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from ssdfl.mesh.evidence import MOST_PASSED_ON, Evidence
 from ssdfl.mesh.mesh_pb2 import Ping, Request, Status
 from ssdfl.mesh.transport import Transport, UnreachableError
+from ssdfl.mesh.wire import BadMessageError
 
 PING_EVERY_S = 0.5
 PING_DEADLINE_S = 1.5
@@ -44,9 +46,10 @@ class Neighbours:
     """Pings every neighbour on a thread of its own; one that misses two in a row is gone.
 
     Args:
-        status: what this device tells of itself in a ping.
+        plan_digest: of this device's plan, empty while it has none.
         deadline_s: how soon a ping has to be answered.
         bad_messages: counts impossible statuses by neighbour, beside whatever else it counts.
+        evidence: what devices have signed; without it nobody is believed to be far ahead.
 
     Time is read from the monotonic clock only, so that a clock set forward or back changes nothing.
     """
@@ -55,13 +58,14 @@ class Neighbours:
         self,
         names: Iterable[str],
         transport: Transport,
-        status: Callable[[], Status],
+        plan_digest: Callable[[], str] = str,
         deadline_s: float = PING_DEADLINE_S,
         bad_messages: Counter[str] | None = None,
+        evidence: Evidence | None = None,
     ) -> None:
         self._known = {name: Neighbour() for name in names}
         self._deadline_s = deadline_s
-        self._transport, self._status = transport, status
+        self._transport, self._plan_digest, self._evidence = transport, plan_digest, evidence
         self.bad_messages = Counter[str]() if bad_messages is None else bad_messages
         self._stopping = threading.Event()
         self.changed = threading.Condition()
@@ -89,14 +93,8 @@ class Neighbours:
         """Those that answer."""
         return tuple(name for name, neighbour in self._known.items() if neighbour.alive)
 
-    def heard(self, name: str, status: Status, answered: bool = True) -> None:
-        """Remember the status of a neighbour.
-
-        A step beyond the last one is refused and counted: it would make this device skip all the others.
-
-        Args:
-            answered: it came in answer to us. A neighbour's own ping does not prove that we can reach it.
-        """
+    def heard(self, name: str, status: Status) -> None:
+        """Remember the status that a neighbour answered with; an impossible step is counted and ignored."""
         if max(status.step, status.first_step) > self.last_step:
             self.bad_messages[name] += 1
             told = f"step {status.step} (taking part from {status.first_step})"
@@ -104,15 +102,26 @@ class Neighbours:
             return
         with self.changed:
             neighbour = self._known[name]
-            if answered:
-                _mark_alive(name, neighbour, status.step)
+            _mark_alive(name, neighbour, status.step)
             if neighbour.plan_digest and status.plan_digest != neighbour.plan_digest:
                 log.warning("%s has another plan now", name)
             neighbour.step = status.step
             neighbour.first_step = status.first_step
             neighbour.done = status.done
             neighbour.plan_digest = status.plan_digest
+            self._learn(name, status)
             self.changed.notify_all()
+
+    def _learn(self, name: str, status: Status) -> None:
+        """Keep the steps that devices have signed."""
+        if self._evidence is None:
+            return
+        for witness in status.witnesses[: MOST_PASSED_ON + 1]:
+            try:
+                self._evidence.take(witness, self._plan_digest())
+            except BadMessageError as error:
+                self.bad_messages[name] += 1
+                log.warning("%s sent %s: ignored", name, error)
 
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until news of neighbours makes a condition true; whether it did in time."""
@@ -131,9 +140,8 @@ class Neighbours:
             self._stopping.wait(PING_EVERY_S)
 
     def _ping(self, name: str) -> None:
-        request = Request(ping=Ping(status=self._status()))
         try:
-            answer = self._transport.ask(name, request, self._deadline_s)
+            answer = self._transport.ask(name, Request(ping=Ping()), self._deadline_s)
         except UnreachableError as error:
             self._missed(name, str(error))
             return

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
@@ -15,16 +15,19 @@ from torch import Tensor
 
 from ssdfl.engine import Job
 from ssdfl.graph import Network
-from ssdfl.mesh.mesh_pb2 import Parameters, Pull, Request, Response, Status
+from ssdfl.mesh.evidence import Evidence
+from ssdfl.mesh.mesh_pb2 import Parameters, Pull, Request, Response, Status, Wait
 from ssdfl.mesh.neighbours import PING_DEADLINE_S, Neighbours
-from ssdfl.mesh.outbox import Outbox
-from ssdfl.mesh.transport import Answer, Transport, UnreachableError, refusal
+from ssdfl.mesh.outbox import POLL_S, Outbox
+from ssdfl.mesh.transport import Answer, Transport, UnreachableError, UnreadableError, refusal
 from ssdfl.mesh.wire import BadMessageError, pack, unpack
 from ssdfl.methods import Message, Moment
 
-PULL_DEADLINE_S = 10.0
+PULL_DEADLINE_S = POLL_S + 4.0
 RETRY_S = 0.05
 LINGER_S = 60.0
+GATHERED = frozenset({"gossip", "samples", "holdings"})
+"""Questions of neighbours that gather facts; whoever has none to tell has no part in that now."""
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +42,10 @@ class Node:
     Args:
         index: which device of the network it is.
         names: the names of all devices, by index.
-        patience_s: how long to wait for a neighbour that answers pings but has not come to a step.
+        patience_s: how long to wait for a neighbour that answers pings but has not come to a step. Each time
+            in a row that it was waited for in vain halves this.
         ping_deadline_s: how soon neighbours have to answer pings.
+        evidence: what devices have signed. Without it this device never skips steps.
 
     Attributes:
         received: messages mixed, over all the processes that the device has been. Messages are counted
@@ -56,9 +61,11 @@ class Node:
         transport: Transport,
         patience_s: float = 60.0,
         ping_deadline_s: float = PING_DEADLINE_S,
+        evidence: Evidence | None = None,
     ) -> None:
         self.network, self.index, self.names, self.transport = network, index, names, transport
-        self.patience_s = patience_s
+        self.patience_s, self.evidence = patience_s, evidence
+        self._waited_in_vain: Counter[str] = Counter()
         self.outbox, self.bad_messages = Outbox(), Counter[str]()
         self.received, self.received_bytes = 0, 0
         self._counting = threading.Lock()
@@ -67,8 +74,12 @@ class Node:
         self._stopping = threading.Event()
         self._places = {name: place for place, name in enumerate(names)}
         linked = [names[j] for j in network.neighbours(index)]
-        self.neighbours = Neighbours(linked, transport, self.status, ping_deadline_s, self.bad_messages)
-        self._pulls = ThreadPoolExecutor(max(1, len(linked)), thread_name_prefix="pull")
+        self.neighbours = Neighbours(
+            linked, transport, lambda: self.plan_digest, ping_deadline_s, self.bad_messages, evidence
+        )
+        # Of each neighbour: a pull, what it waits for, and what is asked for ahead of it.
+        self._pulls = ThreadPoolExecutor(max(1, 3 * len(linked)), thread_name_prefix="pull")
+        self._ahead: dict[tuple[str, int], Future[Response | None]] = {}
         self.answers: dict[str, Callable[[Request], Response]] = {}
 
     @property
@@ -78,8 +89,16 @@ class Node:
 
     def status(self) -> Status:
         """What this device tells its neighbours about itself."""
-        first = self.outbox.first_step
-        return Status(step=self._step, first_step=first, done=self._done, plan_digest=self.plan_digest)
+        status = Status(
+            step=self._step,
+            first_step=self.outbox.first_step,
+            done=self._done,
+            plan_digest=self.plan_digest,
+        )
+        if self.evidence is not None:
+            own = self.evidence.own(status.step, self.plan_digest)
+            status.witnesses.extend([own, *self.evidence.passed_on()])
+        return status
 
     def announce(self, step: int) -> None:
         """This device takes part from this step on."""
@@ -90,12 +109,13 @@ class Node:
         """Answer a neighbour."""
         kind = request.WhichOneof("kind")
         if kind == "ping":
-            self.neighbours.heard(name, request.ping.status, answered=False)
             return Response(status=self.status())
         if kind == "pull":
             return self.outbox.answer(request.pull.step, lambda: self._step)
         if kind in self.answers:
             return self.answers[kind](request)
+        if kind in GATHERED:  # this device has not come so far, or has passed it
+            return Response(wait=Wait())
         self.bad_messages[f"{name}: {kind or 'empty request'}"] += 1
         return refusal(f"unknown request {kind}")
 
@@ -121,7 +141,42 @@ class Node:
             own: this device's message of the step, which theirs have to be like.
         """
         theirs = {j: replace(at, devices=np.array([j])) for j in devices}
-        return {j: self._pulls.submit(self._pull, self.names[j], there, own) for j, there in theirs.items()}
+        self._ahead = {key: answer for key, answer in self._ahead.items() if key[1] >= at.t}
+        return {
+            j: self._pulls.submit(self._pull, self.names[j], there, own, self._asked(self.names[j], at.t))
+            for j, there in theirs.items()
+        }
+
+    def ask_ahead(self, step: int, devices: Iterable[int]) -> None:
+        """Ask neighbours for their messages of a step to come, so that they send them once they have them.
+
+        Without that, every message would wait for its request to travel. An answer that does not come is
+        asked for again by `ask`.
+        """
+        for key in [(self.names[j], step) for j in devices]:
+            if key not in self._ahead and not self._waited_in_vain[key[0]]:
+                self._ahead[key] = self._pulls.submit(self._ask_early, *key)
+
+    def _asked(self, name: str, step: int) -> Future[Response | None]:
+        """The answer that was asked for ahead of a step; none if it was not."""
+        unasked: Future[Response | None] = Future()
+        unasked.set_result(None)
+        return self._ahead.pop((name, step), unasked)
+
+    def _ask_early(self, name: str, step: int) -> Response | None:
+        """A neighbour's answer about a step to come, if it gives one."""
+        deadline = time.monotonic() + self.patience_s
+        try:
+            while self._there(name) and time.monotonic() < deadline:
+                answer = self._ask_once(name, step, deadline - time.monotonic())
+                if answer.WhichOneof("kind") == "parameters":
+                    return answer
+                if answer.WhichOneof("kind") != "wait":
+                    return None
+                time.sleep(RETRY_S)
+        except UnreachableError:
+            log.debug("%s cannot be asked ahead for step %d", name, step)
+        return None
 
     def finish(self, last_step: int) -> None:
         """All steps are done."""
@@ -129,20 +184,25 @@ class Node:
         self.outbox.publish(last_step, None, self._needed_from(last_step))
 
     def linger(self) -> None:
-        """Answer neighbours until they have finished, are gone, or stand still."""
-        before: list[int] = []
-        while not self.stopped and self._unfinished() and self._unfinished() != before:
-            before = self._unfinished()
+        """Answer neighbours until they have finished, are gone, or come no further than they were."""
+        furthest: dict[str, int] = {}
+        while not self.stopped and self._come_further(furthest):
+            furthest |= {name: max(step, furthest.get(name, -1)) for name, step in self._unfinished().items()}
             self.neighbours.wait(lambda: not self._unfinished(), LINGER_S)
 
-    def _unfinished(self) -> list[int]:
+    def _come_further(self, furthest: Mapping[str, int]) -> bool:
+        """Whether a neighbour that is not done is at a step at which it was not before."""
+        return any(step > furthest.get(name, -1) for name, step in self._unfinished().items())
+
+    def _unfinished(self) -> dict[str, int]:
         """The steps of the neighbours that are there and not done."""
-        there = [self.neighbours[name] for name in self.neighbours.alive]
-        return [neighbour.step for neighbour in there if not neighbour.done]
+        there = {name: self.neighbours[name] for name in self.neighbours.alive}
+        return {name: neighbour.step for name, neighbour in there.items() if not neighbour.done}
 
     def stop(self) -> None:
         """Wait for nobody any more."""
         self._stopping.set()
+        self.outbox.close()
         self.neighbours.stop()
 
     @property
@@ -156,11 +216,21 @@ class Node:
         self._pulls.shutdown(wait=False, cancel_futures=True)
         self.transport.stop()
 
-    def furthest_ahead(self, job: Job, step: int) -> int:
-        """The furthest step of the neighbours that have gone on without this device; 0 if none has."""
+    def is_left_behind(self, job: Job, step: int) -> bool:
+        """Whether a neighbour says that it has gone on without this device."""
         steps = {name: self.neighbours[name].step for name in self.neighbours.alive}
-        ahead = [theirs for name, theirs in steps.items() if self.left_behind(job, name, step, theirs)]
-        return max(ahead, default=0)
+        return any(self.left_behind(job, name, step, theirs) for name, theirs in steps.items())
+
+    def furthest_ahead(self, job: Job, step: int) -> int:
+        """The step to continue after, if neighbours went on without this device and it is proven; else 0.
+
+        A neighbour's word is not enough: two devices have to have signed a step (`ssdfl.mesh.evidence`). A
+        cycle of training is always left.
+        """
+        if self.evidence is None or not self.is_left_behind(job, step):
+            return 0
+        reached = min(self.evidence.reached(), job.last_step - job.steps_per_cycle)
+        return reached if reached > step + job.steps_per_cycle else 0
 
     def left_behind(self, job: Job, name: str, step: int, theirs: int) -> bool:
         """Whether a neighbour is more than a cycle ahead, past a step at which it should have waited."""
@@ -180,32 +250,64 @@ class Node:
         same_plan = neighbour.plan_digest in ("", self.plan_digest)
         return neighbour.alive and same_plan and not self.stopped
 
-    def _pull(self, name: str, at: Moment, own: Message) -> Tensor | None:
+    def _pull(self, name: str, at: Moment, own: Message, ahead: Future[Response | None]) -> Tensor | None:
         """A neighbour's message of a step; None if it is gone, absent, too slow, or sends nonsense."""
-        step = at.t
-        deadline = time.monotonic() + self.patience_s
+        patience_s = self._patience(name)
+        try:
+            answer = ahead.result(patience_s)
+        except TimeoutError:
+            self._gave_up(name, at.t, patience_s)
+            return None
+        return self._pull_now(name, at, own) if answer is None else self._taken_or_none(name, answer, at, own)
+
+    def _patience(self, name: str, limit_s: float | None = None) -> float:
+        """Seconds to wait for a neighbour; half as long for each time in a row that it was in vain."""
+        return (limit_s or self.patience_s) * 0.5 ** self._waited_in_vain[name]
+
+    def _pull_now(self, name: str, at: Moment, own: Message) -> Tensor | None:
+        """The same, asked for now."""
+        step, patience_s = at.t, self._patience(name)
+        deadline = time.monotonic() + patience_s
         while self._there(name) and self.neighbours[name].first_step <= step:
             if time.monotonic() > deadline:
-                log.warning("%s has not come to step %d in %g s: going on", name, step, self.patience_s)
+                self._gave_up(name, step, patience_s)
                 return None
             try:
-                answer = self._ask_once(name, step, deadline)
+                least_s = self._patience(name, PULL_DEADLINE_S)
+                answer = self._ask_once(name, step, max(least_s, deadline - time.monotonic()))
                 if answer.WhichOneof("kind") != "wait":
-                    return self._taken(answer, at, own)
+                    return self._taken_or_none(name, answer, at, own)
+                time.sleep(RETRY_S)
+            except UnreadableError as error:
+                self._refused(name, error)
+                return None
             except UnreachableError:
                 time.sleep(RETRY_S)
-            except BadMessageError as error:
-                self.bad_messages[name] += 1
-                log.warning("%s sent %s: dropped", name, error)
-                return None
         return None
 
-    def _ask_once(self, name: str, step: int, deadline: float) -> Response:
-        left_s = max(PULL_DEADLINE_S, deadline - time.monotonic())
-        request = Request(pull=Pull(step=step))
-        return self.transport.ask(name, request, left_s, lambda: self._there(name))
+    def _gave_up(self, name: str, step: int, waited_s: float) -> None:
+        """A neighbour was waited for in vain: the next time it has half as long."""
+        self._waited_in_vain[name] += 1
+        log.warning("%s has not come to step %d in %.2g s: continuing without it", name, step, waited_s)
 
-    def _taken(self, answer: Response, at: Moment, own: Message) -> Tensor | None:
+    def _refused(self, name: str, error: Exception) -> None:
+        """A neighbour sent what cannot be used: count it and do without."""
+        self.bad_messages[name] += 1
+        log.warning("%s sent %s: dropped", name, error)
+
+    def _taken_or_none(self, name: str, answer: Response, at: Moment, own: Message) -> Tensor | None:
+        """The message in an answer; a bad one is counted and dropped."""
+        try:
+            return self._taken(name, answer, at, own)
+        except BadMessageError as error:
+            self._refused(name, error)
+            return None
+
+    def _ask_once(self, name: str, step: int, limit_s: float) -> Response:
+        request = Request(pull=Pull(step=step))
+        return self.transport.ask(name, request, limit_s, lambda: self._there(name))
+
+    def _taken(self, name: str, answer: Response, at: Moment, own: Message) -> Tensor | None:
         """The message in an answer; None if the neighbour has none for this step."""
         kind = answer.WhichOneof("kind")
         if kind == "absent":
@@ -213,6 +315,7 @@ class Node:
         if kind != "parameters":
             raise BadMessageError(f"{kind} in answer to a pull")
         row = unpack(answer.parameters, own, at)
+        self._waited_in_vain[name] = 0
         with self._counting:  # pulls end on several threads
             self.received_bytes += answer.ByteSize()
         return row

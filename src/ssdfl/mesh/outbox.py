@@ -9,7 +9,8 @@ from collections.abc import Callable
 from ssdfl.mesh.mesh_pb2 import Absent, Parameters, Response, Wait
 from ssdfl.mesh.transport import Answer
 
-POLL_S = 1.0
+POLL_S = 8.0
+"""Longer than most steps, since a neighbour's next request may have to queue behind its own messages."""
 MOST_KEPT = 64
 
 
@@ -24,6 +25,13 @@ class Outbox:
         self._messages: dict[int, bytes] = {}
         self._changed = threading.Condition()
         self.first_step = 0
+        self._closed = False
+
+    def close(self) -> None:
+        """Let nobody wait any more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
 
     def publish(self, step: int, message: Parameters | None, needed_from: int) -> None:
         """Offer the message of a step, if anyone needs it; older ones are dropped."""
@@ -56,7 +64,7 @@ class Outbox:
                 left_s = deadline - time.monotonic()
                 if step < self.first_step or step < current():
                     return Response(absent=Absent())
-                if left_s <= 0:
+                if left_s <= 0 or self._closed:
                     return Response(wait=Wait())
                 self._changed.wait(left_s)
             return self._messages[step]

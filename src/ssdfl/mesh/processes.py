@@ -21,10 +21,12 @@ from ssdfl.engine.checkpoint import load_parameters
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
 from ssdfl.graph import load_network
-from ssdfl.mesh.folder import device_folders, read_device
+from ssdfl.locks import is_held
+from ssdfl.mesh.folder import LOCK, device_folders, read_device
 from ssdfl.preparation import liars_of
 from ssdfl.records import Record, Score
 from ssdfl.records.config import load_experiment
+from ssdfl.records.engines import engine_traits
 from ssdfl.records.folder import CHECKPOINT, Row, RunFolder
 from ssdfl.records.record import OTHER_SCORES
 
@@ -36,11 +38,16 @@ STOP_S = 20.0
 
 
 class MeshProcesses:
-    """The devices of a mesh that are on this host, each a process of its own."""
+    """The devices of a mesh that are on this host, each a process of its own.
 
-    def __init__(self, mesh: Path, data: Path | None = None) -> None:
+    Args:
+        data: the folder with data sets, for those that are dealt by number.
+        metrics_port: where the first device serves metrics; the others do on the next ports.
+    """
+
+    def __init__(self, mesh: Path, data: Path | None = None, metrics_port: int | None = None) -> None:
         self.folders = device_folders(mesh)
-        self._data = data
+        self._data, self._metrics_port = data, metrics_port
         self._processes: dict[Path, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
@@ -52,6 +59,8 @@ class MeshProcesses:
         """Start one device, at the beginning or where its checkpoint is."""
         command = [sys.executable, "-m", "ssdfl", "device", str(folder)]
         command += ["--data", str(self._data)] if self._data else []
+        if self._metrics_port is not None:
+            command += ["--metrics", str(self._metrics_port + self.folders.index(folder))]
         with (folder / "output.txt").open("ab") as output:
             self._processes[folder] = subprocess.Popen(command, stdout=output, stderr=output)
 
@@ -64,9 +73,9 @@ class MeshProcesses:
         return [folder for folder, process in self._processes.items() if process.poll() is None]
 
     def failed(self) -> dict[Path, int]:
-        """Folders and exit codes of the devices that ended with an error."""
+        """Folders and exit codes of the devices that ended with an error, and were not started elsewhere."""
         codes = {folder: process.poll() for folder, process in self._processes.items()}
-        return {folder: code for folder, code in codes.items() if code}
+        return {folder: code for folder, code in codes.items() if code and not _lives_on(folder)}
 
     def stop(self) -> None:
         """Ask all devices to stop, and kill those that do not."""
@@ -84,6 +93,11 @@ class MeshProcesses:
         return [_status(folder) | failed.get(folder, {}) for folder in self.folders]
 
 
+def _lives_on(folder: Path) -> bool:
+    """Whether a device whose process here has ended runs in another, or has finished in one."""
+    return is_held(folder / LOCK) or bool(_status(folder).get("done"))
+
+
 def _status(folder: Path) -> dict[str, Any]:
     """What a device last wrote about itself; only its name if that cannot be read."""
     try:
@@ -99,12 +113,14 @@ def watch_statuses(processes: MeshProcesses) -> Iterator[list[dict[str, Any]]]:
     Raises:
         InputError: a device ended with an error; it says what the device said.
     """
-    failed_first: dict[Path, int] = {}
+    failed: dict[Path, int] = {}
     while processes.running():
         time.sleep(POLL_S)
-        failed_first = failed_first or processes.failed()
+        failed |= processes.failed()
         yield processes.statuses()
-    for folder, code in (failed_first or processes.failed()).items():
+    still = processes.failed()
+    in_order = {folder: code for folder, code in (failed | still).items() if folder in still}
+    for folder, code in in_order.items():
         last_line = _last_output(folder)
         raise InputError(folder.name, f"exit code {code}", "a finished device", last_line)
 
@@ -132,15 +148,22 @@ def collect(mesh: Path, out: Path) -> RunFolder:
     if not rows:
         raise InputError("mesh", str(mesh), "at least one finished cycle", "Let it run longer.")
     run = RunFolder(out)
-    run.check_free()
+    if not _was_collected(run):
+        run.check_free()
     run.write_experiment(experiment, config.seed)
-    run.write_task(RunFolder(folders[0]).goal(experiment).scores)
+    of_device = RunFolder(folders[0])
+    run.write_task(of_device.goal(experiment).scores, of_device.notes())
     for name in ("network.json", "plan.json"):
         run.write_fact(config.seed, name, (folders[0] / name).read_text(encoding="utf-8"))
     run.write_rows(config.seed, config.method, rows)
     run.write_all_rows()
     _gather_models(folders, run.devices_folder(config.seed, config.method))
     return run
+
+
+def _was_collected(run: RunFolder) -> bool:
+    """Whether a folder holds what was collected before, which may be renewed; facts must be the same."""
+    return run.experiment_file.exists() and engine_traits(run.experiment().engine.name).process_per_device
 
 
 def _gather_models(folders: list[Path], place: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from ssdfl.errors import InputError, require
 from ssdfl.mesh.mesh_pb2 import Refusal, Request, Response
+from ssdfl.mesh.names import certificate_name
 from ssdfl.mesh.reverse_call import CHECK_EVERY_S, ReverseCall
 
 MAX_MESSAGE_BYTES = 64 << 20
@@ -29,8 +30,6 @@ _MAX_REQUESTS = 8  # of one neighbour at a time, so that it cannot take all thre
 _REVERSE_THREADS = 6
 _REDIAL_S = 0.2
 _OPTIONS = (
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.keepalive_time_ms", 2000),
     ("grpc.keepalive_timeout_ms", 2000),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -67,6 +66,10 @@ class UnreachableError(Exception):
     """A neighbour did not answer in time."""
 
 
+class UnreadableError(UnreachableError):
+    """A neighbour's answer cannot be read, or is larger than any that is wanted."""
+
+
 class Transport(Protocol):
     """What a device needs of a network."""
 
@@ -78,6 +81,7 @@ class Transport(Protocol):
 
         Raises:
             UnreachableError: none within the time, or no longer wanted.
+            UnreadableError: one that is no response, or too large.
         """
 
     def stop(self) -> None:
@@ -99,10 +103,22 @@ class GrpcTransport:
     Args:
         listen: ``host:port`` to be asked at, or empty for a device that cannot be dialled.
         neighbours: address of each neighbour, or empty for one that cannot be dialled.
+        max_message_bytes: larger ones are not taken.
     """
 
-    def __init__(self, listen: str, neighbours: Mapping[str, str], credentials: Credentials) -> None:
+    def __init__(
+        self,
+        listen: str,
+        neighbours: Mapping[str, str],
+        credentials: Credentials,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
+    ) -> None:
         self._grpc: Any = require("grpc", "mesh")
+        self._options = (
+            *_OPTIONS,
+            ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+            ("grpc.max_receive_message_length", max_message_bytes),
+        )
         self._listen = listen
         self._neighbours = dict(neighbours)
         self._credentials = credentials
@@ -138,7 +154,8 @@ class GrpcTransport:
             call = self._asks[connection].future(request, timeout=timeout_s)
             return self._result(call, wanted)
         except self._grpc.RpcError as error:
-            raise UnreachableError(f"{neighbour}: {_first_line(error)}") from None
+            kind = UnreadableError if _is_unreadable(error) else UnreachableError
+            raise kind(f"{neighbour}: {_first_line(error)}") from None
         except (ConnectionError, ValueError, self._grpc.FutureCancelledError) as error:
             # The last two say that the channel was closed meanwhile.
             raise UnreachableError(f"{neighbour}: {error}") from None
@@ -158,7 +175,7 @@ class GrpcTransport:
         credentials = self._grpc.ssl_channel_credentials(
             self._credentials.authority, self._credentials.key, self._credentials.certificate
         )
-        options = (*_OPTIONS, ("grpc.ssl_target_name_override", name))
+        options = (*self._options, ("grpc.ssl_target_name_override", certificate_name(name)))
         for purpose in _PURPOSES:
             channel = self._grpc.secure_channel(address, credentials, options=options)
             self._channels[name, purpose] = channel
@@ -183,7 +200,7 @@ class GrpcTransport:
         grpc, credentials = self._grpc, self._credentials
         threads_each = _MAX_REQUESTS + len(_PURPOSES)
         threads = ThreadPoolExecutor(4 + threads_each * len(self._neighbours), thread_name_prefix="mesh")
-        self._server = grpc.server(threads, options=_OPTIONS)
+        self._server = grpc.server(threads, options=self._options)
         calls = grpc.method_handlers_generic_handler(_SERVICE, self._calls(handler))
         self._server.add_generic_rpc_handlers((calls,))
         server = grpc.ssl_server_credentials(
@@ -287,6 +304,12 @@ def _first_line(error: Any) -> str:
     """A gRPC error's code and the first line of its details."""
     details = (error.details() or "").splitlines()
     return f"{error.code().name} {' '.join(details[:1])}"
+
+
+def _is_unreadable(error: Any) -> bool:
+    """Whether gRPC could not read an answer, rather than get one."""
+    details = error.details() or ""
+    return "deserializ" in details or "larger than max" in details
 
 
 def _response_of(answer: Answer) -> Response:

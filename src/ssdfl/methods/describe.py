@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 SOURCE = "Source:"
@@ -32,11 +33,15 @@ def describe(part: object) -> Description:
         'x⁺ = W (x − η g̃(x))'
     """
     documented = part if isinstance(part, type) or inspect.isroutine(part) else type(part)
-    paragraphs = (inspect.getdoc(documented) or "").split("\n\n")
-    indented = [text for text in paragraphs[1:] if text.startswith("    ")]
-    sources = [text for text in paragraphs if text.startswith(SOURCE)]
+    summary, *others = (inspect.getdoc(documented) or "").split("\n\n")
+    source = _first_with(SOURCE, others)
     return Description(
-        summary=paragraphs[0].strip(),
-        equation=inspect.cleandoc(indented[0]) if indented else "",
-        source=" ".join(sources[0].removeprefix(SOURCE).split()) if sources else "",
+        summary=summary.strip(),
+        equation=inspect.cleandoc(_first_with("    ", others)),
+        source=" ".join(source.removeprefix(SOURCE).split()),
     )
+
+
+def _first_with(start: str, paragraphs: Sequence[str]) -> str:
+    """The first paragraph that starts so; empty if none does."""
+    return next((text for text in paragraphs if text.startswith(start)), "")

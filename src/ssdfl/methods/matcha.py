@@ -6,13 +6,19 @@ Both look at one connected part of a network, whose Laplacian is split into matc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import linprog, minimize_scalar
 
 from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
 from ssdfl.errors import InputError, check_range
 from ssdfl.graph import colour_links, component_labels, links_of
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import scipy.optimize as optimize
+else:
+    optimize = LazyModule("scipy.optimize")
 
 LINK_LIMIT = 20_000
 _ITERATIONS = 60
@@ -133,7 +139,7 @@ def _slowest(part: _Part, probability: FloatArray) -> tuple[float, FloatArray]:
 def _upper_bound(cuts: FloatArray, total: float) -> tuple[float, FloatArray]:
     """The most that λ₂ can be by the cuts, and where."""
     num_cuts, M = cuts.shape
-    found = linprog(
+    found = optimize.linprog(
         c=np.append(np.zeros(M), -1.0),
         A_ub=np.vstack([np.append(np.ones(M), 0.0), np.hstack([-cuts, np.ones((num_cuts, 1))])]),
         b_ub=np.append(total, np.zeros(num_cuts)),
@@ -161,5 +167,7 @@ def mixing_weight(part: _Part, probability: FloatArray) -> float:
         return float(np.linalg.eigvalsh(error)[-1])
 
     most = 1 / part.largest_degree
-    found = float(minimize_scalar(rho, bounds=(0, most), method="bounded", options={"xatol": 1e-5}).x)
+    found = float(
+        optimize.minimize_scalar(rho, bounds=(0, most), method="bounded", options={"xatol": 1e-5}).x
+    )
     return most if rho(most) <= rho(found) else found

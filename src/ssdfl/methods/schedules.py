@@ -33,7 +33,7 @@ def ssdfl(inputs: ScheduleInputs) -> Schedule:
 
         W = Ã while training, block-diagonal over the clusters; then W = A
 
-    Source: the paper, `eq:intraC_updates`.
+    Source: the paper, `eq:intraC_updates`, `eq:inter_c_updates` and `fig:intro_diag`.
     """
     within_clusters = always(inputs.weights(inputs.inside(inputs.clusters)))
     return inputs.cycle(intra=within_clusters, inter=inputs.all_links)

@@ -1,12 +1,10 @@
 """From an experiment to jobs: what a seed determines, the plan, and one job for each method."""
 
-from ssdfl.preparation.draw import draw
+from ssdfl.preparation.draw import draw, draw_optimizers_of, own_task
 from ssdfl.preparation.job import clusters_of_method, make_job, testing_interval
 from ssdfl.preparation.liars import liars_of
 from ssdfl.preparation.planning import (
-    DESCRIBED_SAMPLES,
     MEASURED_DEVICES,
-    described_devices,
     given_plan,
     measure_device,
     measured_settings,
@@ -14,22 +12,25 @@ from ssdfl.preparation.planning import (
     settings_of,
 )
 from ssdfl.preparation.prepared import Prepared, prepare, prepare_planned
+from ssdfl.preparation.sharing import sample_sharing, shared_devices
 
 __all__ = [
-    "DESCRIBED_SAMPLES",
     "MEASURED_DEVICES",
     "Prepared",
     "clusters_of_method",
-    "described_devices",
     "draw",
+    "draw_optimizers_of",
     "given_plan",
     "liars_of",
     "make_job",
     "measure_device",
     "measured_settings",
     "measuring",
+    "own_task",
     "prepare",
     "prepare_planned",
+    "sample_sharing",
     "settings_of",
+    "shared_devices",
     "testing_interval",
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from ssdfl.arrays import IntArray
 from ssdfl.errors import InputError
 from ssdfl.graph import Network, load_network
@@ -20,6 +22,7 @@ from ssdfl.learning import (
     parse_optimizer,
 )
 from ssdfl.learning.facts import ModelFacts, sample_of
+from ssdfl.learning.task import suited
 from ssdfl.records.config import Experiment
 from ssdfl.rng import generator
 
@@ -29,16 +32,23 @@ def draw(
 ) -> tuple[Network, Task, tuple[Optimizer, ...]]:
     """What a seed determines before there is a plan: network, if it is not known, data, model, optimizers."""
     network = network or load_network(experiment.network.spec, default_seed=seed)
-    task = _task(experiment, data, network, seed)
-    return network, task, _optimizers(experiment, network.num_devices, seed)
+    task = _task(experiment, data, _deal(experiment, data, network, seed), seed)
+    return network, task, draw_optimizers_of(experiment, network.num_devices, seed)
 
 
-def _task(experiment: Experiment, data: Dataset, network: Network, seed: int) -> Task:
+def own_task(experiment: Experiment, seed: int, data: Dataset, device: int, num_devices: int) -> Task:
+    """The task as one device knows it that has only its own data: all others hold nothing."""
+    held = [np.arange(len(data.train_targets) if one == device else 0) for one in range(num_devices)]
+    return _task(experiment, data, held, seed)
+
+
+def _task(experiment: Experiment, data: Dataset, shards: list[IntArray], seed: int) -> Task:
     config, goal = experiment.model, experiment.task
+    data = suited(data, goal.loss)
     facts = ModelFacts(
         inputs=sample_of(data.train_inputs),
         outputs=num_outputs(data, goal.loss),
-        normalisation=data.normalisation,
+        encoding=data.encoding,
         notes=data.notes,
     )
     model = build_model(
@@ -50,7 +60,6 @@ def _task(experiment: Experiment, data: Dataset, network: Network, seed: int) ->
         example=facts.example(),
         initial=config.initial,
     )
-    shards = _deal(experiment, data, network, seed)
     task = make_task(model, data, shards, experiment.evaluate.samples, seed, goal.loss, goal.metrics)
     return replace(task, buffers=config.buffers, facts=facts)
 
@@ -71,7 +80,8 @@ def _deal(experiment: Experiment, data: Dataset, network: Network, seed: int) ->
     return [rng.permutation(shard)[: config.samples_per_device] for shard in shards]
 
 
-def _optimizers(experiment: Experiment, num_devices: int, seed: int) -> tuple[Optimizer, ...]:
+def draw_optimizers_of(experiment: Experiment, num_devices: int, seed: int) -> tuple[Optimizer, ...]:
+    """Each device's optimizer."""
     config = experiment.optimizers
     if config.devices:
         if len(config.devices) != num_devices:

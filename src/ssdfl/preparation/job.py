@@ -47,9 +47,10 @@ def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
         gap_clusters=clusters_of_method(method, plan) if experiment.evaluate.gaps else (),
         rate_factor=find_rate(experiment.training.rate, experiment.cycles),
         reset=experiment.optimizers.reset,
-        weights=prepared.task.shards.weights if experiment.data.weights == "size" else None,
+        weights=prepared.weights if experiment.data.weights == "size" else None,
         tested_models=experiment.evaluate.models,
         liars=liars,
+        method=method,
     )
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import (
-    Device,
     FormationSettings,
     Plan,
     fitting_plan,
@@ -24,17 +23,16 @@ from ssdfl.learning import (
     DeviceConstants,
     Optimizer,
     Task,
-    describe_devices,
     measure_constants,
     spread_devices,
 )
-from ssdfl.methods import find_method, find_rule
+from ssdfl.methods import Rule, find_method, find_rule
+from ssdfl.preparation.sharing import shared_devices
 from ssdfl.records.config import Experiment
 from ssdfl.records.formation import TaskFacts, formation_settings
 
 MEASURED_DEVICES = 8
 CURVED_DEVICES = 2
-DESCRIBED_SAMPLES = 16
 
 
 def make_plans(
@@ -45,28 +43,35 @@ def make_plans(
     seed: int,
     formed: Sequence[Plan],
 ) -> tuple[Plan, ...]:
-    """The plans of a seed: one that is given, or one for each size of messages, earlier ones first."""
+    """The plans of a seed: one that is given, or one for each kind of messages, earlier ones first."""
     given = given_plan(experiment, network)
     if given is not None:
         return (given,)
-    earlier = {plan.settings.get("message_bytes"): fitting_plan(plan, network) for plan in formed}
-    missing = [size for size in message_sizes(experiment, task) if size not in earlier]
+    earlier = {plan.messages: fitting_plan(plan, network) for plan in formed}
+    missing = [kind for kind in kinds_of_messages(experiment, task) if kind not in earlier]
     if missing:
-        devices = described_devices(task, optimizers, seed)
+        devices = shared_devices(experiment, task, optimizers, seed)
         settings = measured_settings(experiment, task, seed)
-        for size in missing:
-            earlier[size] = form_clusters(network, devices, replace(settings, message_bytes=size))
+        for size, early in missing:
+            its_own = replace(settings, message_bytes=size, sends_early=early)
+            earlier[size, early] = form_clusters(network, devices, its_own)
     return tuple(earlier.values())
 
 
-def message_sizes(experiment: Experiment, task: Task) -> list[int]:
-    """The bytes of messages of the methods that need a plan, each size once; without any, of `cta`'s.
+def kinds_of_messages(experiment: Experiment, task: Task) -> list[tuple[int, bool]]:
+    """Bytes of a message and whether it leaves before training: of methods that need a plan, each kind once.
 
-    Formation weighs what a cycle costs, so a method that compresses may get other clusters.
+    Formation weighs what a cycle costs, so a method that compresses or sends after training may get other
+    clusters. Without any such method it is the kind of `cta`.
     """
     methods = [find_method(name) for name in experiment.methods]
     rules = [method.rule for method in methods if method.needs_plan] or [find_rule("cta")]
-    return list(dict.fromkeys(first_message(rule, task).size_bytes for rule in rules))
+    return list(dict.fromkeys(kind_of_messages(rule, task) for rule in rules))
+
+
+def kind_of_messages(rule: Rule, task: Task) -> tuple[int, bool]:
+    """Bytes of one of a rule's messages, and whether it leaves before training."""
+    return first_message(rule, task).size_bytes, rule.early
 
 
 def given_plan(experiment: Experiment, network: Network) -> Plan | None:
@@ -76,11 +81,6 @@ def given_plan(experiment: Experiment, network: Network) -> Plan | None:
     if experiment.clusters.number or network.num_devices < 2:
         return plan_clusters(network, experiment.clusters.number or 1, MIXINGS[experiment.network.mixing])
     return None
-
-
-def described_devices(task: Task, optimizers: Sequence[Optimizer], seed: int) -> tuple[Device, ...]:
-    """What formation is told of the devices: label counts, optimizers and a few samples."""
-    return describe_devices(task, optimizers, samples=DESCRIBED_SAMPLES, seed=seed)
 
 
 def measured_settings(experiment: Experiment, task: Task, seed: int) -> FormationSettings:
@@ -115,10 +115,12 @@ def settings_of(
 ) -> FormationSettings:
     """What formation is told, given what some devices measured; messages are the first method's."""
     in_order = [measured[device] for device in sorted(measured)]
+    size, early = kinds_of_messages(experiment, task)[0]
     facts = TaskFacts(
         gradient_bound=max(one.gradient_bound for one in in_order),
         smoothness=max(1e-12, *(one.smoothness for one in in_order)),
         initial_loss=float(np.mean([one.initial_loss for one in in_order])),
-        message_bytes=message_sizes(experiment, task)[0],
+        message_bytes=size,
+        sends_early=early,
     )
     return replace(formation_settings(experiment, facts), data_distance=data_distance)

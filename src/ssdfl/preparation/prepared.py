@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import (
     Plan,
 )
-from ssdfl.engine.job import first_message
 from ssdfl.engine.ranks import own_device
 from ssdfl.graph import Network
 from ssdfl.learning import (
@@ -21,7 +23,7 @@ from ssdfl.learning import (
 from ssdfl.methods import Method
 from ssdfl.preparation.data_warnings import warn_of_data
 from ssdfl.preparation.draw import draw
-from ssdfl.preparation.planning import make_plans
+from ssdfl.preparation.planning import kind_of_messages, make_plans
 from ssdfl.records.config import Experiment
 
 
@@ -30,7 +32,8 @@ class Prepared:
     """One seed of an experiment: what all its methods share.
 
     Attributes:
-        plans: one for each size of messages, that of the first method that needs a plan before others.
+        plans: one for each kind of messages, that of the first method that needs a plan before others.
+        sizes: (N,) everyone's samples, where the task holds only one device's.
     """
 
     seed: int
@@ -39,6 +42,7 @@ class Prepared:
     task: Task
     optimizers: tuple[Optimizer, ...]
     device: str = "cpu"
+    sizes: IntArray | None = None
 
     @property
     def plan(self) -> Plan:
@@ -46,12 +50,19 @@ class Prepared:
         return self.plans[0]
 
     def plan_of(self, method: Method) -> Plan:
-        """The plan for the size of a method's messages."""
+        """The plan for a method's messages: their size, and whether they leave before training."""
         if len(self.plans) == 1:
             return self.plan
-        size = first_message(method.rule, self.task).size_bytes
-        fitting = [plan for plan in self.plans if plan.settings["message_bytes"] == size]
+        kind = kind_of_messages(method.rule, self.task)
+        fitting = [plan for plan in self.plans if plan.messages == kind]
         return fitting[0] if fitting else self.plan
+
+    @property
+    def weights(self) -> FloatArray:
+        """(N,) each device's samples over their mean."""
+        if self.sizes is None:
+            return self.task.shards.weights
+        return np.asarray(self.sizes / self.sizes.mean(), dtype=float)
 
     @cached_property
     def placed_task(self) -> Task:

@@ -57,7 +57,7 @@ class Case:
 
     @property
     def key(self) -> CaseKey:
-        """What tells it from the artefact's other cases."""
+        """What identifies it among the artefact's cases."""
         return self.panel, self.point, self.series
 
 
@@ -166,7 +166,7 @@ def load_artefact(
     """An artefact in a profile.
 
     Args:
-        seeds: so many seeds from 0 on, instead of the profile's.
+        seeds: the number of seeds, from 0 on, instead of the profile's.
 
     Raises:
         InputError: no such artefact or profile, or a file that does not describe one.

@@ -1,4 +1,4 @@
-"""Runs of one method and one seed, found again by what determines their result.
+"""Runs of one method and one seed, stored by what determines their result.
 
 Whoever asks for the same run again finds it in the cache, so tables and figures share runs.
 """
@@ -12,8 +12,18 @@ from pathlib import Path
 
 import ssdfl
 from ssdfl.methods import find_method
-from ssdfl.records.config import FILES, ClustersSection, EvaluateSection, Experiment, looks_like_path
+from ssdfl.records.config import (
+    FILES,
+    ClustersSection,
+    EvaluateSection,
+    Experiment,
+    ShareSection,
+    looks_like_path,
+)
 from ssdfl.records.folder import Row, RunFolder
+
+OWN_DATA = ("train", "test", "encoding")
+"""Keys that count only where they are set, so that runs from before there were such are found."""
 
 
 def single_runs(experiment: Experiment) -> list[Experiment]:
@@ -45,8 +55,11 @@ def run_key(experiment: Experiment) -> str:
     data, names, sizes and times. Other data sets and functions of one's own count by their names alone.
     """
     values = experiment.model_dump(mode="json", exclude={"name": True, "evaluate": {"target"}})
+    values["data"] = {key: value for key, value in values["data"].items() if value or key not in OWN_DATA}
+    if experiment.share == ShareSection():
+        del values["share"]
     for section, key in FILES:
-        path = Path(values[section][key])
+        path = Path(values[section].get(key, ""))
         if path.is_file():
             values[section][key] = f"{hashlib.sha256(path.read_bytes()).hexdigest()}{path.suffix}"
         elif path.is_dir() and looks_like_path(str(path)):
@@ -72,7 +85,7 @@ def run_folder(experiment: Experiment, root: Path) -> RunFolder:
 
 
 def finished_rows(experiment: Experiment, root: Path) -> list[Row]:
-    """The records of a run of one method and seed in a cache; none unless it is there, whole."""
+    """The records of a run of one method and seed in a cache; none unless it is complete."""
     return whole_rows(experiment, run_folder(experiment, root))
 
 

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from ssdfl.errors import InputError
-from ssdfl.files import write_text
+from ssdfl.files import is_there, write_text
 from ssdfl.records.engines import ENGINES, describe_engines
 from ssdfl.records.scores import MOST_SCORES, READINGS
 
@@ -48,7 +48,7 @@ def _known_engine(name: str) -> str:
 
 
 PARTITIONS = ("auto", "labels", "dirichlet", "iid", "size", "column", "files")
-"""How samples can be dealt, besides a user's own function."""
+"""How samples can be partitioned, apart from a user's own function."""
 
 
 def _known_partition(name: str) -> str:
@@ -102,12 +102,12 @@ class NetworkSection(Section):
 class ClustersSection(Section):
     """The clusters of SSD-FL."""
 
-    number: OrAll = Field(0, description="S, to bisect the network into so many; 0 lets formation choose")
-    plan: str = Field("", description="or a plan.json with the clusters")
-    partition: Literal["cost", "paper"] = Field("cost", description="formation: what makes candidates")
+    number: OrAll = Field(0, description="S, the number of clusters; 0 lets formation choose")
+    plan: str = Field("", description="a plan.json to take the clusters from")
+    partition: Literal["cost", "paper"] = Field("cost", description="formation: how candidates are made")
     score: str = Field("time", description="time, bytes, drift, stationarity, integrated or module:function")
     mode: Literal["auto", "literal", "fast"] = Field("auto", description="how thorough formation is")
-    strict: bool = Field(False, description="keep to the conductance threshold, whatever it costs")
+    strict: bool = Field(False, description="respect the conductance threshold, whatever it costs")
     tolerance: Annotated[float, Field(gt=0)] = Field(10.0, description="Δ_tol, the tolerated consensus gap")
     gradient_bound: Annotated[float, Field(ge=0)] = Field(0.0, description="B; 0 measures it on the task")
     threshold_step: Literal["eta", "eta_E"] = Field(
@@ -116,7 +116,7 @@ class ClustersSection(Section):
     variance_floor: NotNegative = Field(0.1, description="α, the variance floor of gradients")
     optimizer_weights: Annotated[
         tuple[NotNegative, NotNegative, NotNegative], AfterValidator(_some_positive)
-    ] = Field((1.0, 1.0, 1.0), description="ζ_1, ζ_2, ζ_3: of kinds, μ and ρ in α_s", strict=False)
+    ] = Field((1.0, 1.0, 1.0), description="ζ_1, ζ_2, ζ_3: weights of kind, μ and ρ in α_s", strict=False)
     optimizer_amplification: LeastAndMost = Field(
         (0.0, 0.2), description="α^{o,min} and α^{o,max}: what optimizers contribute to α_s", strict=False
     )
@@ -171,18 +171,50 @@ class DataSection(Section):
         description="for partition = size: the k-th largest device holds k^-exponent as much as the largest",
     )
     column: str = Field(
-        "", description="the column by which samples are dealt: a user, a site; it is no input"
+        "", description="the column that decides which device gets a sample: a user, a site; not an input"
     )
-    target: str = Field("", description="a table's column to predict, or several with commas; else the last")
+    target: str = Field(
+        "", description="the table's column to predict, or several with commas; by default the last"
+    )
     targets: Literal["auto", "classes", "numbers", "labels"] = Field(
         "auto", description="what a table's targets are; auto: texts and few whole numbers are classes"
     )
     test_share: Annotated[float, Field(gt=0, lt=1)] = Field(
-        0.2, description="what is split off for testing, if the data do not say"
+        0.2, description="share of samples used for testing, if the data do not say"
     )
-    samples_per_device: OrAll = Field(0, description="keep so many samples of each device; 0 is all")
+    train: str = Field(
+        "",
+        description="on a real device, its own data instead of data.name: a file or folder beside its "
+        "experiment.toml, or module:function",
+    )
+    test: str = Field(
+        "", description="what a real device is tested with; else data.test_share of data.train is split off"
+    )
+    encoding: str = Field(
+        "",
+        description="a JSON file with means, deviations, categories and classes of all devices' data, from "
+        "ssdfl data summarise; else real devices agree on them",
+    )
+    samples_per_device: OrAll = Field(0, description="how many samples each device keeps; 0 is all")
     weights: Literal["equal", "size"] = Field(
-        "equal", description="how much devices count in what all learn: alike, or by their samples"
+        "equal", description="how much a device counts in what all learn: all alike, or by its samples"
+    )
+
+
+class ShareSection(Section):
+    """What devices tell others of their data, for the formation of clusters."""
+
+    labels: Literal["counts", "rounded", "none"] = Field(
+        "counts", description="how many samples of each label: exactly, to a power of two, or nothing"
+    )
+    samples: Literal["auto", "none", "sketch", "raw"] = Field(
+        "auto",
+        description="16 samples, to neighbours only: none, a random projection, or as they are; auto is none "
+        "for real devices and data of their own, and raw, as in the paper, for data that are dealt",
+    )
+    gradient_sketch: Literal["auto", "yes", "no"] = Field(
+        "auto",
+        description="32 numbers of the mean gradient at the initial model; auto: if there are no labels",
     )
 
 
@@ -193,7 +225,7 @@ class ModelSection(Section):
     options: Options = Field(default_factory=dict, description="keyword arguments of the factory")
     initial: str = Field("", description="a safetensors file with parameters to start from")
     buffers: Literal["mix", "local"] = Field(
-        "mix", description="whether float buffers, such as running means, are mixed or stay at home"
+        "mix", description="mix float buffers such as running means, or keep each device's own"
     )
 
 
@@ -242,15 +274,17 @@ class OptimizersSection(Section):
     mu: tuple[BelowOne, ...] = Field(
         (5e-5, 1e-4), description="proximal factors to draw from", min_length=1, strict=False
     )
-    devices: tuple[str, ...] = Field((), description="or one per device, such as momentum:0.9", strict=False)
+    devices: tuple[str, ...] = Field(
+        (), description="one per device instead, such as momentum:0.9", strict=False
+    )
     mix: tuple[str, ...] = Field(
         ("sgd", "momentum", "proximal"),
-        description="what kind = mixed draws from, each device one",
+        description="what kind = mixed draws from, one for each device",
         min_length=1,
         strict=False,
     )
     reset: Literal["step", "regime", "never"] = Field(
-        "regime", description="when momenta start anew: at every training step, at every regime, or never"
+        "regime", description="when momenta are reset: at every training step, at every regime, or never"
     )
 
 
@@ -259,7 +293,7 @@ class EvaluateSection(Section):
 
     every: OrAll = Field(
         0,
-        description="test every so many cycles; 0 picks the interval so that testing takes at most about "
+        description="cycles between two tests; 0 picks the interval so that testing takes at most about "
         "25 % of the time",
     )
     samples: OrAll = Field(1000, description="test samples to use; 0 is all")
@@ -268,9 +302,9 @@ class EvaluateSection(Section):
         description="of the first metric, for cycles, bytes and seconds to target; auto is 0.85 for accuracy "
         "and none for others",
     )
-    gaps: bool = Field(False, description="record what the paper's bounds speak of, for ssdfl bounds")
+    gaps: bool = Field(False, description="record what the paper's bounds are about, for ssdfl bounds")
     models: Literal["all", "mean"] = Field(
-        "all", description="test every device's model and their mean, or, which is quicker, the mean only"
+        "all", description="test every device's model and their mean, or (quicker) only the mean"
     )
 
     @property
@@ -307,7 +341,9 @@ class Experiment(Section):
 
     name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")] = "demo"
     methods: Annotated[tuple[str, ...], AfterValidator(_distinct)] = Field(
-        ("ssdfl", "sdfl", "pdfl", "stc", "cstc", "central"), min_length=1, strict=False
+        ("ssdfl", "ssdfl+extra", "ssdfl+extra:compressor=int8", "sdfl", "pdfl", "stc", "central"),
+        min_length=1,
+        strict=False,
     )
     seeds: Annotated[tuple[Seed, ...], AfterValidator(_distinct)] = Field((0, 1), min_length=1, strict=False)
     cycles: Count = 30
@@ -316,6 +352,7 @@ class Experiment(Section):
     schedule: ScheduleSection = ScheduleSection()
     faults: FaultsSection = FaultsSection()
     data: DataSection = DataSection()
+    share: ShareSection = ShareSection()
     model: ModelSection = ModelSection()
     task: TaskSection = TaskSection()
     training: TrainingSection = TrainingSection()
@@ -366,7 +403,8 @@ def _section(names: Sequence[str]) -> type[BaseModel]:
     """The class of a section, or the innermost one that there is."""
     section: type[BaseModel] = Experiment
     for name in names:
-        annotation = section.model_fields[name].annotation
+        field = section.model_fields.get(name)
+        annotation = field.annotation if field else None
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             section = annotation
     return section
@@ -406,7 +444,7 @@ def read_values(path: Path | str | None, settings: Sequence[str]) -> dict[str, A
         path = Path(path)
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError("experiment", str(path), "a TOML file", f"The reader says: {error}.") from None
         locate_files(values, path.parent)
     for setting in settings:
@@ -414,7 +452,13 @@ def read_values(path: Path | str | None, settings: Sequence[str]) -> dict[str, A
     return values
 
 
-FILES = (("network", "spec"), ("clusters", "plan"), ("data", "name"), ("model", "initial"))
+FILES = (
+    ("network", "spec"),
+    ("clusters", "plan"),
+    ("data", "name"),
+    ("data", "encoding"),
+    ("model", "initial"),
+)
 """The keys that may name a file."""
 
 
@@ -428,7 +472,7 @@ def locate_files(values: dict[str, Any], folder: Path) -> None:
 
 
 def _is_path(path: Path, text: str) -> bool:
-    return path.is_file() or (path.is_dir() and looks_like_path(text))
+    return is_there(path) and (path.is_file() or looks_like_path(text))
 
 
 def looks_like_path(text: str) -> bool:
@@ -447,7 +491,7 @@ def _lay_over(values: dict[str, Any], setting: str) -> None:
         raise InputError("--set", setting, "key=value", "Write it like --set training.learning_rate=0.1.")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # also of numbers with thousands of digits
         value = text
     set_value(values, key.strip(), value)
 

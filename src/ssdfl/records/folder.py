@@ -1,46 +1,57 @@
-"""A run's folder: what was asked, what it ran on, what came out.
+"""A run's folder: its experiment, its inputs and its results.
 
 experiment.toml                     the experiment with every value written out
 metrics.parquet                     all records of all methods and seeds
 bounds.parquet                      what was measured beside the paper's bounds, if it was compared
 versions.json                       what it ran with
 task.json                           what it was tested for, and what was done to its data
+run.lock                            held while a run writes into the folder
 seed-0/network.json, plan.json, devices.json
 seed-0/ssdfl/metrics.parquet        one row per cycle
 seed-0/ssdfl/checkpoint.safetensors the models of all devices after the last saved cycle
-seed-0/ssdfl/mesh/device-00/        of devices that ran as processes: each one's files
+seed-0/ssdfl/mesh/NAME/             of devices that ran as processes: each one's files
 """
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
-import pyarrow as pa
-
 from ssdfl.clusters import Plan, read_plan, write_plan
 from ssdfl.errors import InputError, import_object, require
-from ssdfl.files import write_text
+from ssdfl.files import remove_temporaries, write_text
 from ssdfl.graph import Network, to_json
+from ssdfl.locks import locked
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.config import Experiment, load_experiment, write_experiment
 from ssdfl.records.engines import engine_traits
-from ssdfl.records.scores import ACCURACY, Goal, Score, make_goal, scores_from_json, scores_to_json
-from ssdfl.records.tables import (
-    BOUND_SCHEMA,
-    RECORD_SCHEMA,
-    RUN_SCHEMA,
-    read_records,
-    read_table,
-    write_table,
+from ssdfl.records.scores import (
+    ACCURACY,
+    CrossTests,
+    Goal,
+    Score,
+    make_goal,
+    scores_from_json,
+    scores_to_json,
 )
 from ssdfl.records.tables import Row as Row
+from ssdfl.records.tables import (
+    bound_schema,
+    read_records,
+    read_table,
+    record_schema,
+    run_schema,
+    to_frame,
+    write_table,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -50,7 +61,10 @@ _PLAIN_FOLDER = re.compile(r"[\w.]+")
 _LONGEST_NAME = 150
 _HASH_DIGITS = 16
 CHECKPOINT = "checkpoint.safetensors"
+CROSS_TESTS = "cross_tests.json"
 """In a method's folder, or a device's: the state after the last saved cycle."""
+LOCK = "run.lock"
+"""In a run's folder: held while a run writes into it."""
 DEVICES_FOLDER = "mesh"
 """Of a method's folder: where devices that run as processes have theirs."""
 
@@ -112,6 +126,15 @@ class RunFolder:
         """What was done to the data."""
         return list(self._task()["notes"]) if self.task_file.exists() else []
 
+    def write_cross_tests(self, tests: CrossTests) -> None:
+        """Keep how everyone's model does on everyone's test data."""
+        write_text(self.path / CROSS_TESTS, json.dumps(asdict(tests), indent=1) + "\n")
+
+    def cross_tests(self) -> CrossTests | None:
+        """What `write_cross_tests` kept, if anything."""
+        path = self.path / CROSS_TESTS
+        return CrossTests(**dict(_read_json(path))) if path.exists() else None
+
     def _task(self) -> dict[str, Any]:
         return dict(_read_json(self.task_file))
 
@@ -161,9 +184,9 @@ class RunFolder:
         return experiment.model_copy(update={"network": section})
 
     def joined(self, experiment: Experiment) -> Experiment:
-        """The experiment to go on with: what the folder holds, with methods, seeds and cycles added.
+        """The experiment to continue: the folder's, with methods, seeds and cycles added.
 
-        Another engine may go on, unless one of the two has a process for each device: those keep their own
+        Another engine may continue it, unless one of the two has a process per device: those keep their own
         files.
 
         Raises:
@@ -178,6 +201,47 @@ class RunFolder:
         seeds = dict.fromkeys([*old.seeds, *experiment.seeds])
         return experiment.model_copy(update={"methods": tuple(methods), "seeds": tuple(seeds)})
 
+    def check_begun(self) -> None:
+        """Refuse to resume a folder without a run: its name may be mistyped.
+
+        Raises:
+            InputError: with the most similar name of a run beside it, if there is one.
+        """
+        if not self.experiment_file.exists():
+            remedy = f"{_meant(self.path)} To start a run, leave out --resume."
+            raise InputError("--resume", str(self.path), "a folder with a run in it", remedy)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other runs out of the folder for the block, and remove what killed ones left half written.
+
+        Raises:
+            InputError: another run writes into it; the error names its process.
+        """
+        missing = _missing_folders(self.path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.path / LOCK))
+            except BlockingIOError as error:
+                expected = f"a folder that no other run writes into ({error.strerror})"
+                raise InputError(
+                    "--out", str(self.path), expected, "Wait for it, or choose another."
+                ) from None
+            remove_temporaries(self.path)
+            try:
+                yield
+            finally:
+                self._remove_if_unused(missing)
+
+    def _remove_if_unused(self, made: Sequence[Path]) -> None:
+        """Remove folders that were made for the lock alone, as if a run that was refused had left nothing."""
+        if made and [*self.path.iterdir()] == [self.path / LOCK]:
+            with suppress(OSError):  # Windows removes no open file
+                (self.path / LOCK).unlink()
+                for folder in made:
+                    folder.rmdir()
+
     def check_free(self) -> None:
         """Refuse to write into a folder that holds a run already."""
         if self.experiment_file.exists() or any(self.path.glob("seed-*")):
@@ -189,7 +253,7 @@ class RunFolder:
             )
 
     def write_fact(self, seed: int, name: str, text: str) -> None:
-        """Write what a seed's runs share; on resumption it has to be what it was.
+        """Write what a seed's runs share; when a run is resumed, it must not have changed.
 
         Raises:
             InputError: the network, the plan or the devices have changed.
@@ -219,7 +283,8 @@ class RunFolder:
     def plans(self, seed: int) -> list[Plan]:
         """The plans that a seed's runs use, if they are made: `plan.json`, and those for other messages.
 
-        A method whose messages have another size has clusters of its own: ``plan-<bytes>.json``.
+        A method whose messages have another size has clusters of its own: ``plan-<bytes>.json``, or
+        ``plan-<bytes>-late.json`` if they leave after training.
         """
         others = sorted(self.seed_folder(seed).glob("plan-*.json"))
         first = self.seed_folder(seed) / "plan.json"
@@ -228,24 +293,32 @@ class RunFolder:
         except InputError as error:
             raise InputError(error.what, error.got, error.expected, "Choose another --out.") from None
 
-    def model(self, method: str = "", seed: int | None = None, device: int | str = "mean") -> Any:
+    def model(
+        self,
+        method: str = "",
+        seed: int | None = None,
+        device: int | str = "mean",
+        *,
+        raw: bool = False,
+    ) -> Any:
         """A trained model, a ``torch.nn.Module`` in evaluation mode; see `ssdfl.load_model`.
 
         Args:
             method: which one's; may be left out if the run has one.
             seed: which one's; by default the run's first.
             device: its number or name, or ``mean`` for the mean of all devices' parameters.
+            raw: whether it shall take samples as they were before training, and predict in own units.
 
         Raises:
             InputError: no such method, seed or device; a missing or damaged checkpoint.
         """
         # Named as text: this package needs no torch, and what loads models is above it.
         load = cast(Callable[..., Any], import_object("ssdfl.experiments.models:load_model", "loader"))
-        return load(self.path, method, seed, device)
+        return load(self.path, method, seed, device, raw=raw)
 
     def write_rows(self, seed: int, method: str, rows: list[Row]) -> None:
         """Write one method's records so far."""
-        write_table(self.method_folder(seed, method) / "metrics.parquet", rows, RECORD_SCHEMA)
+        write_table(self.method_folder(seed, method) / "metrics.parquet", rows, record_schema())
 
     def read_rows(self, seed: int, method: str) -> list[Row]:
         """One method's records so far; none if it has not begun."""
@@ -268,11 +341,11 @@ class RunFolder:
             InputError: pandas is not installed.
         """
         require("pandas", "pandas")
-        return pa.Table.from_pylist(self.all_rows(), schema=RUN_SCHEMA).to_pandas()
+        return to_frame(self.all_rows())
 
     def write_all_rows(self) -> None:
         """Gather all records into ``metrics.parquet``."""
-        write_table(self.path / "metrics.parquet", self.all_rows(), RUN_SCHEMA)
+        write_table(self.path / "metrics.parquet", self.all_rows(), run_schema())
 
     def devices(self, seed: int) -> list[dict[str, Any]]:
         """Each device's optimizer, number of samples and counts of labels; empty if they are not known."""
@@ -281,14 +354,14 @@ class RunFolder:
 
     def write_bounds(self, rows: Iterable[BoundRow]) -> None:
         """Keep what was measured beside its bounds, for reports."""
-        write_table(self.path / "bounds.parquet", map(asdict, rows), BOUND_SCHEMA)
+        write_table(self.path / "bounds.parquet", map(asdict, rows), bound_schema())
 
     def read_bounds(self) -> list[BoundRow]:
         """What `write_bounds` kept; empty if nothing was compared."""
         return [BoundRow(**row) for row in read_table(self.path / "bounds.parquet")]
 
     def note_versions(self, versions: Mapping[str, str]) -> None:
-        """Add what the run goes on with to ``versions.json``, unless it is what it went on with before."""
+        """Add the versions of a resumed run to ``versions.json``, unless they are the same as before."""
         known = self.versions()
         if not known or known[-1] != versions:
             write_text(self.path / "versions.json", json.dumps([*known, dict(versions)], indent=1) + "\n")
@@ -297,6 +370,18 @@ class RunFolder:
         """What the run was made with: one entry, and one more for every change while it was resumed."""
         path = self.path / "versions.json"
         return list(_read_json(path)) if path.exists() else []
+
+
+def _meant(path: Path) -> str:
+    """Which folder with a run has a name like a mistyped one, as a question; empty if none has."""
+    runs = [file.parent.name for file in path.parent.glob("*/experiment.toml")]
+    similar = difflib.get_close_matches(path.name, runs, n=1)
+    return f"Did you mean {path.parent / similar[0]}?" if similar else ""
+
+
+def _missing_folders(path: Path) -> list[Path]:
+    """A folder and those above it that are not there, the innermost first."""
+    return [folder for folder in (path, *path.parents) if not folder.exists()]
 
 
 def _changed(path: Path, seed: int) -> InputError:

@@ -1,4 +1,4 @@
-"""What an experiment tells formation. Needs no torch, so that a plan can be made without data and model."""
+"""Formation's inputs from an experiment. Free of torch, so a plan can be made without data and model."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from ssdfl.theory import Constants
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """What only data and model can tell; the defaults are assumed where neither is at hand.
+    """What only data and model can provide; the defaults apply where neither is available.
 
     Attributes:
         gradient_bound: B of Assumption 2.
         smoothness: γ̂ of Assumption 1.
         initial_loss: L(θ⁰); ln 10 is the loss of guessing among ten classes.
         message_bytes: the size of a model on the wire, by default that of the default experiment.
+        sends_early: messages leave before devices train.
     """
 
     gradient_bound: float = 1.0
     smoothness: float = 1.0
     initial_loss: float = math.log(10)
     message_bytes: int = MESSAGE_BYTES
+    sends_early: bool = True
 
 
 def formation_settings(experiment: Experiment, facts: TaskFacts) -> FormationSettings:
@@ -59,6 +61,7 @@ def formation_settings(experiment: Experiment, facts: TaskFacts) -> FormationSet
         mode=config.mode,
         price=math.inf if config.strict else PRICE,
         message_bytes=facts.message_bytes,
+        sends_early=facts.sends_early,
         weights=MIXINGS[experiment.network.mixing],
         threshold_step=config.threshold_step,
         amplification=amplification,

@@ -192,7 +192,8 @@ def describe(one: Field[Any]) -> Metric:
 def _of_score(one: Field[Any], scores: Sequence[Score]) -> dict[str, Any]:
     """What a score's description says of a field."""
     score = scores[one.metadata["number"] - 1]
-    said = {what: text.format(score.label) for what, text in one.metadata["templates"].items()}
+    templates = one.metadata["templates"].items()
+    said = {what: text.format(score.label).replace("mean test mean", "test mean") for what, text in templates}
     column = f"{said['column']} {score.unit}".rstrip() if said["column"] else score.unit
     return {
         "label": said["label"],
@@ -218,7 +219,7 @@ def metrics_of(goal: Goal) -> dict[str, Metric]:
         >>> from ssdfl.records.scores import SCORES
         >>> found = metrics_of(Goal((SCORES["mae"],), None))["score"]
         >>> found.label, found.column, found.better
-        ('mean test mean absolute error', 'mean absolute error', 'lower')
+        ('test mean absolute error', 'mean absolute error', 'lower')
     """
     scores = (*goal.scores, *_UNNAMED[len(goal.scores) :])
     described = {one.name: _of_score(one, scores) for one in fields(Record) if "templates" in one.metadata}

@@ -13,11 +13,11 @@ from typing import Any, Literal
 from ssdfl.errors import InputError
 
 SCALES = {"%": 0.01, "MB": 1e6}
-"""How much of what is stored makes one of a unit; 1 for all other units."""
+"""Stored values per unit; 1 for all other units."""
 READINGS = ("score", "average_model_score")
 """The columns of records that can be ranked: the mean over devices, or the averaged model's score."""
 MOST_SCORES = 4
-"""So many scores of a task fit into a record."""
+"""How many scores of a task fit into a record."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,28 @@ SCORES = {
 ACCURACY = SCORES["accuracy"]
 
 
+OWN_TESTS = "Each device is tested on its own held-out data; there is no common test set."
+"""A note on data, of runs whose devices have data of their own."""
+
+
+@dataclass(frozen=True)
+class CrossTests:
+    """Everyone's model on everyone's held-out data.
+
+    Attributes:
+        devices: their names.
+        samples: how many test samples each has.
+        scores: [model][test data].
+    """
+
+    devices: tuple[str, ...]
+    samples: tuple[int, ...]
+    scores: tuple[tuple[float, ...], ...]
+
+
 @dataclass(frozen=True)
 class Goal:
-    """What results are held to: the task's scores, the first of which ranks, and the value to reach.
+    """How results are judged: the task's scores, the first of which ranks, and the value to reach.
 
     Attributes:
         target: of the first score; None if there is none.
@@ -155,6 +174,16 @@ class Goal:
         """
         assert self.target is not None
         return f"{self.target / self.score.scale:g} {self.score.unit}".rstrip()
+
+    @property
+    def named_target(self) -> str:
+        """The target in a sentence: a number without a unit is preceded by what it is of.
+
+        Examples:
+            >>> Goal().named_target, Goal((SCORES["r2"],), 0.4).named_target
+            ('85 %', 'R² 0.4')
+        """
+        return self.shown_target if self.score.unit else f"{self.score.label} {self.shown_target}"
 
     def reached(self, value: float) -> bool:
         """Whether a value is at the target, or better."""

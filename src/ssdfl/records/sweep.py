@@ -1,4 +1,4 @@
-"""Sweeps: an experiment's file with a table ``[sweep]`` of keys and the values that each shall take."""
+"""Sweeps: an experiment's file with a table ``[sweep]`` of keys and the values to try."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Sweep:
     command: str
 
     def goal(self, root: Path) -> Goal:
-        """What all are held to, as the first run in a cache describes it."""
+        """The goal of all combinations, as the first run in a cache describes it."""
         folders = [run_folder(one, root) for one in self.runs()]
         known = next((folder for folder in folders if folder.task_file.exists()), folders[0])
         readings = {one.experiment.evaluate.reading for one in self.combinations}

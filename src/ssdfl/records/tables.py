@@ -6,20 +6,23 @@ import math
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as parquet
+from typing import TYPE_CHECKING, Any
 
 from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
+from ssdfl.lazy import LazyModule
 from ssdfl.records.record import TYPES, Record
 from ssdfl.records.scores import READINGS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+else:
+    pa, parquet = LazyModule("pyarrow"), LazyModule("pyarrow.parquet")
 
 Row = dict[str, Any]
 """A record, read from a file; ``method`` and ``seed`` say whose it is where there are several."""
 
-_ARROW_TYPES = {int: pa.int64(), float: pa.float64(), tuple[float, ...]: pa.list_(pa.float64())}
 _DEFAULTS: Row = {one.name: one.default for one in fields(Record) if one.default is not MISSING}
 
 _NEW_NAMES = {
@@ -30,20 +33,37 @@ _NEW_NAMES = {
     "device_accuracy": "device_score",
 }
 
-RECORD_SCHEMA = pa.schema([(one.name, _ARROW_TYPES[TYPES[one.name]]) for one in fields(Record)])
-RUN_SCHEMA = pa.schema([("method", pa.string()), ("seed", pa.int64()), *RECORD_SCHEMA])
-BOUND_SCHEMA = pa.schema(
-    [
-        ("seed", pa.int64()),
-        ("method", pa.string()),
-        ("cycle", pa.int64()),
-        ("statement", pa.string()),
-        ("cluster", pa.int64()),
-        ("measured", pa.float64()),
-        ("published", pa.float64()),
-        ("rigorous", pa.float64()),
-    ]
-)
+
+def record_schema() -> pa.Schema:
+    """The columns of a method's records."""
+    types = {int: pa.int64(), float: pa.float64(), tuple[float, ...]: pa.list_(pa.float64())}
+    return pa.schema([(one.name, types[TYPES[one.name]]) for one in fields(Record)])
+
+
+def run_schema() -> pa.Schema:
+    """The columns of a run's records."""
+    return pa.schema([("method", pa.string()), ("seed", pa.int64()), *record_schema()])
+
+
+def bound_schema() -> pa.Schema:
+    """The columns of what was measured beside its bounds."""
+    return pa.schema(
+        [
+            ("seed", pa.int64()),
+            ("method", pa.string()),
+            ("cycle", pa.int64()),
+            ("statement", pa.string()),
+            ("cluster", pa.int64()),
+            ("measured", pa.float64()),
+            ("published", pa.float64()),
+            ("rigorous", pa.float64()),
+        ]
+    )
+
+
+def to_frame(rows: list[Row]) -> Any:
+    """Records of a run as a pandas frame."""
+    return pa.Table.from_pylist(rows, schema=run_schema()).to_pandas()
 
 
 def write_table(path: Path, rows: Iterable[Row], schema: pa.Schema) -> None:

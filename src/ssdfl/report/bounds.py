@@ -101,7 +101,7 @@ def plot_bounds_by_clusters(panels: Mapping[str, Mapping[int, FloatArray]], titl
 
 
 def _plot_bound(axes: Axes, tau_a: int, values: FloatArray, colour: str) -> None:
-    """One curve: where the bound says something, over its largest value."""
+    """One curve: the bound where it is finite, relative to its largest value."""
     known = np.isfinite(values)
     if not known.any():
         axes.plot([], [], color=colour, label=f"τ_a = {tau_a}: says nothing")

@@ -25,7 +25,7 @@ COMPARISON_SCRIPTS = ("base.js", "curves.js", "comparison_page.js")
 
 
 def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
-    """Write a page that shows runs side by side, held to the first run's target.
+    """Write a page that shows runs side by side, compared by the first run's target.
 
     Raises:
         InputError: fewer than two folders, one twice, one without a tested run, or runs tested for different
@@ -39,7 +39,7 @@ def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
 
 
 def _shared_goal(folders: Sequence[RunFolder]) -> Goal:
-    """The first run's goal, if all are tested for the same; by the averaged model if one has only that."""
+    """The first run's goal, if all are tested for the same; of the averaged model if one has only that."""
     goal, *others = (folder.goal() for folder in folders)
     for folder, other in zip(folders[1:], others, strict=True):
         if other.score != goal.score:
@@ -59,7 +59,7 @@ def _check_distinct(folders: Sequence[RunFolder]) -> None:
 
 
 def comparison_page(title: str, runs: Sequence[RunResults], commands: Sequence[str], goal: Goal) -> str:
-    """The page that shows runs side by side, held to one goal.
+    """The page that shows runs side by side, compared by one goal.
 
     Args:
         runs: at least one.

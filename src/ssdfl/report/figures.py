@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
@@ -28,13 +29,13 @@ from ssdfl.report.world import WORLD
 
 Places = dict[int, FloatArray]
 """Where each device is drawn."""
-# Okabe and Ito's colours, which colour-blind people can tell apart.
+# Okabe and Ito's colours, which colour-blind people can distinguish.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#B8A900")
 DASHES = ("-", "--", "-.", ":")
 INSIDE, BETWEEN = "#555555", "#999999"
 """Colours of links inside a cluster and between clusters."""
 MANY_DEVICES = 60
-"""Beyond so many, devices are drawn small and without names."""
+"""Above this number, devices are drawn small and without names."""
 
 
 def plot_network(network: Network, clusters: Clusters = (), title: str = "") -> Figure:
@@ -209,6 +210,11 @@ def _style_axes(axes: Axes, cost: Metric, values: Sequence[float]) -> None:
 
 
 def save(figure: Figure, path: Path | str) -> None:
-    """Write a figure as PNG."""
-    with atomic_path(path) as temporary:
+    """Write a figure as PNG.
+
+    Characters that the font lacks, such as of a device's name in Chinese, become boxes; pages show them. A
+    warning for each of them would help nobody.
+    """
+    with atomic_path(path) as temporary, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(temporary, dpi=120)

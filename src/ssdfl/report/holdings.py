@@ -12,7 +12,7 @@ from ssdfl.arrays import IntArray
 from ssdfl.report.figures import COLOURS, MANY_DEVICES
 
 MOST_LABELS = 30
-"""Beyond so many, only samples are drawn."""
+"""Above this number, only samples are drawn."""
 
 
 def plot_holdings(names: Sequence[str], sizes: IntArray, labels: IntArray | None, title: str) -> Figure:

@@ -1,4 +1,4 @@
-"""``report.html``: a run in one file, readable with no network."""
+"""``report.html``: a run in one file, readable offline."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ssdfl.records.config import Experiment, to_toml
 from ssdfl.records.engines import engine_traits
 from ssdfl.records.folder import RunFolder
 from ssdfl.records.record import METRICS
+from ssdfl.records.scores import OWN_TESTS
 from ssdfl.records.tables import Row, has_test
 from ssdfl.report.bounds import bound_table
 from ssdfl.report.figures import plot_curves, plot_network, save
@@ -61,7 +62,7 @@ def tested_rows(folder: RunFolder) -> tuple[Experiment, list[Row]]:
     experiment, rows = folder.experiment(), folder.all_rows()
     if not any(map(has_test, rows)):
         go_on = ["ssdfl", "run", str(folder.experiment_file), "--resume", "--out", str(folder.path)]
-        remedy = f"Go on with: {shlex.join(go_on)}"
+        remedy = f"Continue with: {shlex.join(go_on)}"
         raise InputError("records", str(folder.path), "a run that has tested something", remedy)
     return experiment, rows
 
@@ -78,24 +79,36 @@ def run_body(
 
     Args:
         figures: pictures and captions for readers who allow no scripts.
-        status: shown on top, by a page that is served while the run goes on.
+        status: shown on top, by a page that is served during the run.
     """
     again = shlex.join(["ssdfl", "run", str(folder.experiment_file)])
+    goal = folder.goal(experiment)
+    of_target = ("", "") if goal.target is None else _OF_TARGET
     return fill(
         "run.html",
         title=escape(experiment.name),
-        subtitle=escape(_subtitle(experiment)),
+        subtitle=escape(_subtitle(experiment) + _own_tests(folder)),
         status=status,
         curves_part=asset("curves_part.html"),
         plan_part=asset("plan_part.html"),
         figures="\n".join(_figure(path, caption) for path, caption in figures),
         references=_references(experiment.methods),
-        score=escape(folder.goal(experiment).noun),
+        score=escape(goal.noun),
+        dashes=of_target[0],
+        elsewhere=of_target[1],
         data_notes=_data_notes(folder),
+        cross_tests=_cross_tests(folder, experiment),
         experiment=escape(to_toml(experiment)),
         command=escape(again),
         **run_parts(folder, experiment, rows, bounds, goes_on=bool(status)),
     )
+
+
+_OF_TARGET = (
+    "A dash: no seed reached the target; (1/2): one of two did.",
+    "What it cost to reach the target is in the results above.",
+)
+"""Notes that only make sense where there is a target."""
 
 
 def run_parts(
@@ -106,7 +119,7 @@ def run_parts(
     *,
     goes_on: bool = False,
 ) -> dict[str, str]:
-    """The parts of a run's page that change while the run goes on, by their names in the template."""
+    """The parts of a run's page that change during the run, by their names in the template."""
     goal = folder.goal(experiment)
     results = RunResults(experiment, rows)
     summaries = results.summaries(goal)
@@ -137,6 +150,10 @@ def _subtitle(experiment: Experiment) -> str:
     return f"{where}; {experiment.cycles} cycles of {schedule}; seeds {seeds}{_lies(experiment)}"
 
 
+def _own_tests(folder: RunFolder) -> str:
+    return "; each device is tested on its own held-out data" if OWN_TESTS in folder.notes() else ""
+
+
 def _lies(experiment: Experiment) -> str:
     """Who lies and how; results are then of the honest devices."""
     liars, attack = experiment.faults.liars, experiment.faults.attack
@@ -152,8 +169,23 @@ def _data_notes(folder: RunFolder) -> str:
     return f"<h3>What was done to the data</h3><ul>{lines}</ul>" if lines else ""
 
 
+def _cross_tests(folder: RunFolder, experiment: Experiment) -> str:
+    """Everyone's model on everyone's held-out data, if it was tested there."""
+    tests, score = folder.cross_tests(), folder.goal(experiment).score
+    if tests is None:
+        return ""
+    headers = [f"{score.header} of the model of", *(f"on {name}" for name in tests.devices), "mean", "worst"]
+    rows = [
+        [name, *map(score.number, (*found, sum(found) / len(found), score.worst(found)))]
+        for name, found in zip(tests.devices, tests.scores, strict=True)
+    ]
+    samples = ["test samples", *map(str, tests.samples), str(sum(tests.samples)), ""]
+    table = html_table(headers, [*rows, samples])
+    return f'<h3>Everyone on everyone\'s held-out data</h3><div class="scroll">{table}</div>'
+
+
 def _references(methods: Sequence[str]) -> str:
-    """What the reader should know of the methods that are not ranked."""
+    """What the reader should know about the methods that are not ranked."""
     references = [find_method(method) for method in filter(is_reference, methods)]
     return " ".join(
         f"<em>{escape(one.name)}</em> ({escape(one.summary)}) is a reference and is not ranked."
@@ -162,7 +194,7 @@ def _references(methods: Sequence[str]) -> str:
 
 
 def _plans(folder: RunFolder, experiment: Experiment) -> str:
-    """What is to be said of each seed's plan; the scripts show the chosen seed's."""
+    """Remarks on each seed's plan; the scripts show those of the chosen seed."""
     plans = {seed: plan for seed in experiment.seeds if (plan := folder.plan(seed)) is not None}
     first = next(iter(plans), None)
     return "".join(_plan_text(seed, plan, seed == first) for seed, plan in plans.items())
@@ -191,13 +223,13 @@ def _how_to_get_bounds(folder: RunFolder, experiment: Experiment, goes_on: bool)
     """Why a page shows no bounds, and what to do about it."""
     if not engine_traits(experiment.engine.name).records_gaps:
         return (
-            f"No device of a {experiment.engine.name} sees what the bounds speak of. "
+            f"No device of a {experiment.engine.name} sees what the bounds are about. "
             "Record it with another engine."
         )
     if not experiment.evaluate.gaps:
         return "Not recorded. Record it with --set evaluate.gaps=true --set training.local_steps=1."
     if experiment.training.local_steps > 1:
-        return "The paper's bounds speak of one local step. Run with --set training.local_steps=1."
+        return "The paper's bounds are for one local step. Run with --set training.local_steps=1."
     if goes_on:
         return "Compared when the run ends."
     return f"Not compared yet: {shlex.join(['ssdfl', 'bounds', str(folder.path)])}, then ssdfl report."

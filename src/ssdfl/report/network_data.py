@@ -23,7 +23,7 @@ DRAWN_LINKS = 20_000
 def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
     """Where devices are drawn, what they are called, and what links and computing cost.
 
-    Of more than 20 000 links only so many are listed, evenly chosen; ``num_links`` and ``degrees`` count all.
+    Of more than 20 000 links only 20 000 are listed, evenly chosen; ``num_links`` and ``degrees`` count all.
     """
     labels = labels_of(clusters, network.num_devices)
     links = _links(network)
@@ -36,7 +36,16 @@ def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
         "num_links": len(links),
         "degrees": np.bincount(network.links.ravel(), minlength=network.num_devices).tolist(),
         "compute_ms": [rounded(seconds * 1e3) for seconds in network.compute_s.tolist()],
+        "uplink_MBps": _megabytes(network.uplink_Bps),
+        "downlink_MBps": _megabytes(network.downlink_Bps),
     }
+
+
+def _megabytes(limits_Bps: FloatArray) -> list[float | None]:
+    """MB/s of each device's uplink or downlink, None for an unlimited one; empty if all are unlimited."""
+    if not np.isfinite(limits_Bps).any():
+        return []
+    return [rounded(limit / 1e6) if math.isfinite(limit) else None for limit in limits_Bps.tolist()]
 
 
 def _drawn_at(network: Network, labels: IntArray) -> dict[str, Any]:
@@ -73,7 +82,7 @@ def plan_data(plan: Plan) -> dict[str, Any]:
 
 
 def plan_reason(plan: Plan) -> str:
-    """Why the plan has the clusters it has, in a sentence."""
+    """One sentence on why the plan has these clusters."""
     if not plan.candidates:
         return f"S = {plan.num_clusters}, given and not formed: by {plan.partition}."
     remark = plan.remark.partition(": ")[2]
@@ -89,7 +98,7 @@ def diagnostics_table(plan: Plan) -> str:
 
 
 def explanation_list(found: Explanation) -> str:
-    """Why the plan is as it is, in links and seconds."""
+    """The plan explained in links and seconds."""
     lines = (f"<li>{escape(line)}</li>" for line in found.lines(most=40))
     return f"<ul>{''.join(lines)}</ul>"
 
@@ -100,7 +109,7 @@ def formation_line(plan: Plan) -> str:
 
 
 def settings_table(plan: Plan) -> str:
-    """The numbers that formation was given."""
+    """The numbers that formation used."""
     rows = (
         (name, value if isinstance(value, str) else f"{value:g}") for name, value in plan.settings.items()
     )
@@ -108,7 +117,7 @@ def settings_table(plan: Plan) -> str:
 
 
 def rounded(value: float, digits: int = 7) -> float:
-    """A number with so many digits, to keep pages small.
+    """A number rounded to a few digits, to keep pages small.
 
     Examples:
         >>> rounded(0.123456789)

@@ -17,7 +17,7 @@ PLAN_SCRIPTS = ("base.js", "network.js", "bubbles.js", "plan.js")
 
 
 def asset(name: str) -> str:
-    """The text of a template, style or script that lies in ``assets``."""
+    """The text of a template, style or script in ``assets``."""
     return files("ssdfl.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
@@ -29,7 +29,7 @@ def fill(template: str, **values: str) -> str:
 def page(
     title: str, body: str, data: Any, scripts: Sequence[str], *, charts: bool = False, asks: str = "'none'"
 ) -> str:
-    """A whole page: one file that asks nobody for anything, which its content policy enforces.
+    """A whole page: one file that loads nothing else, which its content policy enforces.
 
     Args:
         body: what it shows.
@@ -52,7 +52,7 @@ def page(
 
 
 def to_json(data: Any) -> str:
-    """Compact JSON; what is not finite is null, as JSON has no other word for it.
+    """Compact JSON; numbers that are not finite become null.
 
     Examples:
         >>> to_json({"a": [1.5, float("nan")]})
@@ -78,7 +78,7 @@ def _plotly() -> str:
 
 
 def palette() -> dict[str, Any]:
-    """Colours that colour-blind people can tell apart: for methods and clusters, and a scale for accuracy."""
+    """Colours that colour-blind people can distinguish: of methods and clusters, and a scale for accuracy."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

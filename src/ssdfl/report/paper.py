@@ -52,7 +52,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class _Question:
-    """What is asked of the runs of a case.
+    """A question to the runs of a case.
 
     Attributes:
         threshold: the accuracy to reach; None asks for the final accuracy.
@@ -78,7 +78,7 @@ class _Question:
         return self._cost_to(self.threshold, run)
 
     def answer_of_mean(self, runs: Sequence[Sequence[Row]]) -> float | None:
-        """When the mean over seeds reaches the threshold, if one is asked for."""
+        """When the mean over seeds reaches the threshold, if there is one."""
         if self.threshold is None:
             return None
         names = (self.reading, self.cost)
@@ -120,7 +120,7 @@ def _questions(artefact: Artefact, panel: Variant, runs: Sequence[Sequence[Row]]
 
 
 def _identity(row: Mapping[str, str]) -> tuple[str, str, str, str]:
-    """What tells a number of the paper from the others."""
+    """What identifies a number of the paper."""
     return row["panel"], row["point"], row["series"], row["threshold"]
 
 

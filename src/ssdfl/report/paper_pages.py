@@ -22,7 +22,7 @@ UNITS = {
     "bound": "the number of clusters of least score",
     "costs": "what it costs to reach an accuracy",
 }
-"""What is given, by the kind of an artefact; all others give final accuracy."""
+"""What the numbers are, by the kind of an artefact; all others show final accuracy."""
 SCALE_AND_DIGITS = {"table": (1, 2), "bound": (1, 1), "costs": (1, 1)}
 
 
@@ -62,7 +62,7 @@ def _rounded(entry: Entry) -> dict[str, object]:
 
 
 def _ours(artefact: Artefact, entry: Entry) -> str:
-    """Ours, as a reader wants it: cycles, or accuracy in per cent."""
+    """Our number, formatted for readers: cycles, or accuracy in per cent."""
     scale, digits = SCALE_AND_DIGITS.get(artefact.kind, (100, 1))
     if entry.value is None:
         return _not_by_all(entry, digits)
@@ -71,7 +71,7 @@ def _ours(artefact: Artefact, entry: Entry) -> str:
 
 
 def _not_by_all(entry: Entry, digits: int) -> str:
-    """How many seeds have a value, and what the mean over seeds has."""
+    """How many seeds have a value, and the value of the mean over seeds."""
     if not entry.reached:
         return "–"
     mean = f", mean {entry.of_mean:.{digits}f}" if entry.of_mean is not None else ""
@@ -79,7 +79,7 @@ def _not_by_all(entry: Entry, digits: int) -> str:
 
 
 def _papers(artefact: Artefact, entry: Entry) -> str:
-    """The paper's number, as a reader wants it."""
+    """The paper's number, formatted for readers."""
     if entry.paper in ("", "–") or artefact.kind in ("table", "bound"):
         return entry.paper
     return f"{100 * float(entry.paper):.1f}"

@@ -1,4 +1,4 @@
-"""``plan.html``: a plan to look at, with every candidate that was weighed, in one file."""
+"""``plan.html``: a plan to look at, with every candidate that was considered, in one file."""
 
 from __future__ import annotations
 

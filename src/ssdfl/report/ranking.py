@@ -1,4 +1,4 @@
-"""What can be ranked of one run or of several, and the sentence that says who won."""
+"""Which summaries of one run or several can be ranked, and the sentence that says who won."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ONLY_WHOLE_RUNS = "Only complete runs are ranked, on the seeds that every ranked
 
 @dataclass(frozen=True)
 class RunResults:
-    """What a run asked for and came to; where several are compared, also what it is called."""
+    """A run's experiment and records; where several are compared, also its name."""
 
     experiment: Experiment
     rows: Sequence[Row]
@@ -28,7 +28,7 @@ class RunResults:
 
     @property
     def missing(self) -> str:
-        """What a run that is not finished lacks; empty if nothing."""
+        """What an unfinished run lacks; empty if nothing."""
         total = self.experiment.all_cycles
         return f"{len(self.rows)} of {total} cycles are recorded" if len(self.rows) < total else ""
 
@@ -39,7 +39,7 @@ class RunResults:
 
     @property
     def references(self) -> list[str]:
-        """The methods with records that are there for reference only."""
+        """The methods with records that are only a reference."""
         return list(filter(is_reference, self.methods))
 
     @property
@@ -62,7 +62,7 @@ class RunResults:
         return replace(self, rows=rows)
 
     def on_shared_seeds(self) -> RunResults:
-        """Only the methods that have whole runs, on the seeds that all of these have completed."""
+        """Only complete methods, on the seeds that all of them finished."""
         last = [row for row in self.rows if row["cycle"] == self.experiment.cycles]
         finished = rows_by_method(last)
         seeds = set(self.experiment.seeds).intersection(*finished.values())
@@ -83,7 +83,7 @@ def is_reference(method: str) -> bool:
 
 
 def rankable(runs: Sequence[RunResults], goal: Goal) -> list[MethodSummary]:
-    """Summaries that can be held against each other, without references unless there is nobody else.
+    """Summaries that can be compared, without references unless there is nothing else.
 
     Of a run that is not finished these are the methods that have whole runs, on the seeds that all of these
     have completed; or, if there is no such seed, how far each method is.

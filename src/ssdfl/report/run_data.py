@@ -41,7 +41,7 @@ DRAWN_NEXT = {
 """What a page's second and third chart show at first, by what is ranked."""
 
 Facts = dict[int, dict[str, Any]]
-"""What the folder says of each seed's network, plan and devices."""
+"""What the folder records about each seed's network, plan and devices."""
 
 
 def run_data(
@@ -125,7 +125,7 @@ def _seeds(
 
 
 def _add_facts(facts: Facts, folder: RunFolder, seeds: Iterable[int]) -> None:
-    """Add the seeds that have a plan by now."""
+    """Add the seeds whose plan has been made since."""
     for seed in seeds:
         plan = None if seed in facts else folder.plan(seed)
         if plan is not None:
@@ -133,7 +133,7 @@ def _add_facts(facts: Facts, folder: RunFolder, seeds: Iterable[int]) -> None:
 
 
 def _seeds_that_fit(facts: Facts, num_methods: int) -> list[int]:
-    """The seeds that have room on the page, at least the first."""
+    """The seeds that fit on the page, at least the first."""
     shown: list[int] = []
     room = DEVICE_NUMBERS
     for seed, known in facts.items():
@@ -155,7 +155,7 @@ def _facts(folder: RunFolder, seed: int, plan: Plan) -> dict[str, Any]:
 
 
 def _device_scores(rows: Sequence[Row], most: int) -> dict[str, Any]:
-    """By method: the cycles that tested, at most so many, and every device's score after each."""
+    """By method: the cycles that tested, thinned out, and every device's score after each."""
     tested = rows_by_method(row for row in rows if is_measured(row))
     return {
         method: _scores_by_cycle(run, most)

@@ -1,4 +1,4 @@
-"""Curves: a quantity against what it cost, mean and band over seeds."""
+"""Curves: a quantity against its cost, as mean and band over seeds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Curve:
 
     Attributes:
         costs: since the start, mean over seeds, by the names of costs.
-        mean, low, high: over the seeds that have the cycle; in a run that goes on some are ahead.
+        mean, low, high: over the seeds that have the cycle; during a run some seeds are ahead.
     """
 
     costs: dict[str, FloatArray]
@@ -87,7 +87,7 @@ def names_of_quantities(rows: Sequence[Row]) -> list[str]:
 
 
 def evenly_spaced(length: int, most: int) -> list[int]:
-    """At most so many positions of ``range(length)``, evenly spaced, with the first and the last.
+    """At most ``most`` positions of ``range(length)``, evenly spaced, with the first and the last.
 
     Examples:
         >>> evenly_spaced(5, 3), evenly_spaced(2, 3)

@@ -1,4 +1,4 @@
-"""One line per method: how good, how soon, at what cost."""
+"""One line per method: its score, its cost to the target and its total cost."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class MethodSummary:
 
     @property
     def finished(self) -> bool:
-        """Whether all that was asked for is there."""
+        """Whether all cycles and seeds are done."""
         return not self.unfinished
 
     @property
@@ -159,7 +159,7 @@ def rows_by_method(rows: Iterable[Row]) -> dict[str, dict[int, list[Row]]]:
 def _comparable_runs(
     of_seeds: Seeds, cycles: int, seeds: int, reading: str
 ) -> tuple[list[Sequence[Row]], str]:
-    """The seeds that are equally far, as far as possible, and what is missing."""
+    """The seeds that have come equally far, as far as possible, and what is missing."""
     tested = [run for run in of_seeds.values() if _has_test(run, reading)]
     if not tested:
         return [], ""
@@ -224,7 +224,7 @@ def _costs_to_target(runs: Sequence[Sequence[Row]], goal: Goal, name: str) -> li
 
 
 def _values(rows: Sequence[Row], name: str) -> list[float]:
-    """What was measured of a metric."""
+    """The measured values of a metric."""
     return [row[name] for row in rows if is_measured(row, name)]
 
 

@@ -28,7 +28,7 @@ from ssdfl.report.tables import Table, summary_table
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What one method came to with one combination: each seed's records, their summary, and the goal."""
+    """The result of one method with one combination: each seed's records, their summary, and the goal."""
 
     combination: Combination
     runs: Mapping[int, Sequence[Row]]
@@ -43,7 +43,7 @@ class SweepResult:
 
 
 def sweep_results(sweep: Sweep, cache: Path) -> list[SweepResult]:
-    """What each method came to with each combination, as far as there are finished runs in a cache."""
+    """The results of each method with each combination, as far as the cache has finished runs."""
     goal = sweep.goal(cache)
     return [
         SweepResult(combination, runs, _summary(combination, method, runs, goal), goal)

@@ -24,7 +24,7 @@ class Table(NamedTuple):
 
 
 def summary_table(summaries: Sequence[MethodSummary], goal: Goal) -> Table:
-    """How good each method was, what it cost to reach the target, and what it cost in all."""
+    """Each method's score, its cost to the target, and its total cost."""
     ranked = [metric for metric in measured_costs(summaries) if metric.ranked]
     to_target = [] if goal.target is None else ranked
     columns = [
@@ -55,7 +55,7 @@ def _with_unit(text: str, score: Score) -> str:
 
 
 def cost_table(summaries: Sequence[MethodSummary]) -> Table:
-    """What methods cost, in all and a cycle."""
+    """What methods cost, in total and per cycle."""
     columns = [["method", *map(_name, summaries)]]
     for metric in measured_costs(summaries)[1:]:
         totals, of_cycle = _totals(summaries, metric), _costs_of_cycle(summaries, metric)
@@ -82,7 +82,7 @@ def _column(header: str, values: Sequence[float], metric: Metric) -> list[str]:
 
 
 def _totals(summaries: Sequence[MethodSummary], metric: Metric) -> list[float]:
-    """What whole runs cost; NaN for those that did not measure it."""
+    """The costs of complete runs; NaN for those that did not measure them."""
     return [summary.totals.get(metric.name, math.nan) for summary in summaries]
 
 

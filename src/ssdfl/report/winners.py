@@ -47,14 +47,14 @@ def winners(summaries: Sequence[MethodSummary], goal: Goal) -> list[Winner]:
 
 
 def _soonest(finished: Sequence[MethodSummary], goal: Goal) -> list[Winner]:
-    """The winner of each cost that all methods that reached the target have."""
+    """The winner of each cost that is known for all methods that reached the target."""
     reached = [summary for summary in finished if goal.target is not None and summary.reached_target]
     everybody_did = len(reached) == len(finished)
     return [_least_cost(reached, everybody_did, goal, cost) for cost in _shared_costs(reached)]
 
 
 def _shared_costs(summaries: Sequence[MethodSummary]) -> list[Metric]:
-    """The costs to the target that all of some methods have."""
+    """The costs to the target that are known for all of some methods."""
     if not summaries:
         return []
     shared = set.intersection(*(set(summary.to_target) for summary in summaries))
@@ -62,7 +62,7 @@ def _shared_costs(summaries: Sequence[MethodSummary]) -> list[Metric]:
 
 
 def verdict(summaries: Sequence[MethodSummary], goal: Goal) -> str:
-    """Who was best and who was soonest, or how far each method is if none has finished."""
+    """Which method was best and which was first, or how far each is if none has finished."""
     if not summaries:
         return "There is nothing to rank yet."
     found = winners(summaries, goal)
@@ -72,10 +72,10 @@ def verdict(summaries: Sequence[MethodSummary], goal: Goal) -> str:
     said = [best.method, best.value, best.margin]
     sentence = f"{best.category}: {', '.join(filter(None, said))}."
     if soonest:
-        return f"{sentence} Soonest at {goal.shown_target}: {_by_winner(soonest)}."
+        return f"{sentence} Soonest at {goal.named_target}: {_by_winner(soonest)}."
     if goal.target is None:
         return sentence
-    return f"{sentence} No method reached {goal.shown_target} with every seed."
+    return f"{sentence} No method reached {goal.named_target} with every seed."
 
 
 def _so_far(summaries: Sequence[MethodSummary], score: Score) -> str:
@@ -111,7 +111,7 @@ def _best_score(summaries: Sequence[MethodSummary], goal: Goal) -> Winner:
 
 
 def _margin(best: MethodSummary, others: Sequence[MethodSummary], score: Score) -> str:
-    """How far the best is ahead of the second, and how sure that is."""
+    """The lead of the best over the second, and how certain it is."""
     level = [one for one in others if _lead(best, one, score) < _level(best, score)]
     if level:
         return f"level with {_names(level)}{_one_seed_only(best, *level)}"
@@ -150,7 +150,7 @@ def _least_cost(reached: Sequence[MethodSummary], everybody_did: bool, goal: Goa
     margin = "" if everybody_did else "no other method reached it with every seed"
     if slower:
         margin = _cost_margin(slower[0], least, metric)
-    category = f"Fewest {metric.noun} to {goal.shown_target}"
+    category = f"Fewest {metric.noun} to {goal.named_target}"
     return Winner(category, _names(level), amount(least, metric), margin, metric.noun)
 
 

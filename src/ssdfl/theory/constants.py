@@ -12,7 +12,7 @@ LARGEST = 1e50
 
 @dataclass(frozen=True)
 class Constants:
-    """What a bound needs to know of training, beside the network.
+    """What a bound needs to know about training.
 
     Attributes:
         learning_rate: η.
@@ -54,13 +54,14 @@ class Constants:
 
 @dataclass(frozen=True)
 class ClusterTerms:
-    """What a bound needs to know of a cluster, or of the whole network, and its mixing matrix.
+    """What a bound needs to know about a cluster or the whole network, and its mixing matrix.
 
     Attributes:
         size: N_s.
         lambda_2: second largest eigenvalue of Ã_s.
         lambda_min: smallest eigenvalue of Ã_s.
-        amplification: α_s of Assumption 4; statements use α̂_s = α_s + 1.
+        amplification: α_s of Assumption 4 (`ass:grad_var`); statements use α̂_s = α_s + 1
+            (`eq:bound_2nd_moment`).
         rho: the largest momentum of its devices, 1 if unknown.
         mu: the largest proximal factor of its devices, 1 if unknown.
     """

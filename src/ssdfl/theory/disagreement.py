@@ -99,7 +99,7 @@ def _mix(W: MixingMatrix, X: FloatArray) -> FloatArray:
 
 
 def slowdown(disagreement: Disagreement, num_devices: int) -> float:
-    """How many times the cycles of agreeing devices are needed to an accuracy.
+    """The factor by which disagreement multiplies the cycles to reach an accuracy.
 
     ``1 + κ (D_mixed + √(20 / N) (D_trained − D_mixed))``. A device that is Δ away from the mean has a loss
     that is higher by ½ γ ‖Δ‖² or so, which is why D enters linearly; what mixing undoes within the cycle only

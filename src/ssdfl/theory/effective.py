@@ -1,7 +1,8 @@
 """The effective loss that SSD-FL descends, and its gradient, for real parameter vectors.
 
-In an intra-cluster regime the update ``X ← Ã X − η (G + M + μ (X − X⁰))`` is a step of length η along
-``∇F̃ = G + M + μ (X − X⁰) + (I − Ã) X / η`` (`eq:expand_cluster_gd`): gradient descent on the effective loss.
+In an intra-cluster regime the update ``X ← Ã X − η G̃`` (`eq:cluster_2gether_update`) with
+``G̃ = G + M + μ (X − X⁰)`` (`eq:tildeg_cluster_wide`, `eq:prf_intracons_1`) is a step of length η along
+``∇F̃ = G̃ + (I − Ã) X / η`` (`eq:expand_cluster_gd`): gradient descent on the effective loss.
 Rows are devices; with a block-diagonal Ã the sums over all devices are those over clusters.
 """
 
@@ -54,6 +55,8 @@ def effective_loss(
 ) -> float:
     """``L̃`` of `eq:eff_g_loss`: losses, momentum, proximal terms and the graph regulariser.
 
+    For the devices of one cluster and its Ã_s it is ``L̃_s`` of `eq:eff_c_loss`.
+
     Args:
         losses: (N,) L_i(θ_i).
         centred: count the momentum term from the start of the regime, ``(θ − θ⁰)ᵀ M`` and not ``θᵀ M``. Its
@@ -83,7 +86,7 @@ def regulariser(X: FloatArray, A: MixingMatrix) -> float:
 
 
 def consensus_gaps(X: FloatArray, clusters: tuple[tuple[int, ...], ...]) -> tuple[FloatArray, float]:
-    """(S,) ``‖Δ_s‖`` within each cluster and ``‖Δ̂‖`` over all devices (Lemmas 1 and 2).
+    """(S,) ``‖Δ_s‖`` within each cluster and ``‖Δ̂‖`` over all devices (`eq:prf_intracons_2`).
 
     Examples:
         >>> inside, across = consensus_gaps(np.array([[0.0], [2.0], [4.0]]), ((0, 1), (2,)))

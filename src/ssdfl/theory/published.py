@@ -14,7 +14,7 @@ from ssdfl.theory.constants import ClusterTerms, Constants
 
 
 def effective_smoothness(constants: Constants, cluster: ClusterTerms) -> float:
-    """``γ_s^eff = γ̂_s + 1 + (1 − λ_min(Ã_s)) / η`` (Proposition 1).
+    """``γ_s^eff = γ̂_s + 1 + (1 − λ_min(Ã_s)) / η`` (Proposition 1, `thm:smoothness_reg_loss`).
 
     Examples:
         >>> four = ClusterTerms(size=4, lambda_min=0.0)
@@ -40,12 +40,19 @@ def _momentum(constants: Constants, cluster: ClusterTerms) -> float:
 
 
 def gradient_gap(constants: Constants, cluster: ClusterTerms, distance: float) -> float:
-    """Proposition 1: ``‖∇L̃_s(θ¹) − ∇L̃_s(θ²)‖ ≤ γ_s^eff ‖θ¹ − θ²‖ + τ_a B √N_s``."""
+    """Proposition 1: ``‖∇L̃_s(θ¹) − ∇L̃_s(θ²)‖ ≤ γ_s^eff ‖θ¹ − θ²‖ + τ_a B √N_s``.
+
+    `thm:smoothness_reg_loss`, `eq:thm_regl_smooth_final`; with the terms of Ã for the whole network it is
+    `eq:thm_regl_smooth_global_final`. Proof: `eq:prf_thm_smooth_1`, `eq:prf_thm_smooth_2`.
+    """
     return effective_smoothness(constants, cluster) * distance + _momentum(constants, cluster)
 
 
 def loss_gap(constants: Constants, cluster: ClusterTerms, slope: float, distance: float) -> float:
     """Corollary 1: ``L̃_s(θ¹) − L̃_s(θ²) ≤ ∇L̃_s(θ²)ᵀ(θ¹ − θ²) + (½ γ_s^eff + τ_a B √N_s) ‖θ¹ − θ²‖²``.
+
+    `coro:re_smooth`, `eq:coro_re_smooth_statement`. Proof: `eq:prf_coro_resmooth_1` …
+    `eq:prf_coro_resmooth_5`.
 
     Args:
         slope: ``∇L̃_s(θ²)ᵀ(θ¹ − θ²)``.
@@ -57,6 +64,8 @@ def loss_gap(constants: Constants, cluster: ClusterTerms, slope: float, distance
 
 def intra_convergence(constants: Constants, cluster: ClusterTerms, initial: float) -> float:
     """Theorem 1 (`eq:intra_conv_statement`): a bound on ``Σ_q ‖∇L̃_s‖²`` over a regime.
+
+    `thm:intra_conv`. Proof: `eq:prf_intraconv_1` … `eq:prf_intraconv_4`.
 
     Args:
         initial: ``L̃_s`` at the start of the regime.
@@ -72,10 +81,10 @@ def intra_convergence(constants: Constants, cluster: ClusterTerms, initial: floa
 
 
 def intra_convergence_limit(constants: Constants, cluster: ClusterTerms) -> float:
-    """Theorem 1's average over a regime for τ_a → ∞ as the text after it has it: Γ_s taken as a constant.
+    """Theorem 1's average over a regime for τ_a → ∞, with Γ_s taken as constant as in the paper's text.
 
-    ``½ α η² Γ_s / (η − ½ α̂_s η² Γ_s)``, which is 0 for full gradients. But Γ_s grows with τ_a, so for any η
-    the theorem's condition fails from some τ_a on.
+    ``½ α η² Γ_s / (η − ½ α̂_s η² Γ_s)``, which is 0 for full gradients (`eq:intraconv_imply1`).
+    But Γ_s grows with τ_a, so for any η the theorem's condition fails from some τ_a on.
     """
     η, Γ = constants.learning_rate, gamma(constants, cluster)
     denominator = _descent(constants, cluster)
@@ -84,6 +93,8 @@ def intra_convergence_limit(constants: Constants, cluster: ClusterTerms) -> floa
 
 def intra_consensus(constants: Constants, cluster: ClusterTerms, initial_gap: float = 0.0) -> float:
     """Lemma 1 (`eq:intra_cons_feq`): a bound on ``‖Δ_s‖`` at the end of a regime that starts with a gap.
+
+    `thm:intra_cons`. Proof: `eq:prf_intracons_3` … `eq:prf_intracons_9`.
 
     Returns:
         The bound, or infinity where η ≥ 1 − λ₂(Ã_s).
@@ -96,7 +107,7 @@ def intra_consensus(constants: Constants, cluster: ClusterTerms, initial_gap: fl
 
 
 def inter_consensus(constants: Constants, network: ClusterTerms, initial_gap: float) -> float:
-    """Lemma 2 (`eq:inter_cons_statement`): ``‖Δ̂^{τ_r}‖ ≤ λ₂(A)^{τ_r − 1} ‖Δ̂⁰‖``."""
+    """Lemma 2 (`thm:inter_cons`): ``‖Δ̂^{τ_r}‖ ≤ λ₂(A)^{τ_r − 1} ‖Δ̂⁰‖`` (`eq:inter_cons_statement`)."""
     return float(network.lambda_2 ** (constants.tau_r - 1)) * initial_gap
 
 
@@ -108,6 +119,8 @@ def integrated_convergence(
     gap: float,
 ) -> float:
     """Theorem 2 (`eq:comb_conv_ovr_statement`): a bound on a cycle's ``Σ_q ‖∇L̃‖²``.
+
+    `thm:combined_conv`. Proof: `eq:combconv1` … `eq:combconv14`.
 
     γ^eff and Γ hold λ_N(Ã), the least eigenvalue of all clusters; the factor of the gap holds λ₂ and λ_N
     of A.
@@ -171,7 +184,7 @@ def integrated_average(
 def largest_learning_rate(constants: Constants, clusters: Sequence[ClusterTerms]) -> float:
     """The supremum of the η that Theorem 1 and Lemma 1 allow in every cluster, 0 if there is none.
 
-    Γ_s depends on η itself. Solved for it, ``η < 2 / (α̂_s Γ_s)`` is
+    Γ_s depends on η itself. Solved for it, ``η < 2 / (α̂_s Γ_s)`` (`eq:prf_intraconv_5`) is
     ``η < (2 − α̂_s (1 − λ_min)) / (α̂_s (γ̂_s + 1 + τ_a B √N_s))``.
 
     Examples:

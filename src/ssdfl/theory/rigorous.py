@@ -47,7 +47,7 @@ def momentum_gap(constants: Constants, cluster: ClusterTerms) -> float:
 
 
 def gradient_gap(constants: Constants, cluster: ClusterTerms, distance: float) -> float:
-    """Proposition 1: ``‖∇L̃_s(θ¹) − ∇L̃_s(θ²)‖ ≤ γ ‖θ¹ − θ²‖ + ‖M¹ − M²‖``."""
+    """Proposition 1 (`thm:smoothness_reg_loss`): ``‖∇L̃_s(θ¹) − ∇L̃_s(θ²)‖ ≤ γ ‖θ¹ − θ²‖ + ‖M¹ − M²‖``."""
     return effective_smoothness(constants, cluster) * distance + momentum_gap(constants, cluster)
 
 
@@ -55,6 +55,8 @@ def loss_gap(
     constants: Constants, cluster: ClusterTerms, slope: float, distance: float, travelled: float
 ) -> float:
     """Corollary 1: ``L̃_s(θ¹) − L̃_s(θ²) ≤ slope + ½ γ ‖θ¹ − θ²‖² + ‖θ¹ − θ⁰‖ ‖M¹ − M²‖``.
+
+    Instead of `coro:re_smooth`.
 
     Args:
         slope: ``∇L̃_s(θ²)ᵀ(θ¹ − θ²)``.
@@ -66,7 +68,7 @@ def loss_gap(
 
 
 def intra_convergence(constants: Constants, cluster: ClusterTerms, initial: float) -> float:
-    """Theorem 1: a bound on ``Σ_q E‖∇L̃_s‖²`` over a regime, for losses of at least 0.
+    """Theorem 1 (`thm:intra_conv`): a bound on ``Σ_q E‖∇L̃_s‖²`` over a regime, for losses of at least 0.
 
     ``(L̃_s + ½ α τ_a η² γ + (η / 2ε) Σ_q ‖M_q‖²) / (η (1 − ε / 2) − ½ α̂_s η² γ)``; ε pays for momentum and is
     0 where there is none.
@@ -113,7 +115,9 @@ def _descent(constants: Constants, cluster: ClusterTerms, ε: float) -> float:
 
 
 def intra_consensus(constants: Constants, cluster: ClusterTerms, initial_gap: float = 0.0) -> float:
-    """Lemma 1: a bound on ``‖Δ_s‖`` at the end of a regime that starts with a gap; holds for every η.
+    """Lemma 1 (`thm:intra_cons`): a bound on ``‖Δ_s‖`` at the end of a regime that starts with a gap.
+
+    It holds for every η.
 
     Two recursions: of the gap, ``Δ ← λ̄ Δ + η (√N_s B + ‖M_q‖ + μ̂ D)``, and of the distance from the start,
     ``D ← (1 + η μ̂) D + (1 − λ_min) Δ⁰ + η (√N_s B + ‖M_q‖)``, since unequal proximal factors turn a common
@@ -138,7 +142,7 @@ def contraction(cluster: ClusterTerms) -> float:
 
 
 def inter_consensus(constants: Constants, network: ClusterTerms, initial_gap: float) -> float:
-    """Lemma 2: ``‖Δ̂^{τ_r}‖ ≤ λ̄(A)^{τ_r} ‖Δ̂⁰‖``."""
+    """Lemma 2 (`thm:inter_cons`): ``‖Δ̂^{τ_r}‖ ≤ λ̄(A)^{τ_r} ‖Δ̂⁰‖``."""
     return float(contraction(network) ** constants.tau_r) * initial_gap
 
 
@@ -149,7 +153,7 @@ def integrated_convergence(
     initials: Sequence[float],
     gap: float,
 ) -> float:
-    """Theorem 2: a bound on a cycle's ``Σ_q E‖∇L̃‖²``.
+    """Theorem 2 (`thm:combined_conv`): a bound on a cycle's ``Σ_q E‖∇L̃‖²``.
 
     The regime's part is the sum of Theorem 1 over clusters. While mixing, the effective loss is that of the
     end of training, its gradient there is at most a step's away from the last one's, and mixing moves the

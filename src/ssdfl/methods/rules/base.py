@@ -184,6 +184,11 @@ class Rule(ABC):
         object.__setattr__(fitting, "matrices", matrices)
         return fitting
 
+    @property
+    def plain_messages(self) -> bool:
+        """Messages are the parameters as they are: `send` is the one below."""
+        return type(self).send is Rule.send
+
     def init(self, theta: Rows) -> Memory:
         """What devices at (n, d) parameters keep before the first step."""
         return {}

@@ -51,7 +51,7 @@ class Choco(Rule):
         mixed = memory[f"sum{at.matrix}"].add_(heard.mixed)
         apart = mixed - memory[f"public{at.matrix}"]
         gamma = self.gamma or self.compressor.gamma
-        return move.added_to(apart.mul_(gamma).add_(theta)), memory
+        return move.added_to(theta.add(apart, alpha=gamma)), memory
 
 
 @dataclass(frozen=True)

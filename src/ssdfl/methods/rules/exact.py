@@ -2,7 +2,8 @@
 
 Each gives every device a correction c_i that local steps go down along besides the gradient, with Σ c_i = 0
 at any step, whichever matrices mix. They end where g_i + c_i = 0 for everyone: where Σ g_i = 0. With more
-than one local step, the correction acts in each of them.
+than one local step, the correction acts in each of them. g_i is what device i's optimizer goes down along, so
+the optimum is that of all data alike only if optimizers are alike: momentum ρ counts up to 1/(1 − ρ) times.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class GradientTracking(Rule):
 
     Two vectors are sent, x − η y and y; g and ȳ are kept. With E local steps it is K-GT: each of them goes
     down along g + c, c = ȳ − g₋, and y is their mean. A device that does not train sends x and ȳ, so that
-    trackers cross clusters when all mix, and Σ ȳ = Σ g holds at every step.
+    trackers cross clusters when all mix, and Σ ȳ = Σ g holds at every step. Exact if optimizers are alike.
 
     Source: Di Lorenzo and Scutari, NEXT, IEEE TSIPN 2016; Nedić, Olshevsky and Shi, DIGing, SIAM J. Optim.
     2017; Liu, Lin, Koloskova and Stich, K-GT, Optimization Methods and Software 2024.
@@ -92,9 +93,9 @@ class ExactDiffusion(Rule):
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
     ) -> tuple[Rows, Memory]:
         """Halfway to the mixed parameters."""
-        halfway = heard.mixed.lerp_(heard.own, 0.5)
-        memory["correction"].add_(heard.own - halfway, alpha=_gain(at))
-        return halfway, memory
+        apart = heard.own - heard.mixed
+        memory["correction"].add_(apart, alpha=_gain(at) / 2)
+        return heard.mixed.add_(apart, alpha=0.5), memory
 
 
 @dataclass(frozen=True)

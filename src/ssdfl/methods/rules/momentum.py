@@ -35,21 +35,21 @@ class QuasiGlobalMomentum(Rule):
         _check_momentum("beta", self.beta)
 
     def init(self, theta: Rows) -> Memory:
-        """Nobody has moved."""
-        return {"momentum": theta * 0}
+        """Nobody has moved; β m is kept, since local steps ask for it."""
+        return {"pull": theta * 0}
 
     def steer(self, at: Moment, memory: Memory) -> Rows:
         """The momentum's part of a local step."""
-        return self.beta * memory["momentum"]
+        return memory["pull"]
 
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
     ) -> tuple[Rows, Memory]:
         """The mixed parameters."""
-        gain = (1 - self.beta) / (at.rate * at.local_steps)
+        gain = self.beta * (1 - self.beta) / (at.rate * at.local_steps)
         if at.trains:
-            memory["momentum"].mul_(self.beta)
-        memory["momentum"].add_(theta - heard.mixed, alpha=gain)
+            memory["pull"].mul_(self.beta)
+        memory["pull"].add_(theta - heard.mixed, alpha=gain)
         return heard.mixed, memory
 
 

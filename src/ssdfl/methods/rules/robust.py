@@ -54,10 +54,10 @@ class Clipped(RobustRule):
     def combined(self, own: Rows, inbox: Inbox) -> Rows:
         """Own parameters and what is left of the neighbours' pulls."""
         apart = inbox.rows - own
-        distances = apart.square().sum(-1).sqrt_()
+        distances = apart.norm(dim=-1)
         radius = self.radius or self._radius(distances)
         left = (radius / distances.clamp(min=1e-30)).clamp(max=1)
-        return own + (apart * (inbox.weights * left)[:, :, None]).sum(0)
+        return apart.mul_((inbox.weights * left)[:, :, None]).sum(0).add_(own)
 
     def _radius(self, distances: Rows) -> Rows:
         """(g,) the distance within which all but a few neighbours are."""
@@ -109,7 +109,7 @@ class Median(RobustRule):
 
 
 def _mean_of_ordered(rows: list[Rows], wanted: range) -> Rows:
-    """The mean of the smallest values number ``wanted`` of some rows, in every coordinate.
+    """The mean of the values that sorting puts at the ``wanted`` places, in every coordinate.
 
     Rows are compared and exchanged as a whole: much faster than to sort each coordinate's few values.
     """
@@ -125,20 +125,44 @@ def _mean_of_ordered(rows: list[Rows], wanted: range) -> Rows:
     return total.div_(len(wanted))
 
 
+Exchange = tuple[int, int, frozenset[int]]
+"""Two places, for the smaller and the larger, and which of the two is needed later."""
+
+
 @lru_cache(maxsize=1024)
-def _exchanges(count: int, wanted: range) -> tuple[tuple[int, int, frozenset[int]], ...]:
+def _exchanges(count: int, wanted: range) -> tuple[Exchange, ...]:
     """Which pairs to compare, in order, so that the wanted places hold what sorting gives.
 
-    Returns:
-        Two places, for the smaller and the larger, and which of the two is needed later.
+    Of two networks, the one with fewer operations: to take off few at the ends is cheaper than to sort.
     """
+    networks = (_merge_exchange(count), _ends_taken_off(count, wanted))
+    return min((_needed(list(pairs), wanted) for pairs in networks), key=_operations)
+
+
+def _needed(pairs: list[tuple[int, int]], wanted: range) -> tuple[Exchange, ...]:
+    """What of a network the wanted places depend on."""
     needed, kept = set(wanted), []
-    for low, high in reversed(list(_merge_exchange(count))):
+    for low, high in reversed(pairs):
         later = frozenset({low, high} & needed)
         if later:
             needed |= {low, high}
             kept.append((low, high, later))
     return tuple(reversed(kept))
+
+
+def _operations(exchanges: tuple[Exchange, ...]) -> int:
+    return sum(len(needed) for _, _, needed in exchanges)
+
+
+def _ends_taken_off(count: int, wanted: range) -> Iterator[tuple[int, int]]:
+    """Brings the smallest values below the wanted places, one by one, then the largest above them.
+
+    What is left in the wanted places is not sorted: it is summed.
+    """
+    for place in range(wanted[0]):
+        yield from ((place, other) for other in range(place + 1, count))
+    for place in range(count - 1, wanted[-1], -1):
+        yield from ((other, place) for other in range(wanted[0], place))
 
 
 def _merge_exchange(count: int) -> Iterator[tuple[int, int]]:

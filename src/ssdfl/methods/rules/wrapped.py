@@ -29,6 +29,11 @@ class WrappedRule(Rule):
         """With the rule within made for the schedule."""
         return replace(self, rule=self.rule.on(matrices))
 
+    @property
+    def plain_messages(self) -> bool:
+        """If those of the rule within are, and nothing is done to them."""
+        return self.rule.plain_messages and type(self).send is WrappedRule.send
+
     def init(self, theta: Rows) -> Memory:
         """What the rule within keeps."""
         return self.with_inner({}, self.rule.init(theta))

@@ -93,6 +93,7 @@ function showDevice() {
   if (facts) { line("optimizer", facts.optimizer.replace(":", " ")); line("samples", facts.samples); }
   if (facts && facts.liar) line("lies", "yes");
   line("computing", `${short(net.compute_ms[k])} ms a mini-batch`);
+  if (portsOf(net, k)) line("shared by its messages", portsOf(net, k));
   line("neighbours", neighboursOf(net, k));
   if (facts?.labels.length) addLabelBars(card, facts);
   // The card is read aloud when it changes.

@@ -1,4 +1,4 @@
-// A page that is served while its run goes on: ask for what is new, and draw it.
+// A page that is served during its run: poll for news, and draw them.
 
 const SHORTEST_PAUSE = 1000, LONGEST_PAUSE = 10000;
 let seen = -1, failures = 0, pause = SHORTEST_PAUSE;
@@ -37,7 +37,7 @@ async function ask() {
 async function refresh() {
   const asked = performance.now(), news = await ask();
   if (failures > 3) {
-    tell(byId("live-text"), "The run is no longer there; this is the last that was heard of it.");
+    tell(byId("live-text"), "The run has stopped answering; this page shows its last state.");
     return;
   }
   if (!news?.ended) setTimeout(refresh, pause);

@@ -17,7 +17,14 @@ function convexHull(points) {
   return sorted.length < 3 ? sorted : [...half(sorted), ...half(sorted.reverse())];
 }
 
-const deviceTitle = (net, k) => `${net.names[k]}: ${net.degrees[k]} links, ${short(net.compute_ms[k])} ms a mini-batch`;
+/** What a device's messages share, in words; empty if nothing. */
+function portsOf(net, k) {
+  const limits = [["uplink", net.uplink_MBps?.[k]], ["downlink", net.downlink_MBps?.[k]]];
+  return limits.filter(([, rate]) => rate != null).map(([kind, rate]) => `${kind} ${short(rate)} MB/s`).join(", ");
+}
+
+const deviceTitle = (net, k) =>
+  [`${net.names[k]}: ${net.degrees[k]} links`, `${short(net.compute_ms[k])} ms a mini-batch`, portsOf(net, k)].filter(Boolean).join(", ");
 
 /** What is to be said of a network's links as they are drawn. */
 function linkNotes(net) {

@@ -34,7 +34,7 @@ function planChart(id, net, curves, low, high, show) {
 // Which candidate the reader looks at, and of which seed: it stays when the page is drawn again.
 const looked = { seed: null, place: null };
 
-/** Show a network's plan and everything that was weighed against it. */
+/** Show a network's plan and the alternatives to it. */
 function showPlan(net) {
   byId("plan-view").hidden = !net.candidates.length;
   if (!net.candidates.length) return;

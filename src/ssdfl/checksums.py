@@ -1,0 +1,46 @@
+"""A checksum inside JSON data, of the data it stands in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ssdfl.errors import InputError
+
+CHECKSUM = "checksum"
+
+
+def with_checksum(data: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON data with a checksum of it.
+
+    Examples:
+        >>> with_checksum({"a": 1})["checksum"][:12]
+        '015abd7f5cc5'
+    """
+    return {**data, CHECKSUM: _digest(data)}
+
+
+def check_checksum(data: Mapping[str, Any], covered: Collection[str], where: str) -> None:
+    """Refuse JSON data that have changed since `with_checksum` made them; a checksum of null is not checked.
+
+    Args:
+        covered: the keys that the checksum is of; others may have been added.
+
+    Raises:
+        InputError: no checksum, or a wrong one.
+    """
+    if CHECKSUM not in data:
+        raise InputError(f"{CHECKSUM} in {where}", "none", "one", f'Restore it, or add "{CHECKSUM}": null.')
+    if data[CHECKSUM] is None:
+        return
+    found = _digest(dict(filter(lambda item: item[0] in covered, data.items())))
+    if data[CHECKSUM] != found:
+        remedy = f'Restore a copy. If you changed it on purpose, set "{CHECKSUM}": null.'
+        raise InputError(where, "damaged", f"data of the checksum {data[CHECKSUM]!s:.12}…", remedy)
+
+
+def _digest(data: Mapping[str, Any]) -> str:
+    """SHA-256 of JSON data, however it is indented and ordered."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,95 @@
+"""Small files with huge claims are refused before anything is expanded."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+
+from ssdfl.errors import InputError
+from ssdfl.machine import memory_bytes
+
+SMALL_BYTES = 64 << 20
+"""What any file may expand to."""
+MOST_EXPANSION = 200
+"""How many times its size a larger file of samples may expand to; images and tables shrink tenfold or so."""
+DEFLATE_EXPANSION = 1100
+"""More than deflate, the compression of zip and gzip files, can do (1,032); a sparse network comes close."""
+
+
+class ArrayClaim(NamedTuple):
+    """What the header of an array says of it."""
+
+    name: str
+    shape: tuple[int, ...]
+    item_bytes: int
+
+    @property
+    def entries(self) -> int:
+        """How many numbers it has."""
+        return math.prod(self.shape)
+
+
+def check_expansion(path: Path, claimed_bytes: int, factor: int = MOST_EXPANSION) -> None:
+    """Refuse a file that claims to hold many times its own size.
+
+    Raises:
+        InputError: it claims more than `SMALL_BYTES` and ``factor`` times its size.
+    """
+    limit = max(SMALL_BYTES, factor * path.stat().st_size)
+    if claimed_bytes > limit:
+        got = f"{_shown(claimed_bytes)} once it is expanded"
+        expected = f"at most {_shown(limit)} in a file of {path.stat().st_size:,} bytes"
+        raise InputError(f"data in {path}", got, expected, "If it is really so large, store it uncompressed.")
+    check_memory(f"data in {path}", f"{_shown(claimed_bytes)} once it is expanded", claimed_bytes)
+
+
+def _shown(size_bytes: int) -> str:
+    return f"{size_bytes // 1_000_000:,} MB"
+
+
+def check_memory(what: str, got: str, needed_bytes: float, remedy: str = "Use less.") -> None:
+    """Refuse what would need more memory than this machine has.
+
+    Raises:
+        InputError: it is too large.
+    """
+    there = memory_bytes()
+    if needed_bytes > there:
+        needed = needed_bytes / 1e9 if needed_bytes < 1e300 else math.inf
+        expected = f"what fits into {there / 1e9:.3g} GB of memory (this needs about {needed:.3g})"
+        raise InputError(what, got, expected, remedy)
+
+
+def array_claims(path: Path) -> Iterator[ArrayClaim]:
+    """What the arrays in a ``.npy`` or ``.npz`` file say of themselves, without reading them.
+
+    Raises:
+        ValueError, OSError, zipfile.BadZipFile: it is no such file.
+    """
+    if path.suffix.lower() == ".npy":
+        with path.open("rb") as file:
+            yield _claim("", file)
+        return
+    with zipfile.ZipFile(path) as files:
+        for name in files.namelist():
+            with files.open(name) as file:
+                yield _claim(name.removesuffix(".npy"), file)
+
+
+def _claim(name: str, file: IO[bytes]) -> ArrayClaim:
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    return ArrayClaim(name, shape, dtype.itemsize)
+
+
+def check_arrays(path: Path, factor: int = MOST_EXPANSION) -> dict[str, ArrayClaim]:
+    """What the arrays in a file claim to be, if that is possible and fits into memory."""
+    claims = {claim.name: claim for claim in array_claims(path)}
+    check_expansion(path, sum(claim.entries * claim.item_bytes for claim in claims.values()), factor)
+    return claims

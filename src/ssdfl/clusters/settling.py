@@ -1,0 +1,76 @@
+"""Old clusters on a changed network: who has lost its cluster, and where it and new devices go.
+
+Labels are numbers of clusters, −1 for a device that is in none yet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ssdfl.arrays import BoolArray, IntArray
+from ssdfl.clusters.labelled import LinkTable, fresh_label, with_pieces_apart
+from ssdfl.graph import component_labels
+
+NOWHERE = -1
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Devices that were put into a cluster together.
+
+    Attributes:
+        devices: who.
+        is_new: whether the old plan did not have them; else they lost the links to their cluster.
+        host: a device of the cluster that they joined; None if they are a cluster of their own.
+    """
+
+    devices: tuple[int, ...]
+    is_new: bool
+    host: int | None
+
+
+def settle(table: LinkTable, carried: IntArray) -> tuple[IntArray, list[Placement]]:
+    """Give every device a cluster that is connected.
+
+    Of a cluster that fell apart the largest part stays. Its other parts, and new devices, join the
+    cluster to which their slowest link is fastest; if that is slower than every link inside clusters,
+    they are a cluster of their own.
+    """
+    is_new = carried == NOWHERE
+    labels = np.where(with_pieces_apart(table, carried) == carried, carried, NOWHERE)
+    usual = table.slowest_inside(labels)
+    placements = []
+    waiting = _units(table, labels, is_new, usual)
+    while waiting:
+        unit = waiting.pop(_next(table, labels, waiting))
+        host = _host(table, labels, unit, usual)
+        labels[unit] = fresh_label(labels) if host is None else labels[host]
+        placements.append(Placement(tuple(unit.tolist()), bool(is_new[unit[0]]), host))
+    return labels, placements
+
+
+def _next(table: LinkTable, labels: IntArray, waiting: list[IntArray]) -> int:
+    """The first of those waiting that has a link to a cluster."""
+    return next((k for k, unit in enumerate(waiting) if table.clusters_next_to(labels, unit)), 0)
+
+
+def _units(table: LinkTable, labels: IntArray, is_new: BoolArray, usual: int) -> list[IntArray]:
+    """Devices without a cluster; those that links as fast as usual inside clusters join go together."""
+    i, j = table.links.T
+    homeless = labels == NOWHERE
+    close = homeless[i] & homeless[j] & (is_new[i] == is_new[j]) & (table.level <= usual)
+    parts = component_labels(table.matrix(np.flatnonzero(close)))
+    devices = np.flatnonzero(homeless)
+    return [devices[parts[devices] == part] for part in dict.fromkeys(parts[devices].tolist())]
+
+
+def _host(table: LinkTable, labels: IntArray, unit: IntArray, usual: int) -> int | None:
+    """A device of the cluster to join, at the end of the fastest link to it; None if there is none."""
+    links, others = table.leaving(unit)
+    for nearest in table.clusters_next_to(labels, unit)[:1]:
+        between = labels[others] == nearest
+        level = table.level[links[between]]
+        return int(others[between][np.argmin(level)]) if level.max() <= usual else None
+    return None

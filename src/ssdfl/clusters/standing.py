@@ -1,0 +1,80 @@
+"""How a plan stands between the best and the worst that its network allows, to know when it has aged.
+
+No plan costs less per cycle than no clusters, and none drifts less than one cluster. So their product is
+about the least score that any plan can have, and a plan's score over it, its *gap*, is about the most that
+forming anew can gain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ssdfl.clusters.scores import COSTS, ScoreInputs
+
+WORTH = 1.05
+"""Forming anew is worth it if it may make the predicted cost this many times less."""
+AGED = 0.2
+"""Or if this share of the devices has come, gone or moved since the plan was formed."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A plan's place on its network.
+
+    Attributes:
+        gap: its score over about the least that any plan can have.
+        spread: what a cycle costs with one cluster over what it costs with none.
+        changed: devices that came, went or moved since the plan was formed.
+    """
+
+    gap: float
+    spread: float
+    changed: int = 0
+
+
+def standing_of(
+    inputs: ScoreInputs, predicted: str | None, score: float, changed: int = 0
+) -> Standing | None:
+    """The standing of a plan of some score; None if the score predicts no cost.
+
+    Args:
+        predicted: a name of `COSTS`.
+    """
+    if predicted is None:
+        return None
+    n = inputs.network.num_devices
+    one, none = (tuple(range(n)),), tuple((device,) for device in range(n))
+    one_cost, none_cost = (float(COSTS[predicted](inputs.cycle_cost(ends))) for ends in (one, none))
+    if none_cost == 0:  # a cycle that costs nothing has no plan to choose
+        return Standing(1.0, 1.0, changed)
+    return Standing(score / (none_cost * inputs.slowdown(one)), one_cost / none_cost, changed)
+
+
+def reasons_to_form(formed: Standing | None, now: Standing | None, num_devices: int) -> Iterator[str]:
+    """Why forming anew is worth it, in words; nothing if it is not.
+
+    Args:
+        formed: how the plan stood when it was formed, if that is known.
+        now: how it stands after repairs.
+
+    Examples:
+        >>> list(reasons_to_form(Standing(1.2, 2.0), Standing(1.2, 2.0, changed=3), num_devices=10))
+        ['3 of 10 devices have come, gone or moved since the plan was formed.']
+    """
+    if now is None:
+        return
+    if now.changed > AGED * num_devices:
+        yield f"{now.changed} of {num_devices} devices have come, gone or moved since the plan was formed."
+    if formed is None or now.gap <= WORTH:
+        return
+    if now.gap > WORTH * formed.gap:
+        yield (
+            f"The predicted cost is {now.gap:.3g} times the least possible; it was {formed.gap:.3g} times "
+            "when the plan was formed."
+        )
+    if now.spread * WORTH < formed.spread:
+        yield (
+            f"Links cost less: one cluster takes {now.spread:.3g} times the cycle of none; it took "
+            f"{formed.spread:.3g} times when the plan was formed."
+        )

@@ -1,0 +1,128 @@
+"""The file of a checkpoint: tensors, what is known of them, and a checksum that one flipped bit breaks."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor
+
+from ssdfl.errors import InputError, unfit_value
+
+FORMAT = 3
+_WITHOUT_CHECKSUM = 2
+ANEW = "Delete it to start this run anew."
+_KEY = "ssdfl"
+_UNKNOWN = "0" * 64
+"""Stands where the checksum will be while it is computed."""
+
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Slot(BaseModel):
+    """Of a tensor in a model's row, what readers of other models need."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    trains: bool
+
+
+class Facts(BaseModel):
+    """What the metadata of a checkpoint says, checked.
+
+    Attributes:
+        checksum: SHA-256 of all else in the file; empty in files of format 2, which had none.
+        method: whose state it is; empty if nobody knows, as in files of format 2.
+        devices: whose models these are: their numbers by their names, in the order of rows.
+        state: the names in a model's ``state_dict``, in its order.
+        model: what a model takes and gives.
+        layout: where each tensor lies in a row.
+        raw: the same as JSON has it.
+    """
+
+    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
+    format: int
+    checksum: str = ""
+    method: str = ""
+    step: Count
+    cycle: Count
+    transmissions: Count
+    devices: dict[str, Count] = Field(min_length=1)
+    state: list[str]
+    model: dict[str, Any] | None
+    layout: dict[str, Slot] = Field(min_length=1)
+    real_s: Annotated[float, Field(ge=0)] = Field(math.nan, validate_default=False)
+    raw: dict[str, Any]
+
+    @property
+    def trained_names(self) -> list[str]:
+        """The names of parameters that are trained, in the order of a row."""
+        return [name for name, slot in self.layout.items() if slot.trains]
+
+
+def write_tensors(tensors: dict[str, Tensor], path: Path, facts: dict[str, object]) -> None:
+    """Write tensors with facts as their metadata and a checksum of both; a full disk raises OSError."""
+    unsigned = json.dumps({"checksum": _UNKNOWN} | facts)
+    checksum = _checksum(unsigned, sorted(tensors.items()))
+    text = unsigned.replace(_UNKNOWN, checksum, 1)
+    try:
+        save_file(tensors, path, metadata={_KEY: text})  # one key: several are stored in random order
+    except SafetensorError as error:
+        raise OSError(errno.EIO, str(error), str(path)) from error
+
+
+def read_facts(file: Any, path: Path) -> Facts:
+    """What the metadata of an open checkpoint says, once all of the file is found to be as it was written.
+
+    Raises:
+        InputError: another version of ssdfl wrote it, it is damaged, or it is no checkpoint.
+    """
+    text = (file.metadata() or {}).get(_KEY, "")
+    facts = _parsed(text, path)
+    has_checksum = facts.format != _WITHOUT_CHECKSUM or bool(facts.checksum)
+    if has_checksum and facts.checksum != _found_checksum(file, text, facts.checksum):
+        expected = "the bytes that were written: its checksum says that it is damaged"
+        raise InputError("checkpoint", str(path), expected, f"Restore a copy. {ANEW}")
+    return facts
+
+
+def _found_checksum(file: Any, text: str, written: str) -> str:
+    """The checksum of what is in an open file."""
+    unsigned = text.replace(written, _UNKNOWN, 1) if written else text
+    names = sorted(file.keys())
+    return _checksum(unsigned, zip(names, map(file.get_tensor, names), strict=True))
+
+
+def _parsed(text: str, path: Path) -> Facts:
+    """The facts in a text, if it has them all."""
+    try:
+        raw = json.loads(text)
+        found = raw.get("format", 1)
+        if found in (_WITHOUT_CHECKSUM, FORMAT):
+            return Facts(**{**raw, "raw": raw})
+    except ValidationError as error:
+        raise unfit_value(error.errors()[0], str(path), f"It is damaged. {ANEW}") from None
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise InputError("checkpoint", str(path), "a whole file", f"({error}) {ANEW}") from None
+    expected = f"format {FORMAT}, in which every parameter has its name and shape"
+    remedy = f"Finish the run with the version of ssdfl that began it. {ANEW}"
+    raise InputError(f"checkpoint {path}", f"format {found!r}", expected, remedy)
+
+
+def _checksum(text: str, tensors: Iterable[tuple[str, Tensor]]) -> str:
+    """SHA-256 of a text and of tensors: their names, types, shapes and bytes."""
+    digest = sha256(text.encode())
+    for name, tensor in tensors:
+        digest.update(f"\n{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

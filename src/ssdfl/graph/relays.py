@@ -1,0 +1,59 @@
+"""Messages between devices without a link: the fastest paths, and what they put on devices on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse.csgraph import shortest_path
+
+from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
+
+
+class Relays:
+    """The fastest path between any two devices, as one tree of paths from each sender.
+
+    Args:
+        link_s: (N, N) seconds of a message over each link.
+
+    Attributes:
+        seconds: (N, N) seconds from a sender to a receiver over its path.
+    """
+
+    def __init__(self, link_s: SparseMatrix) -> None:
+        self.seconds, self._before = shortest_path(link_s, directed=False, return_predecessors=True)
+        self._nearest = np.argsort(self.seconds, axis=1, kind="stable").T
+
+    def _hops_outwards(self) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+        """Senders, and of each the next device of its tree with the device before that; nearest first."""
+        everyone = np.arange(len(self._nearest))
+        for nearest in self._nearest:
+            senders = np.flatnonzero(self._before[everyone, nearest] >= 0)
+            device = nearest[senders]
+            yield senders, self._before[senders, device], device
+
+    @cached_property
+    def hops(self) -> IntArray:
+        """(N, N) links on the path from a sender to a receiver."""
+        hops = np.zeros(self.seconds.shape, dtype=np.int64)
+        for senders, before, device in self._hops_outwards():
+            hops[senders, device] = hops[senders, before] + 1
+        return hops
+
+    def loads(self, sender: IntArray, receiver: IntArray) -> tuple[IntArray, IntArray]:
+        """(N,) messages that each device sends or passes on, and that it receives, for some pairs."""
+        passing = np.zeros(self.seconds.shape, dtype=np.int64)
+        passing[sender, receiver] = 1
+        for senders, before, device in reversed(list(self._hops_outwards())):
+            passing[senders, before] += passing[senders, device]
+        started = np.diagonal(passing)  # by a device itself; it does not receive them
+        sent = passing.sum(axis=0) - np.bincount(receiver, minlength=len(passing))
+        return sent, passing.sum(axis=0) - started
+
+    def seconds_over(self, hop_s: FloatArray) -> FloatArray:
+        """(N, N) seconds over the same paths if the message from i to j over their link takes hop_s[i, j]."""
+        seconds = np.zeros_like(self.seconds)
+        for senders, before, device in self._hops_outwards():
+            seconds[senders, device] = seconds[senders, before] + hop_s[before, device]
+        return seconds

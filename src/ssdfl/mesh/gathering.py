@@ -1,0 +1,38 @@
+"""Asking neighbours round by round until nothing is missing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from ssdfl.errors import InputError
+from ssdfl.mesh.node import Node, StoppedError
+
+ASK_S = 5.0
+ROUND_S = 0.1
+
+
+def gather(
+    node: Node, what: str, missing: Callable[[], Sequence[str]], ask: Callable[[], None], timeout_s: float
+) -> None:
+    """Ask again and again until nothing is missing.
+
+    Args:
+        what: is gathered, for a message.
+        missing: names what there is not yet.
+        ask: one round of questions to the neighbours that are there.
+
+    Raises:
+        InputError: some have not come in time; it names them.
+        StoppedError: the device was asked to stop.
+    """
+    deadline = time.monotonic() + timeout_s
+    while lacking := missing():
+        if node.stopped:
+            raise StoppedError
+        if time.monotonic() > deadline:
+            expected = f"all within {timeout_s:g} s"
+            remedy = f"Start {', '.join(lacking[:5])}, and check addresses and firewalls."
+            raise InputError(f"{what} missing", len(lacking), expected, remedy)
+        ask()
+        time.sleep(ROUND_S)

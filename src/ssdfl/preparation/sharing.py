@@ -1,0 +1,114 @@
+"""What devices tell others of their data, as the experiment's section ``share`` wants it.
+
+Simulation and real devices form plans from the same facts, so both go through here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ssdfl.arrays import FloatArray
+from ssdfl.clusters import Device
+from ssdfl.learning import Optimizer, Task, describe_devices, has_device_files
+from ssdfl.records.config import Experiment
+from ssdfl.records.engines import engine_traits
+from ssdfl.rng import generator
+
+DESCRIBED_SAMPLES = 16
+"""So many samples of a device are compared with its neighbours'."""
+SKETCHED = 32
+"""Numbers that a sample's sketch has at most."""
+
+
+def shared_devices(
+    experiment: Experiment,
+    task: Task,
+    optimizers: Sequence[Optimizer],
+    seed: int,
+    devices: Sequence[int] | None = None,
+) -> tuple[Device, ...]:
+    """What formation is told of all devices, or of some: no more than the experiment lets them share."""
+    share = experiment.share
+    how = sample_sharing(experiment)
+    found = describe_devices(
+        task,
+        optimizers,
+        samples=0 if how == "none" else DESCRIBED_SAMPLES,
+        seed=seed,
+        sketch=None if share.gradient_sketch == "auto" else share.gradient_sketch == "yes",
+        devices=devices,
+    )
+    return tuple(
+        replace(
+            device,
+            labels=LABELS[share.labels](device.labels),
+            samples=None if device.samples is None else SAMPLES[how](device.samples, seed),
+        )
+        for device in found
+    )
+
+
+def sample_sharing(experiment: Experiment) -> str:
+    """``none``, ``sketch`` or ``raw``; by default nothing leaves real devices, nor data of their own."""
+    chosen = experiment.share.samples
+    if chosen != "auto":
+        return chosen
+    real = engine_traits(experiment.engine.name).process_per_device
+    own = bool(experiment.data.train) or has_device_files(experiment.data)
+    return "none" if real or own else "raw"
+
+
+def rounded_counts(counts: FloatArray) -> FloatArray:
+    """Counts to the next power of two, by their logarithms; 0 stays 0.
+
+    Examples:
+        >>> rounded_counts(np.array([0.0, 1.0, 5.0, 6.0, 100.0])).tolist()
+        [0.0, 1.0, 4.0, 8.0, 128.0]
+    """
+    powers = np.exp2(np.round(np.log2(np.maximum(counts, 1))))
+    return np.where(counts > 0, powers, 0.0)
+
+
+def _no_counts(counts: FloatArray) -> FloatArray:
+    """The same of every device."""
+    return np.ones_like(counts)
+
+
+LABELS: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "counts": lambda counts: counts,
+    "rounded": rounded_counts,
+    "none": _no_counts,
+}
+"""What is told of how many samples of each label a device holds."""
+
+
+def sketched_samples(samples: FloatArray, seed: int) -> FloatArray:
+    """(b, k) random projections of samples (b, d), from which their energy distance per number is estimated.
+
+    All devices project by the same matrix, drawn from the seed. At most d / 2 numbers are left of a sample,
+    so that it cannot be computed back. A distance is estimated without bias, with a deviation of about
+    1 / √(2 k) of it: 12 % with k = 32.
+
+    Examples:
+        >>> sketched_samples(np.eye(8), seed=0).shape
+        (8, 4)
+    """
+    features = samples.shape[1]
+    kept = max(1, min(SKETCHED, features // 2))
+    projection = generator(seed, "sample sketch").standard_normal((features, kept))
+    # Normal projections change lengths on average by the mean of the χ distribution. What is compared is
+    # energy distance per number, and a sample has d of them, a sketch k.
+    shrinks = math.sqrt(2) * math.exp(math.lgamma((kept + 1) / 2) - math.lgamma(kept / 2))
+    sketched: FloatArray = samples @ projection * (kept / (features * shrinks))
+    return sketched
+
+
+SAMPLES: dict[str, Callable[[FloatArray, int], FloatArray]] = {
+    "sketch": sketched_samples,
+    "raw": lambda samples, seed: samples,
+}
+"""What neighbours are shown of a few samples."""

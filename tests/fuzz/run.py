@@ -1,0 +1,213 @@
+"""Feed readers inputs that are nearly right, and write down what was tried: ``make fuzz``.
+
+python tests/fuzz/run.py --seconds 60                        a minute of each
+python tests/fuzz/run.py --inputs 100000 --out counts.csv    so many of each, the counts added to a file
+python tests/fuzz/run.py --show tests/fuzz/record.csv        a recorded run as a table
+
+An input is determined by its target and its number. A reader may return, or refuse with one of our errors.
+Anything else is a failure, and so are more than 2 s or 500 MB: it is kept in tests/fuzz/failures.
+"""
+
+import argparse
+import csv
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "src")]
+
+from fuzz.targets import EXPECTED, TARGETS, Target  # noqa: E402 - paths first
+from ssdfl.errors import InputError  # noqa: E402
+from ssdfl.graph import memory  # noqa: E402
+
+LONGEST_S = 2.0
+MOST_MEMORY_MB = 500
+MEMORY_EVERY = 50
+MOST_DEVICES, MOST_LINKS = 20_000, 200_000
+"""Of networks by specs, which may take what they ask for: larger ones are refused here."""
+IN_MEMORY = Path("/dev/shm")
+FAILURES = TESTS / "fuzz" / "failures"
+
+
+class HangError(BaseException):
+    """A reader took too long; no reader catches it."""
+
+
+@dataclass
+class Count:
+    """What was tried on a target."""
+
+    target: str
+    inputs: int = 0
+    read: int = 0
+    refused: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+    longest_s: float = 0.0
+    memory_mb: float = 0.0
+
+
+def make_input(name: str, number: int) -> bytes:
+    """The input of a number, the same in every run."""
+    return TARGETS[name].make(random.Random(f"{name} {number}"))
+
+
+@contextmanager
+def small_networks_only() -> Iterator[None]:
+    """Lower the limit on the networks that specs ask for."""
+    before = memory.MOST_DEVICES, memory.MOST_LINKS
+    memory.MOST_DEVICES, memory.MOST_LINKS = MOST_DEVICES, MOST_LINKS
+    try:
+        yield
+    finally:
+        memory.MOST_DEVICES, memory.MOST_LINKS = before
+
+
+def is_read(target: Target, content: bytes, folder: Path) -> bool:
+    """Whether an input is read; False if it is refused by one of our errors, and all others are raised."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            target.read(content, folder)
+        except (InputError, *EXPECTED):
+            return False
+    return True
+
+
+def fuzz(name: str, inputs: int, seconds: float, first: int = 0) -> Count:
+    """Try inputs on a target, so many or for so long."""
+    signal.signal(signal.SIGPROF, _hang)
+    make_input(name, 0)  # what corpora need is not counted
+    count, begun_s, base_mb = Count(name), time.monotonic(), _memory_mb()
+    with TemporaryDirectory() as folder, small_networks_only():
+        while count.inputs < inputs and time.monotonic() - begun_s < seconds:
+            _try_one(name, first + count.inputs, Path(folder), count)
+            count.inputs += 1
+            if count.inputs % MEMORY_EVERY == 0:
+                count.memory_mb = round(_memory_mb() - base_mb, 1)
+                if count.memory_mb > MOST_MEMORY_MB:
+                    _keep(
+                        name, first + count.inputs - 1, f"memory, or one of the {MEMORY_EVERY} before", count
+                    )
+                    break
+    count.seconds = round(time.monotonic() - begun_s, 1)
+    count.longest_s = round(count.longest_s, 3)
+    return count
+
+
+def _try_one(name: str, number: int, folder: Path, count: Count) -> None:
+    content = make_input(name, number)
+    begun_s = time.process_time()  # other processes may take the core for long
+    signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
+    try:
+        read = is_read(TARGETS[name], content, folder)
+        count.read += read
+        count.refused += not read
+    except (Exception, HangError) as error:
+        _keep(name, number, f"{type(error).__name__}: {error}", count)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    count.longest_s = max(count.longest_s, time.process_time() - begun_s)
+
+
+def _hang(number: int, frame: object) -> None:
+    raise HangError
+
+
+def _keep(name: str, number: int, reason: str, count: Count) -> None:
+    """Keep an input that fails, for a test."""
+    count.failures += 1
+    FAILURES.mkdir(exist_ok=True)
+    (FAILURES / f"{name}-{number}").write_bytes(make_input(name, number))
+    print(f"{name} {number}: {reason[:300]}", flush=True)
+
+
+def _memory_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def show(path: Path) -> None:
+    """Print a recorded run as a table."""
+    rows = _recorded(path)
+    print("| target | inputs | read | refused | failures | seconds | longest, s | memory, MB |")
+    print("|---|---|---|---|---|---|---|---|")
+    for one in rows:
+        numbers = [f"{number:,}" for number in (one.inputs, one.read, one.refused, one.failures)]
+        print(
+            "|", " | ".join([one.target, *numbers]), f"| {one.seconds} | {one.longest_s} | {one.memory_mb} |"
+        )
+    print(f"| all | {sum(one.inputs for one in rows):,} |")
+
+
+def append(path: Path, count: Count) -> None:
+    """Add a target's counts to those in a file."""
+    rows = {one.target: one for one in _recorded(path)}
+    before = rows.get(count.target, Count(count.target))
+    rows[count.target] = Count(
+        count.target,
+        **{
+            key: getattr(before, key) + getattr(count, key)
+            for key in ("inputs", "read", "refused", "failures")
+        },
+        seconds=round(before.seconds + count.seconds, 1),
+        longest_s=max(before.longest_s, count.longest_s),
+        memory_mb=max(before.memory_mb, count.memory_mb),
+    )
+    with path.open("w", newline="", encoding="utf-8") as lines:
+        writer = csv.DictWriter(lines, [one.name for one in fields(Count)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(map(asdict, rows.values()))
+
+
+def _recorded(path: Path) -> list[Count]:
+    """The counts in a file; none if there is none."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as lines:
+        return [
+            Count(
+                row.pop("target"),
+                **{key: float(text) if "." in text else int(text) for key, text in row.items()},
+            )
+            for row in csv.DictReader(lines)
+        ]
+
+
+def main() -> None:
+    """Fuzz the targets that the command line names, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument(
+        "targets", nargs="*", default=list(TARGETS), metavar="target", help=", ".join(TARGETS)
+    )
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="of each target")
+    parser.add_argument("--inputs", type=int, default=sys.maxsize, help="of each target")
+    parser.add_argument("--first", type=int, default=0, help="number of the first input")
+    parser.add_argument("--out", type=Path, help="a CSV file to add the counts to")
+    parser.add_argument("--show", type=Path, help="print such a file as a table, and do nothing else")
+    options = parser.parse_args()
+    tempfile.tempdir = str(IN_MEMORY) if IN_MEMORY.is_dir() else None
+    if options.show:
+        show(options.show)
+        return
+    failures = 0
+    for name in options.targets:
+        count = fuzz(name, options.inputs, options.seconds, options.first)
+        print(count, flush=True)
+        if options.out:
+            append(options.out, count)
+        failures += count.failures
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
