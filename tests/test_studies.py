@@ -133,6 +133,19 @@ def test_published_cycle_times_are_reproduced_and_clusters_are_faster(underlays_
     assert np.exp(np.mean(np.log(gains))) > 1.5
 
 
+def test_the_page_of_networks_shows_which_seconds_were_measured(monkeypatch):
+    monkeypatch.syspath_prepend(STUDIES.parents[1] / "benchmarks")
+    predicted = importlib.import_module("predicted")
+    rows = predicted.read()
+    page = (STUDIES.parent / "networks.md").read_text(encoding="utf-8")
+    assert predicted.report_table(rows) in page
+    networks, best, _ = predicted.orders(rows)
+    assert networks >= 20
+    assert best >= 0.9 * networks
+    assert np.median(predicted.errors(rows)) <= 0.1
+    assert max(predicted.errors(rows)) <= 0.25
+
+
 def test_pairs_of_silos_share_paths_as_the_designs_assume(underlays_report):
     tools = sys.modules["underlays"]
     length_km = np.array([100.0, 200.0])

@@ -46,7 +46,7 @@ from ssdfl.graph import Clock, MixingMatrix, Network, averaging, load_network, m
 from ssdfl.learning import Dataset, Optimizer, Task, load_dataset
 from ssdfl.methods import Rule, ScheduleInputs, Step, find_method, find_rule
 from ssdfl.methods.step import Periodic
-from ssdfl.preparation import described_devices, measured_settings
+from ssdfl.preparation import measured_settings, shared_devices
 from ssdfl.preparation.draw import draw
 from ssdfl.records import make_experiment
 
@@ -150,7 +150,7 @@ def _always(W: MixingMatrix) -> Callable[[int], MixingMatrix]:
 
 def formed(network: Network, underlay: Links, message_bytes: int, task: Task, seed: int) -> Iterator[Arm]:
     """Clusters on the overlay that formation predicts to be fastest, for three rules."""
-    devices = described_devices(task, drawn(task.num_devices, seed)[1], seed)
+    devices = shared_devices(_experiment(), task, drawn(task.num_devices, seed)[1], seed)
     settings = replace(measured_settings(_experiment(), task, seed), mode="fast")
     best: dict[int, tuple[str, Network, Plan]] = {}
     for rule in ("cta", "extra", "extra:compressor=int8"):
