@@ -78,7 +78,7 @@ def _papers(values: Row) -> list[str]:
         name, panel = "fmnist-taur1", f"{'hybrid' if hybrid else 'SGD'}, {skew}"
     else:
         name, panel = "fmnist-taur" if hybrid else "fmnist-taur-sgd", f"τ_r = {values['tau_r']}, {skew}"
-    series = {"ssdfl": "SSD-FL", "pdfl": "pDFL", "stc": "STC"}[values["method"]]
+    series = {"ssdfl": "SSD-FL", "sdfl": "sDFL", "pdfl": "pDFL", "stc": "STC", "cstc": "cSTC"}[values["method"]]
     with (PAPER / f"{name}.csv").open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if (row["panel"], row["series"]) == (panel, series)]
     return [row["value"] or "–" for row in sorted(rows, key=lambda row: float(row["threshold"]))]
