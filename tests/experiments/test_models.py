@@ -162,7 +162,7 @@ def test_folders_without_models(tmp_path):
     with pytest.raises(InputError, match="expected a whole file"):
         folder.model()
     save_file({"X": torch.zeros(1)}, folder.checkpoint(3, "ssdfl"), metadata={"ssdfl": "{}"})
-    with pytest.raises(InputError, match="format 1: expected format 2"):
+    with pytest.raises(InputError, match="format 1: expected format 3"):
         folder.model()
     folder.checkpoint(3, "ssdfl").unlink()
     with pytest.raises(InputError, match="expected a saved model"):

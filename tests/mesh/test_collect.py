@@ -7,7 +7,7 @@ import pytest
 from mesh_help import small
 from ssdfl.errors import InputError
 from ssdfl.experiments import run_experiment
-from ssdfl.mesh.folder import init_mesh
+from ssdfl.mesh.folder import device_folders, init_mesh
 from ssdfl.mesh.processes import collect
 
 
@@ -23,7 +23,7 @@ def mesh(tmp_path):
 
 def finish_cycle(mesh, cycle):
     row = {"cycle": cycle, "score": 0.5, "loss": 1.0, "received": 4, "time_s": 1.0, "real_s": 1.0}
-    for folder in mesh.glob("device-*"):
+    for folder in device_folders(mesh):
         with (folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 
@@ -37,7 +37,7 @@ def test_collecting_again_renews_what_was_collected(mesh, tmp_path):
 
 def test_what_another_mesh_left_is_not_overwritten(mesh, tmp_path):
     collect(mesh, tmp_path / "run")
-    for folder in mesh.glob("device-*"):
+    for folder in device_folders(mesh):
         (folder / "plan.json").write_text('{"other": 1}', encoding="utf-8")
     with pytest.raises(InputError, match=r"plan.json of seed 0 = changed"):
         collect(mesh, tmp_path / "run")

@@ -20,7 +20,7 @@ def test_the_default_experiment():
     assert (experiment.schedule.tau_a, experiment.schedule.tau_r) == (5, 1)
     assert experiment.data.labels_per_device == 3
     assert experiment.optimizers.kind == "mixed"
-    assert len(experiment.methods) == 6
+    assert len(experiment.methods) == 7
     assert experiment.seeds == (0, 1)
 
 

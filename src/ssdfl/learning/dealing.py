@@ -113,8 +113,9 @@ def fitting_partition(data: Dataset, config: DataSection) -> str:
         return "files"
     if config.column:
         return "column"
-    few = data.num_classes > config.labels_per_device and data.train_targets.ndim == 1
-    return "labels" if few else "iid"
+    is_default = config.labels_per_device == type(config).model_fields["labels_per_device"].default
+    too_many = is_default and config.labels_per_device > data.num_classes  # nobody asked for so many
+    return "labels" if data.num_classes and data.train_targets.ndim == 1 and not too_many else "iid"
 
 
 def _checked(name: str, shards: Sequence[Sequence[int]], dealing: Dealing) -> list[IntArray]:
