@@ -281,7 +281,7 @@ def test_waiting_in_vain_costs_less_each_time():
     assert time.monotonic() - start < 5  # 6 × 0.8 s without halving, 1.6 s with it
     polls = [asked.count(step) for step in range(6)]
     assert polls[0] <= 17  # 0.05 s apart
-    assert polls == sorted(polls, reverse=True)
+    assert polls[1:] == sorted(polls[1:], reverse=True)  # the second was asked for ahead, too
     assert polls[5] <= 2
     node.close()
 
@@ -396,7 +396,7 @@ def test_a_full_disk_does_not_stop_training(tmp_path, monkeypatch, caplog):
     def full(*arguments, **options):
         raise SafetensorError("I/O error: No space left on device")
 
-    monkeypatch.setattr("ssdfl.engine.checkpoint.save_file", full)
+    monkeypatch.setattr("ssdfl.engine.checkpoint_file.save_file", full)
     one = device.RunningDevice(mesh / "0")
     with caplog.at_level("ERROR"):
         job = one.member.job(one._plan())

@@ -16,6 +16,7 @@ THRESHOLDS = {"3": (0.51, 0.58, 0.65, 0.72), "1": (0.3, 0.35, 0.4, 0.45)}
 SKEWS = {"3": "mild", "1": "extreme"}
 POINT = ("links", "rate", "steps", "batch", "rule", "momentum", "tau_r", "optimizers", "labels", "method")
 HEADER = ("G(10, p)", "η", "E", "M", "rule", "momentum", "τ_r", "optimizers", "skew", "method")
+SERIES = {"ssdfl": "SSD-FL", "sdfl": "sDFL", "pdfl": "pDFL", "stc": "STC", "cstc": "cSTC"}
 CHANCE = 0.1
 
 Row = dict[str, str]
@@ -78,7 +79,7 @@ def _papers(values: Row) -> list[str]:
         name, panel = "fmnist-taur1", f"{'hybrid' if hybrid else 'SGD'}, {skew}"
     else:
         name, panel = "fmnist-taur" if hybrid else "fmnist-taur-sgd", f"τ_r = {values['tau_r']}, {skew}"
-    series = {"ssdfl": "SSD-FL", "sdfl": "sDFL", "pdfl": "pDFL", "stc": "STC", "cstc": "cSTC"}[values["method"]]
+    series = SERIES[values["method"]]
     with (PAPER / f"{name}.csv").open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if (row["panel"], row["series"]) == (panel, series)]
     return [row["value"] or "–" for row in sorted(rows, key=lambda row: float(row["threshold"]))]
