@@ -17,7 +17,7 @@ def with_checksum(data: Mapping[str, Any]) -> dict[str, Any]:
 
     Examples:
         >>> with_checksum({"a": 1})["checksum"][:12]
-        '015abd7f5cc5'
+        'f9d86028c6e0'
     """
     return {**data, CHECKSUM: _digest(data)}
 
