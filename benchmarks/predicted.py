@@ -1,6 +1,6 @@
 """Predicted against measured seconds of a cycle: real devices on shaped links.
 
-    python benchmarks/predicted.py                # 20 networks, twenty minutes; goes on where it stopped
+    python benchmarks/predicted.py                # 20 networks, twenty minutes; resumes
     python benchmarks/predicted.py --networks 2   # only the first ones
     python benchmarks/predicted.py --report       # the table and the figure again
 

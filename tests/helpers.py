@@ -180,3 +180,12 @@ def moment(t=0, device=0, **changes):
 def far_from_three_clusters(inputs, clusters):
     """A score of one's own."""
     return abs(len(clusters) - 3)
+
+
+def least_conductance(W):
+    """The least cut over size of all sets of at most half of the devices, by trying each."""
+    n = W.shape[0]
+    inside = np.arange(1, 2 ** (n - 1))[:, None] >> np.arange(n) & 1
+    cuts = ((inside @ W.toarray()) * (1 - inside)).sum(axis=1)
+    sizes = inside.sum(axis=1)
+    return float((cuts / np.minimum(sizes, n - sizes)).min())

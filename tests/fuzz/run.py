@@ -1,7 +1,7 @@
 """Feed readers inputs that are nearly right, and write down what was tried: ``make fuzz``.
 
 python tests/fuzz/run.py --seconds 60                        a minute of each
-python tests/fuzz/run.py --inputs 100000 --out counts.csv    so many of each, the counts added to a file
+python tests/fuzz/run.py --inputs 100000 --out counts.csv    this number for each; counts are added to a file
 python tests/fuzz/run.py --show tests/fuzz/record.csv        a recorded run as a table
 
 An input is determined by its target and its number. A reader may return, or refuse with one of our errors.
@@ -85,7 +85,7 @@ def is_read(target: Target, content: bytes, folder: Path) -> bool:
 
 
 def fuzz(name: str, inputs: int, seconds: float, first: int = 0) -> Count:
-    """Try inputs on a target, so many or for so long."""
+    """Try a number of inputs on a target, or inputs for some seconds."""
     signal.signal(signal.SIGPROF, _hang)
     make_input(name, 0)  # what corpora need is not counted
     count, begun_s, base_mb = Count(name), time.monotonic(), _memory_mb()

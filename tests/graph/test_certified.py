@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import least_conductance
 from ssdfl.errors import InputError
 from ssdfl.graph import (
     certify,
@@ -48,15 +49,6 @@ def irregular(n, seed):
     return scaled(metropolis(network.adjacency), network.link_matrix(weights))
 
 
-def every_set(W):
-    """The least cut / size over all sets of at most half of the devices."""
-    n = W.shape[0]
-    inside = np.arange(1, 2 ** (n - 1))[:, None] >> np.arange(n) & 1
-    cuts = ((inside @ W.toarray()) * (1 - inside)).sum(axis=1)
-    sizes = inside.sum(axis=1)
-    return float((cuts / np.minimum(sizes, n - sizes)).min())
-
-
 def by_relaxation(W, seconds=60.0):
     """The proof by cells, from the worst cut there is: device 0 alone."""
     return relaxation_certificate(W, np.arange(W.shape[0]) == 0, Timer(seconds))
@@ -73,7 +65,7 @@ def test_certificates_of_small_networks_are_exact_and_accepted(n, seed):
     found = certify(W)
     check_certificate(W.toarray(), as_file(found))
     assert found.conductance.exact
-    assert found.conductance.upper == pytest.approx(every_set(W), rel=1e-9)
+    assert found.conductance.upper == pytest.approx(least_conductance(W), rel=1e-9)
 
 
 @given(st.integers(4, 9), st.integers(0, 10**6), st.sampled_from([0.0, 60.0]))
@@ -82,7 +74,7 @@ def test_the_relaxation_holds_the_truth(n, seed, seconds):
     W = irregular(n, seed)
     found = by_relaxation(W, seconds)
     check_certificate(W.toarray(), as_file(found))
-    truth = every_set(W)
+    truth = least_conductance(W)
     assert (1 - slowest_mode(W)[0]) / 2 * (1 - 1e-6) <= found.conductance.lower <= truth * (1 + 1e-9)
     assert truth <= found.conductance.upper * (1 + 1e-9)
 
@@ -101,7 +93,7 @@ def test_the_relaxation_is_exact(spec, rule):
     found = by_relaxation(W)
     check_certificate(W.toarray(), as_file(found))
     assert found.conductance.exact
-    assert found.conductance.upper == pytest.approx(every_set(W), rel=1e-9)
+    assert found.conductance.upper == pytest.approx(least_conductance(W), rel=1e-9)
 
 
 def test_a_regular_network_is_closed_by_parity():

@@ -80,6 +80,7 @@ def test_an_uplink_that_messages_share_is_named_by_hand():
 
 
 def test_upgrades_with_shared_ends_are_the_best_of_all_parts():
+    helps = []
     for seed in range(5):
         network, cycle = uneven(seed)
         rng = generator(seed, "ports")
@@ -88,5 +89,7 @@ def test_upgrades_with_shared_ends_are_the_best_of_all_parts():
         )
         found = best_upgrade(network, 1000, cycle)
         every = [cycle.time_s(faster(network, [part]), 1000) for part in all_parts(network)]
-        if found.cycle_s - min(every) > 1e-3 * found.cycle_s:
+        helps.append(found.cycle_s - min(every) > 1e-3 * found.cycle_s)
+        if helps[-1]:
             assert found.upgraded_s == pytest.approx(min(every))
+    assert any(helps)

@@ -1,6 +1,6 @@
 """Measure simulated time to accuracy on five real underlays: published designs against formed clusters.
 
-    python docs/studies/underlays/measure.py --underlays FOLDER            # goes on where it stopped
+    python docs/studies/underlays/measure.py --underlays FOLDER            # resumes
     python docs/studies/underlays/measure.py --underlays FOLDER --cycles   # only the designs' cycle times
 
 FOLDER has gaia.gml, amazon_us.gml, geantdistance.gml, exodus.gml and ebone.gml, as published with the designs

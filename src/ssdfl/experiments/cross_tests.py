@@ -15,7 +15,7 @@ from ssdfl.records.folder import CHECKPOINT, RunFolder
 from ssdfl.records.scores import CrossTests
 
 MOST_DEVICES = 50
-"""Beyond so many, N² tests take long and a table of them shows nothing."""
+"""Above this number, N² tests take long and a table of them shows nothing."""
 
 
 def write_cross_tests(mesh: Path, run: RunFolder) -> None:

@@ -158,9 +158,8 @@ def faster(network: Network, parts: Sequence[Part], factor: float = _SPEED_UP) -
 
 def all_parts(network: Network) -> list[Part]:
     """All links, and all uplinks and downlinks that are limited."""
-    links = _limited("link", network.bandwidth_Bps)
-    ends = _limited("uplink", network.uplink_Bps) + _limited("downlink", network.downlink_Bps)
-    return links + ends
+    links = [Part("link", number) for number in range(network.num_links)]
+    return links + _limited("uplink", network.uplink_Bps) + _limited("downlink", network.downlink_Bps)
 
 
 def _limited(kind: Kind, limits_Bps: FloatArray) -> list[Part]:

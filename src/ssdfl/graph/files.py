@@ -254,7 +254,7 @@ def _read_npz(path: Path) -> Graph:
 
 
 def _check_sparse(path: Path, num_devices: int, entries: int) -> None:
-    """Refuse a matrix of so many rows that its entries cannot link them all."""
+    """Refuse a matrix with too few entries to link all of its rows."""
     if num_devices > entries + 1:
         got = f"{num_devices:,} devices and {entries:,} links"
         raise InputError(f"matrix in {path}", got, "a connected network", "Check its shape.")

@@ -114,7 +114,7 @@ def fitting_partition(data: Dataset, config: DataSection) -> str:
     if config.column:
         return "column"
     is_default = config.labels_per_device == type(config).model_fields["labels_per_device"].default
-    too_many = is_default and config.labels_per_device > data.num_classes  # nobody asked for so many
+    too_many = is_default and config.labels_per_device > data.num_classes  # and not the user's choice
     return "labels" if data.num_classes and data.train_targets.ndim == 1 and not too_many else "iid"
 
 

@@ -80,7 +80,7 @@ def _shown_facts(member: Member, described: Device) -> dict[str, Any]:
 
 
 def _compared(member: Member) -> list[str]:
-    """The neighbours whose data it compares with its own: the result, one number each, is told to all.
+    """The neighbours whose data it compares with its own: the result, one number each, goes to all.
 
     Of the two ends of a link, the one that comes first in the network does it.
     """

@@ -41,14 +41,9 @@ class Evidence:
         """This device's step, signed."""
         with self._lock:
             if (self._own.step, self._own.plan_digest) != (step, plan_digest) or not self._own.signature:
-                said = Witness(device=self._name, step=step, plan_digest=plan_digest)
-                self._own = Witness(
-                    device=self._name,
-                    step=step,
-                    plan_digest=plan_digest,
-                    signature=sign(self._credentials.key, _statement(said)),
-                    certificate=self._credentials.certificate,
-                )
+                self._own = Witness(device=self._name, step=step, plan_digest=plan_digest)
+                self._own.signature = sign(self._credentials.key, _statement(self._own))
+                self._own.certificate = self._credentials.certificate
             return self._own
 
     def take(self, witness: Witness, plan_digest: str) -> None:

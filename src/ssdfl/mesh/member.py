@@ -156,7 +156,7 @@ class Member:
         return given_plan(self.experiment, self.network)
 
     def described(self) -> Device:
-        """What formation is told of it; samples are for neighbours only."""
+        """What formation knows of it; samples are for neighbours only."""
         index, seed = self.config.index, self.config.seed
         return shared_devices(self.experiment, self.task, self.optimizers, seed, [index])[0]
 

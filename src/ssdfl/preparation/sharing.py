@@ -19,7 +19,7 @@ from ssdfl.records.engines import engine_traits
 from ssdfl.rng import generator
 
 DESCRIBED_SAMPLES = 16
-"""So many samples of a device are compared with its neighbours'."""
+"""How many samples of a device are compared with its neighbours'."""
 SKETCHED = 32
 """Numbers that a sample's sketch has at most."""
 
@@ -31,7 +31,7 @@ def shared_devices(
     seed: int,
     devices: Sequence[int] | None = None,
 ) -> tuple[Device, ...]:
-    """What formation is told of all devices, or of some: no more than the experiment lets them share."""
+    """What formation knows of all devices, or of some: no more than the experiment lets them share."""
     share = experiment.share
     how = sample_sharing(experiment)
     found = describe_devices(
@@ -83,7 +83,7 @@ LABELS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "rounded": rounded_counts,
     "none": _no_counts,
 }
-"""What is told of how many samples of each label a device holds."""
+"""What a device shares of how many samples of each label it holds."""
 
 
 def sketched_samples(samples: FloatArray, seed: int) -> FloatArray:
