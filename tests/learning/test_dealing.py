@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ssdfl.errors import InputError
 from ssdfl.learning import Dealing, by_column, by_size, deal, load_dataset
 from ssdfl.learning.dealing import fitting_partition
-from ssdfl.records.config import DataSection
+from ssdfl.records.sections import DataSection
 
 
 def dealing(name="housing", num_devices=5, **config):

@@ -14,7 +14,7 @@ from ssdfl.records.formation import TaskFacts, formation_settings
 if TYPE_CHECKING:
     from ssdfl.learning import Dataset
     from ssdfl.records import Experiment
-    from ssdfl.records.config import DataSection
+    from ssdfl.records.sections import DataSection
 
 
 @dataclass(frozen=True)

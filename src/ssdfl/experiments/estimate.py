@@ -12,7 +12,8 @@ from ssdfl.engine.training import Kept, train_device
 from ssdfl.graph import load_network
 from ssdfl.learning import Task, load_data
 from ssdfl.preparation import make_job, prepare, testing_interval
-from ssdfl.records.config import ClustersSection, Experiment
+from ssdfl.records.config import Experiment
+from ssdfl.records.sections import ClustersSection
 
 
 class Estimator:

@@ -24,8 +24,9 @@ from ssdfl.experiments.run import run_experiment
 from ssdfl.learning import Dataset, load_data
 from ssdfl.machine import cores
 from ssdfl.records.cache import distinct, finished_rows, run_folder, whole_rows
-from ssdfl.records.config import DataSection, Experiment, make_experiment
+from ssdfl.records.config import Experiment, make_experiment
 from ssdfl.records.folder import CHECKPOINT, DEVICES_FOLDER, RunFolder
+from ssdfl.records.sections import DataSection
 
 RETRIES = 2
 KILLED = f"its process was killed {RETRIES + 1} times. Is there enough memory?"

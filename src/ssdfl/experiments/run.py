@@ -31,10 +31,11 @@ from ssdfl.learning import (
 from ssdfl.learning.sources import Progress
 from ssdfl.methods import METHODS, find_method
 from ssdfl.preparation import Prepared, make_job, prepare, prepare_planned
-from ssdfl.records.config import Experiment, FaultsSection, make_experiment, to_toml, write_experiment
+from ssdfl.records.config import Experiment, make_experiment, to_toml, write_experiment
 from ssdfl.records.engines import engine_traits
 from ssdfl.records.folder import Row, RunFolder
 from ssdfl.records.scores import OWN_TESTS
+from ssdfl.records.sections import FaultsSection
 from ssdfl.records.versions import current_versions
 
 SAVE_INTERVAL_S = 2.0

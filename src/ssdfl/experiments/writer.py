@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ssdfl.engine.ranks import decide_on_rank_0, find_on_rank_0, joined, rank
-from ssdfl.records.config import EngineSection
 from ssdfl.records.engines import engine_traits
+from ssdfl.records.sections import EngineSection
 
 Result = TypeVar("Result")
 

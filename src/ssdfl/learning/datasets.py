@@ -25,7 +25,8 @@ from ssdfl.learning.readers import device_files, read_pair, read_path
 from ssdfl.learning.sources import Progress, RemoteFile, Source, fetch, locate
 from ssdfl.learning.summaries import Summary, read_summary
 from ssdfl.learning.tables import AS_IT_IS, Reading
-from ssdfl.records.config import DataSection, looks_like_path
+from ssdfl.records.config import looks_like_path
+from ssdfl.records.sections import DataSection
 from ssdfl.rng import generator
 
 

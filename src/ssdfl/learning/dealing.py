@@ -12,7 +12,7 @@ from ssdfl.errors import InputError, find_function
 from ssdfl.learning.dataset import Dataset
 from ssdfl.learning.partitions import by_column, by_labels, by_size, dirichlet, iid
 from ssdfl.learning.tables import FILE
-from ssdfl.records.config import DataSection
+from ssdfl.records.sections import DataSection
 
 STRATA = 10
 """Numbers are dealt by labels as if their tenths were classes."""

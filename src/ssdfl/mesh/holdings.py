@@ -23,7 +23,7 @@ from ssdfl.mesh.mesh_pb2 import Holding, Holdings, HoldingsRequest, Request, Res
 from ssdfl.mesh.node import Node
 from ssdfl.mesh.transport import UnreachableError
 from ssdfl.mesh.wire import BadMessageError
-from ssdfl.records.config import DataSection
+from ssdfl.records.sections import DataSection
 
 HOLDINGS = "holdings.binpb"
 MAX_SUMMARY = 1 << 22

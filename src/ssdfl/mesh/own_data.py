@@ -11,7 +11,8 @@ from ssdfl.errors import InputError
 from ssdfl.files import atomic_path, write_text
 from ssdfl.learning import has_device_files, load_data
 from ssdfl.learning.readers import device_files, read_table
-from ssdfl.records.config import DataSection, Experiment
+from ssdfl.records.config import Experiment
+from ssdfl.records.sections import DataSection
 
 TRAIN = "train.parquet"
 ENCODING = "encoding.json"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ssdfl.errors import InputError
 from ssdfl.graph import Network
-from ssdfl.records.config import FaultsSection
+from ssdfl.records.sections import FaultsSection
 from ssdfl.rng import generator
 
 

@@ -12,15 +12,9 @@ from pathlib import Path
 
 import ssdfl
 from ssdfl.methods import find_method
-from ssdfl.records.config import (
-    FILES,
-    ClustersSection,
-    EvaluateSection,
-    Experiment,
-    ShareSection,
-    looks_like_path,
-)
+from ssdfl.records.config import FILES, Experiment, looks_like_path
 from ssdfl.records.folder import Row, RunFolder
+from ssdfl.records.sections import ClustersSection, EvaluateSection, ShareSection
 
 OWN_DATA = ("train", "test", "encoding")
 """Keys that count only where they are set, so that runs from before there were such are found."""
