@@ -14,6 +14,7 @@ from ssdfl.learning import DeviceConstants
 from ssdfl.mesh.flood import Flood, lacking
 from ssdfl.mesh.mesh_pb2 import Descriptor, Facts, Gossip, LinkFact, Request, Response, Samples
 from ssdfl.mesh.node import StoppedError
+from ssdfl.mesh.runtime import REAL
 from ssdfl.mesh.wire import pack_samples
 
 NAMES = ("a", "b", "c")
@@ -46,6 +47,7 @@ def flood(*facts, samples=None, **options):
         answers={},
         bad_messages=Counter(),
         neighbours=SimpleNamespace(alive=("b",)),
+        runtime=REAL,
         transport=Neighbour(told, samples or pack_samples(SAMPLES)),
         stopped=False,
     )

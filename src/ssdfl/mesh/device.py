@@ -200,7 +200,7 @@ class RunningDevice:
                 continue
             expected = f"{ours[:12]}, as {self.config.name} has"
             remedy = "Give all devices the same experiment, network and version of ssdfl."
-            time.sleep(TELL_S)  # so that the other learns of it, too
+            self.node.runtime.sleep(TELL_S)  # so that the other learns of it, too
             raise InputError(f"plan of {name}", theirs[:12], expected, remedy)
 
     def _train(self, job: Job, state: State) -> State:
@@ -208,14 +208,14 @@ class RunningDevice:
         RunFolder(self.folder).write_task(scores, self.member.notes)
         journal = self.journal = Journal(self.folder, self.node, scores, job)
         self._save(state, job)
-        saved_s = time.monotonic()
+        saved_s = self.node.runtime.now()
         for after, record in device_steps(job, self.node, state):
             state = after
             if record is not None:
                 journal.record(record, state)
-            if time.monotonic() - saved_s > SAVE_S:
+            if self.node.runtime.now() - saved_s > SAVE_S:
                 self._save(state, job)
-                saved_s = time.monotonic()
+                saved_s = self.node.runtime.now()
             journal.tell(state, self._refused)
         self._save(state, job)
         journal.tell(state, self._refused, always=True)
