@@ -483,8 +483,7 @@ def _wire_input(draw):
     elif kind == len(RULES):
         corpus = [pack_samples(np.ones((3, 4))).SerializeToString()]
     else:
-        fact = LinkFact(a="a", b="b", distance=0.5)
-        facts = Facts(links=[fact, fact])
+        facts = Facts(facts=[_signed_fact()] * 2)
         corpus = [Response(id=3, facts=facts).SerializeToString(), Request(id=7).SerializeToString()]
     return bytes([kind]) + mutated(draw, corpus)
 
@@ -501,9 +500,14 @@ def _use_wire(content, folder):
         (Request if kind % 2 else Response).FromString(data)
 
 
+def _signed_fact():
+    content = Fact(link=LinkFact(a="a", b="b", distance=0.5)).SerializeToString()
+    return SignedFact(fact=content, signatures=[Signature(signature=b"1", certificate=b"2")])
+
+
 @cache
 def _facts():
-    facts = Facts(links=[LinkFact(a="a", b="b", distance=0.5)])
+    facts = Facts(facts=[_signed_fact()])
     return _written(".binpb", lambda path: write_facts(facts, path))
 
 

@@ -42,10 +42,11 @@ from ssdfl.mesh.device_engine import device_steps, initial_device_state
 from ssdfl.mesh.digest import plan_digest
 from ssdfl.mesh.evidence import Evidence
 from ssdfl.mesh.facts_file import read_facts, write_facts
-from ssdfl.mesh.flood import FACTS, Flood, answer_gossip
+from ssdfl.mesh.flood import FACTS, OWN_FACT, Flood, answer_gossip
 from ssdfl.mesh.folder import INITIAL, LOCK, DeviceConfig, read_device
 from ssdfl.mesh.journal import Journal
 from ssdfl.mesh.member import PLAN, Member
+from ssdfl.mesh.mesh_pb2 import Facts
 from ssdfl.mesh.metrics import Reading, serving_metrics
 from ssdfl.mesh.node import Node, StoppedError
 from ssdfl.mesh.signing import Signer
@@ -174,7 +175,9 @@ class RunningDevice:
     def _form(self) -> Plan:
         """The plan that every device forms from the same facts."""
         member = self.member
-        flood = Flood(self.node, member.described(), self.signer, member.measured())
+        before = self._signed_before()
+        flood = Flood(self.node, member.described(), self.signer, member.measured(), before)
+        write_facts(flood.facts(), self.folder / OWN_FACT)
         known = flood.gather(GATHER_S)
         write_facts(flood.facts(), self.folder / FACTS)
         if not known.measured:
@@ -183,6 +186,13 @@ class RunningDevice:
         plan = form_clusters(member.network, known.devices, settings)
         formed_from = {FACTS_DIGEST: flood.book.digest, ABSENT: json.dumps(known.absent)}
         return replace(plan, settings={**plan.settings, **formed_from})
+
+    def _signed_before(self) -> Facts | None:
+        """What an earlier process has signed about this device."""
+        try:
+            return read_facts(self.folder / OWN_FACT)
+        except InputError:  # there is none, or it is damaged
+            return None
 
     def _tell_facts(self) -> None:
         """Go on telling the facts that the plan was formed from, to neighbours that still gather them."""
@@ -222,7 +232,7 @@ class RunningDevice:
             go_without(self.node, limit_s)
         others = other_plans(self.node)
         if others:
-            time.sleep(TELL_S)  # so that they learn of it, too
+            self.node.runtime.sleep(TELL_S)  # so that they learn of it, too
         refuse_other_plans(self.node, others)
 
     def _train(self, job: Job, state: State) -> State:
@@ -230,14 +240,14 @@ class RunningDevice:
         RunFolder(self.folder).write_task(scores, self.member.notes)
         journal = self.journal = Journal(self.folder, self.node, scores, job)
         self._save(state, job)
-        saved_s = time.monotonic()
+        saved_s = self.node.runtime.now()
         for after, record in device_steps(job, self.node, state):
             state = after
             if record is not None:
                 journal.record(record, state)
-            if time.monotonic() - saved_s > SAVE_S:
+            if self.node.runtime.now() - saved_s > SAVE_S:
                 self._save(state, job)
-                saved_s = time.monotonic()
+                saved_s = self.node.runtime.now()
             journal.tell(state, self._refused)
         self._save(state, job)
         journal.tell(state, self._refused, always=True)

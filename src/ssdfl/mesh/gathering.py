@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 from ssdfl.errors import NotYetError
@@ -26,13 +25,13 @@ def gather(
         NotYetError: some have not come in time; it names them.
         StoppedError: the device was asked to stop.
     """
-    deadline = time.monotonic() + timeout_s
+    deadline = node.runtime.now() + timeout_s
     while lacking := missing():
         if node.stopped:
             raise StoppedError
-        if time.monotonic() > deadline:
+        if node.runtime.now() > deadline:
             expected = f"all within {timeout_s:g} s"
             remedy = f"Start {', '.join(lacking[:5])}, and check addresses and firewalls."
             raise NotYetError(f"{what} missing", len(lacking), expected, remedy)
         ask()
-        time.sleep(ROUND_S)
+        node.runtime.sleep(ROUND_S)

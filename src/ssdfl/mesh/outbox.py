@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 
 from ssdfl.mesh.mesh_pb2 import Absent, Parameters, Response, Wait
+from ssdfl.mesh.runtime import REAL, Runtime
 from ssdfl.mesh.transport import Answer
 
 POLL_S = 8.0
@@ -21,9 +20,10 @@ class Outbox:
         first_step: the first step of the device's present stretch.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, runtime: Runtime = REAL) -> None:
+        self._runtime = runtime
         self._messages: dict[int, bytes] = {}
-        self._changed = threading.Condition()
+        self._changed = runtime.condition()
         self.first_step = 0
         self._closed = False
 
@@ -58,10 +58,10 @@ class Outbox:
 
     def answer(self, step: int, current: Callable[[], int]) -> Answer:
         """The message of a step; waits a little if the device is not there yet."""
-        deadline = time.monotonic() + POLL_S
+        deadline = self._runtime.now() + POLL_S
         with self._changed:
             while step not in self._messages:
-                left_s = deadline - time.monotonic()
+                left_s = deadline - self._runtime.now()
                 if step < self.first_step or step < current():
                     return Response(absent=Absent())
                 if left_s <= 0 or self._closed:
