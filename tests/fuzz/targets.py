@@ -42,7 +42,17 @@ from ssdfl.learning.tables import Reading
 from ssdfl.mesh.facts_file import read_facts, write_facts
 from ssdfl.mesh.folder import DeviceConfig, read_device
 from ssdfl.mesh.hosts import read_hosts
-from ssdfl.mesh.mesh_pb2 import Facts, LinkFact, Parameters, Request, Response, Samples
+from ssdfl.mesh.mesh_pb2 import (
+    Fact,
+    Facts,
+    LinkFact,
+    Parameters,
+    Request,
+    Response,
+    Samples,
+    Signature,
+    SignedFact,
+)
 from ssdfl.mesh.wire import BadMessageError, pack, pack_samples, unpack, unpack_samples
 from ssdfl.methods import Message, find_attack, find_method
 from ssdfl.methods.rules import find_rule

@@ -49,6 +49,7 @@ from ssdfl.mesh.member import PLAN, Member
 from ssdfl.mesh.mesh_pb2 import Facts
 from ssdfl.mesh.metrics import Reading, serving_metrics
 from ssdfl.mesh.node import Node, StoppedError
+from ssdfl.mesh.open_files import allow_more_files
 from ssdfl.mesh.signing import Signer
 from ssdfl.mesh.transport import MAX_MESSAGE_BYTES, Credentials, GrpcTransport
 from ssdfl.preparation import settings_of
@@ -285,6 +286,7 @@ def run_device(folder: Path, data: Path | None = None, metrics_port: int | None 
         InputError: something in the folder cannot be used.
         NotYetError: neighbours are missing or have another plan, or there is no room on the disk.
     """
+    allow_more_files()
     read_device(folder)  # before anything is written into a folder that may be another
     handler = logging.FileHandler(folder / "device.log", encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
