@@ -1,7 +1,6 @@
 """With whom a device trains when some neighbours are silent or have another plan."""
 
 import errno
-import logging
 
 import pytest
 
@@ -35,7 +34,7 @@ def test_one_silent_neighbour_does_not_stop_the_start_and_is_named(node, caplog)
     assert without_plan(node) == ["d"]
     assert without_plan(node, but=["d"]) == []
     go_without(node, 300)
-    assert caplog.messages == ["d has no plan after 300 s: training without it until it has"]
+    assert caplog.messages[-1:] == ["d has no plan after 300 s: training without it until it has"]
 
 
 @pytest.mark.parametrize("plans", [{"b": "ours"}, {}], ids=["half", "alone"])
@@ -51,7 +50,7 @@ def test_one_neighbour_with_another_plan_is_left_out_and_named(node, caplog):
     """Attack 17."""
     hear(node, b="ours", c="ours", d="a lie")
     assert other_plans(node) == {}
-    assert caplog.messages == ["d has another plan (a lie): training without it"]
+    assert caplog.messages[-1:] == ["d has another plan (a lie): training without it"]
     assert not node._there("d")
     assert node._there("b")
 
@@ -89,4 +88,3 @@ def test_a_full_disk_before_there_is_a_plan_allows_a_restart(number, kind, tmp_p
         device.run_device(tmp_path)
     assert isinstance(caught.value, InputError) == (kind is NotYetError)
     assert "no room" in (tmp_path / "device.log").read_text()
-    assert logging.getLogger("ssdfl").level <= logging.INFO

@@ -1,18 +1,18 @@
 """Who can hold up a device by calling it: nobody, neighbour or not."""
 
-import os
 import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 import grpc
 import pytest
 
 from ssdfl.mesh import server as server_module
 from ssdfl.mesh.certificates import Authority
-from ssdfl.mesh.mesh_pb2 import Gossip, Ping, Pull, Request, Response, Status
+from ssdfl.mesh.mesh_pb2 import Gossip, Ping, Pull, Refusal, Request, Response, Status
 from ssdfl.mesh.names import certificate_name
 from ssdfl.mesh.transport import Credentials, GrpcTransport, UnreachableError
 
@@ -21,6 +21,7 @@ CREDENTIALS = {
     name: Credentials(*AUTHORITY.issue(name), AUTHORITY.certificate)
     for name in ("alice", "bob", "carol", "eve")
 }
+OPEN = Path("/proc/self/fd")
 PING = Request(ping=Ping())
 
 
@@ -126,10 +127,10 @@ def test_what_is_no_request_is_refused(stack):
 
 
 def open_files():
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(OPEN.iterdir()))
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="counts open files as Linux shows them")
+@pytest.mark.skipif(not OPEN.exists(), reason="counts open files as Linux shows them")
 def test_idle_connections_leave_files_free_and_end(stack, monkeypatch, tmp_path):
     """Attack 29: TCP connections that never say anything, without a certificate."""
     monkeypatch.setattr(server_module, "connections_allowed", lambda: 40)
@@ -186,3 +187,30 @@ def test_requests_flooded_down_an_open_call_wait_at_their_sender(stack, monkeypa
     time.sleep(1)
     assert len(asked) == 3  # of six threads
     leave.set()
+
+
+def test_answers_that_are_not_fetched_are_not_piled_up(stack):
+    """A neighbour asks for large answers and reads none of them."""
+    asked, large = [], Response(refusal=Refusal(reason="x" * (24 << 20)))
+
+    def handle(name, request):
+        asked.append(name)
+        return large if request.HasField("pull") else Response(status=Status(step=7))
+
+    transport = alice(handle)
+    stack.callback(transport.stop)
+    ask = channel("bob", transport, stack).stream_stream("/ssdfl.mesh.v1.Device/Ask")
+    pull = Request(pull=Pull()).SerializeToString()
+    calls = [ask(iter([pull]), timeout=60) for _ in range(8)]  # not iterated, so not read
+    stack.callback(lambda: [call.cancel() for call in calls])
+    deadline = time.monotonic() + 20
+    while len(asked) < 8:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(0.3)
+    assert transport._server._writing["bob"].locked()
+    waiting = transport._server._writing["bob"]._waiters
+    assert len(waiting) == 8 - server_module.MAX_WRITES
+    carol = caller("carol", transport)
+    stack.callback(carol.stop)
+    assert len(carol.ask("alice", Request(pull=Pull()), 10).refusal.reason) == 24 << 20

@@ -6,6 +6,7 @@ import errno
 import json
 import logging
 import math
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -45,6 +46,7 @@ from ssdfl.mesh.facts_file import read_facts, write_facts
 from ssdfl.mesh.flood import FACTS, OWN_FACT, Flood, answer_gossip
 from ssdfl.mesh.folder import INITIAL, LOCK, DeviceConfig, read_device
 from ssdfl.mesh.journal import Journal
+from ssdfl.mesh.logs import logging_to
 from ssdfl.mesh.member import PLAN, Member
 from ssdfl.mesh.mesh_pb2 import Facts
 from ssdfl.mesh.metrics import Reading, serving_metrics
@@ -288,29 +290,28 @@ def run_device(folder: Path, data: Path | None = None, metrics_port: int | None 
     """
     allow_more_files()
     read_device(folder)  # before anything is written into a folder that may be another
-    handler = logging.FileHandler(folder / "device.log", encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    root = logging.getLogger("ssdfl")
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-    try:
-        with _alone(folder):
-            device = RunningDevice(folder, data)
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: device.stop())
-            with serving_metrics(metrics_port, device.reading):
-                return device.run()
-    except InputError as error:
-        log.error("%s", error)
-        raise
-    except OSError as error:
-        log.error("%s", error)
-        if error.errno in PASSING:
-            raise NotYetError(str(error.filename or folder), str(error), "room", "Make some.") from error
-        raise
-    finally:
-        root.removeHandler(handler)
-        handler.close()
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it has a line for every stranger
+    with logging_to(folder):
+        try:
+            return _run(folder, data, metrics_port)
+        except InputError as error:
+            log.error("%s", error)
+            raise
+        except OSError as error:
+            log.error("%s", error)
+            if error.errno in PASSING:
+                what = str(error.filename or folder)
+                raise NotYetError(what, str(error), "room", "Make some.") from error
+            raise
+
+
+def _run(folder: Path, data: Path | None, metrics_port: int | None) -> bool:
+    with _alone(folder):
+        device = RunningDevice(folder, data)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: device.stop())
+        with serving_metrics(metrics_port, device.reading):
+            return device.run()
 
 
 @contextmanager

@@ -25,6 +25,9 @@ SERVICE = "ssdfl.mesh.v1.Device"
 PURPOSE_KEY = "ssdfl-purpose"
 MAX_REQUESTS = 8
 """Of one neighbour at a time, so that it cannot take all threads from the others."""
+MAX_WRITES = 2
+"""Answers on their way to one neighbour, pings aside: one that does not fetch them costs no more memory."""
+MAX_REQUEST_BYTES = 4 << 20
 PING_THREADS = 2
 RECEIPT_S = 10.0
 """How long a neighbour may take to send a request: a few hundred bytes."""
@@ -35,6 +38,7 @@ HANDSHAKE_MS = 5000
 IDLE_MS = 120_000
 MAX_STREAMS = 64
 """Calls on one connection."""
+_LIMIT = "grpc.max_receive_message_length"
 
 Name = str
 Handle = Callable[[Name, Request], bytes]
@@ -79,6 +83,9 @@ class Server:
         self._grpc: Any = require("grpc", "mesh")
         self._listen, self._names, self._handle = listen, frozenset(names), handle
         self._reverse_calls = reverse_calls
+        if not reverse_calls:  # only answers are large
+            options = tuple(option for option in options if option[0] != _LIMIT)
+            options = (*options, (_LIMIT, MAX_REQUEST_BYTES))
         self._options = (
             *options,
             ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
@@ -87,6 +94,7 @@ class Server:
             ("grpc.max_allowed_incoming_connections", connections_allowed()),
         )
         self._under_way: Counter[str] = Counter()
+        self._writing = {name: asyncio.Semaphore(MAX_WRITES) for name in names}
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(MAX_REQUESTS * max(1, len(names)), thread_name_prefix="mesh")
         self._pings = ThreadPoolExecutor(PING_THREADS, thread_name_prefix="pinged")
@@ -141,9 +149,17 @@ class Server:
             pool = self._pings if request.HasField("ping") else self._threads
             working = pool.submit(self._handle, name, request)
             answer = await asyncio.wrap_future(working)
-            await self._within(SEND_S, context.write(answer), context)
+            await self._within(SEND_S, self._write(name, request, answer, context), context)
         finally:
             self._leave(name, working)
+
+    async def _write(self, name: str, request: Request, answer: bytes, context: Any) -> None:
+        """Send an answer when others to the same neighbour have been fetched; pings do not wait."""
+        if request.HasField("ping"):
+            await context.write(answer)
+            return
+        async with self._writing[name]:
+            await context.write(answer)
 
     async def _caller(self, context: Any) -> str:
         """The neighbour whose certificate the caller has shown; others are turned away."""
