@@ -223,3 +223,12 @@ def test_the_claims_page_has_the_numbers_of_the_results():
         assert held_out.criteria(results) in page
     assert findings.RULE in page
     assert claims.costs(small) in page
+
+
+def test_the_badges_are_true():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    badges = " ".join(re.findall(r"^\[!\[([^]]+)\]", (ROOT / "README.md").read_text(encoding="utf-8"), re.M))
+    versions = re.findall(r":: Python :: (3\.\d+)", " ".join(project["project"]["classifiers"]))
+    assert re.findall(r"3\.\d+", badges) == versions
+    assert project["project"]["license"].replace("-", " ") in badges
+    assert ("mypy strict" in badges) == project["tool"]["mypy"]["strict"]
