@@ -20,8 +20,9 @@ def atomic_path(path: Path | str, durable: bool = True) -> Iterator[Path]:
     What killed processes left of the same file is removed.
 
     Args:
-        durable: the new file survives a power cut once the block has ended, and the old one until then.
-            That waits for the disk: leave it out for what is written often or made again easily.
+        durable: the new file survives a power cut once the block has ended, and the old one until
+            then. That waits for the disk: leave it out for what is written often or made again
+            easily.
 
     Raises:
         OSError: of the block, with the name of the file if it has none: a full disk names no file.

@@ -9,7 +9,8 @@ from typing import Any
 class LazyModule:
     """Stands for a module until something in it is asked for.
 
-    Type checkers should see the module itself: import it under ``TYPE_CHECKING``, and make this otherwise.
+    Type checkers should see the module itself: import it under ``TYPE_CHECKING``, and make this
+    otherwise.
 
     Examples:
         >>> LazyModule("math").sqrt(9)

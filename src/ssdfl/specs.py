@@ -57,7 +57,8 @@ def call_with_options(
         given: how many of the first parameters the caller supplies; they are no options.
 
     Raises:
-        InputError: an option that the function does not take, a value of the wrong type, or one missing.
+        InputError: an option that the function does not take, a value of the wrong type, or one
+            missing.
 
     Examples:
         >>> def power(base: float, exponent: int = 2) -> float: ...

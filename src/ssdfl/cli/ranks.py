@@ -1,8 +1,8 @@
 """The command as one of several ranks, and as what starts them.
 
-When a rank dies, PyTorch's launcher restarts all of them, and rank 0 has to recognise its run. The number of
-restarts does not help, since a machine counts only its own deaths. So rank 0 writes into the run's folder
-which launcher started it.
+When a rank dies, PyTorch's launcher restarts all of them, and rank 0 has to recognise its run. The
+number of restarts does not help, since a machine counts only its own deaths. So rank 0 writes into
+the run's folder which launcher started it.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _read(path: Path) -> str:
 def report_mistake(text: str, exit_code: int = 2) -> int:
     """Show a user's mistake, in this process or in the one that started it; returns the exit code.
 
-    It is the given one, but 0 in a rank that this command has started: torch's launcher would try again, and
-    in vain.
+    It is the given one, but 0 in a rank that this command has started: torch's launcher would try
+    again, and in vain.
 
     Args:
         text: what is shown; nothing if another rank says it.

@@ -96,10 +96,11 @@ def run(
 
     - `ssdfl run my.toml --engine distributed --workers 4`, or under `torchrun` on several machines
 
-    - `ssdfl run --show > my.toml` writes a file with every key and its value, to start your own from.
+    - `ssdfl run --show > my.toml` writes a file with every key and its value, to start your own
+      from.
 
-    Name your own method, model or data set `module:function`; put the module into the working folder,
-    beside FILE, or on PYTHONPATH.
+    Name your own method, model or data set `module:function`; put the module into the working
+    folder, beside FILE, or on PYTHONPATH.
     """
     from ssdfl.records import load_experiment, to_toml
 
@@ -153,7 +154,8 @@ def _runs_in_ranks(experiment: Experiment, workers: int | None) -> bool:
     """Whether several processes run the experiment together.
 
     Raises:
-        InputError: torchrun has started several, or the user wants several, and the engine is for one.
+        InputError: torchrun has started several, or the user wants several, and the engine is for
+            one.
     """
     from ssdfl.records.engines import engine_traits, engines_that
 

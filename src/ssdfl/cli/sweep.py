@@ -51,7 +51,8 @@ def sweep(
 
     - `ssdfl sweep rates.toml --backend ray --address auto --cpus 2`
 
-    After an interruption, the same command continues. Runs that fail are left out of the comparison.
+    After an interruption, the same command continues. Runs that fail are left out of the
+    comparison.
     """
     from ssdfl.experiments.pool import Resources
     from ssdfl.records.cache import distinct

@@ -36,8 +36,8 @@ def compare_bounds(folder: RunFolder, data: Path | None = None) -> Iterator[Boun
     """Every recorded quantity of a run beside its bounds, with constants measured at θ⁰ and at the end.
 
     Raises:
-        InputError: the engine could not record gaps, the run did not, or it took several local steps, which
-            the paper's bounds do not cover.
+        InputError: the engine could not record gaps, the run did not, or it took several local
+            steps, which the paper's bounds do not cover.
     """
     experiment = folder.experiment()
     if (obstacle := _obstacle(experiment)) is not None:

@@ -18,7 +18,8 @@ def run_on_mesh(
 ) -> Iterator[Advance]:
     """Run a method as one process per device; their folders stay beside its metrics.
 
-    Devices hand over their records at the end. So the last cycle is reported only when they are written.
+    Devices hand over their records at the end. So the last cycle is reported only when they are
+    written.
     """
     mesh = folder.devices_folder(job.seed, method)
     reported = 0

@@ -25,8 +25,9 @@ def on_ray(
 ) -> Iterator[Finished]:
     """Each run is a task with its cores and GPUs; a task whose machine or process dies is tried again.
 
-    Tasks write under the same root as processes do. Where machines share no file system, their small files
-    come back with the result, but a run that is retried elsewhere starts from the beginning.
+    Tasks write under the same root as processes do. Where machines share no file system, their
+    small files come back with the result, but a run that is retried elsewhere starts from the
+    beginning.
 
     Raises:
         InputError: Ray is not installed, no cluster answers, or a task dies again and again.

@@ -1,6 +1,7 @@
 """Many runs side by side: each is one method and one seed, in a folder named by what determines its result.
 
-The same run is never done twice: tables and figures share runs, and a pool that was stopped resumes.
+The same run is never done twice: tables and figures share runs, and a pool that was stopped
+resumes.
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ def run_pool(
         experiments: of one method and one seed each, as `single_runs` makes them.
         backend: ``processes`` of this machine, or ``ray``.
 
-    A run that fails, say because it diverges, is yielded with its error and does not stop the others. One
-    whose process is killed is tried again, from its checkpoint.
+    A run that fails, say because it diverges, is yielded with its error and does not stop the
+    others. One whose process is killed is tried again, from its checkpoint.
     """
     if backend not in BACKENDS:
         raise InputError("--backend", backend, f"one of {', '.join(BACKENDS)}", "Choose one of them.")
@@ -109,8 +110,8 @@ def in_processes(
 ) -> Iterator[Finished]:
     """Each run in a process of this machine.
 
-    When processes are killed repeatedly and no run finishes, the first run continues alone; if it is killed,
-    too, it has failed, and the others continue.
+    When processes are killed repeatedly and no run finishes, the first run continues alone; if it
+    is killed, too, it has failed, and the others continue.
     """
     if resources.address or resources.gpus:
         raise InputError("--backend", "processes", "ray, to use --address or --gpus", "Add --backend ray.")

@@ -47,7 +47,8 @@ def read_costs(attributes: Attributes, units: Units, where: str) -> dict[str, fl
     """The costs among the attributes of a link or device, in seconds, bytes and kilometres.
 
     Raises:
-        InputError: not a number, two attributes that contradict each other, or a cost without a known unit.
+        InputError: not a number, two attributes that contradict each other, or a cost without a
+            known unit.
 
     Examples:
         >>> read_costs({"latency_ms": 20, "bandwidth_Mbps": 8}, LINK_UNITS, "link a-b")

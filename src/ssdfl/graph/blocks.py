@@ -1,7 +1,7 @@
 """Facts about many groups of devices at once: their mixing matrices as the blocks of one.
 
-A partition of a large network has thousands of small clusters. What is known of each is computed for all
-together, to the same bits as one by one.
+A partition of a large network has thousands of small clusters. What is known of each is computed
+for all together, to the same bits as one by one.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ _ROUNDING = 1e-12
 class Conductance:
     """Φ lies in [lower, upper]; ``cut`` is a set of positions whose cut conductance is ``upper``.
 
-    A single device cannot be cut: its Φ is 0 by convention, since it cannot mix, and its cut is empty.
+    A single device cannot be cut: its Φ is 0 by convention, since it cannot mix, and its cut is
+    empty.
     """
 
     lower: float
@@ -48,9 +49,10 @@ def conductance(
 ) -> Conductance:
     """Φ of a mixing matrix (`eq:graph_conduct_defn`).
 
-    A good cut is found first. Then a search over all sets, device by device, shows that there is no better
-    one, or finds it: see `search_cuts`. Where that needs more than ``state_limit`` states at a time, Φ is an
-    interval: Cheeger's inequality gives its lower end ``(1 − λ₂) / 2``, the best cut found its upper one.
+    A good cut is found first. Then a search over all sets, device by device, shows that there is no
+    better one, or finds it: see `search_cuts`. Where that needs more than ``state_limit`` states at
+    a time, Φ is an interval: Cheeger's inequality gives its lower end ``(1 − λ₂) / 2``, the best
+    cut found its upper one.
 
     Args:
         mode: the matrix's `slowest_mode`, if it is known already.

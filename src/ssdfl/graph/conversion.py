@@ -44,10 +44,10 @@ def from_networkx(graph: Graph, title: str = "network") -> Network:
     """A network from a NetworkX graph; nodes become devices 0, 1, … in their order in the graph.
 
     Reads the edge attributes ``latency_s``, ``bandwidth_Bps`` and ``added`` and the node attributes
-    ``compute_s``, ``uplink_Bps``, ``downlink_Bps``, ``name``, and ``x, y`` or ``pos``; costs also in the
-    units of `LINK_UNITS` and `DEVICE_UNITS`. A link without a latency gets it from ``distance`` in km, or
-    else from the coordinates ``longitude, latitude`` of its devices. What is missing then gets the default
-    cost.
+    ``compute_s``, ``uplink_Bps``, ``downlink_Bps``, ``name``, and ``x, y`` or ``pos``; costs also
+    in the units of `LINK_UNITS` and `DEVICE_UNITS`. A link without a latency gets it from
+    ``distance`` in km, or else from the coordinates ``longitude, latitude`` of its devices. What is
+    missing then gets the default cost.
 
     Links go both ways at one cost. So a directed graph must have every edge in both directions with
     the same costs, and a multigraph no parallel edges.

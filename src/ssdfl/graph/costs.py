@@ -75,17 +75,17 @@ class CycleCost:
 class Clock:
     """Simulated time on a network, by the max-plus recursion.
 
-    A device sends its parameters when it starts a step, computes meanwhile, and starts the next step when
-    it has computed and the messages of its active neighbours have arrived. So clusters run ahead of each
-    other until a step mixes across them.
+    A device sends its parameters when it starts a step, computes meanwhile, and starts the next
+    step when it has computed and the messages of its active neighbours have arrived. So clusters
+    run ahead of each other until a step mixes across them.
 
-    All messages that a device sends in a step share its uplink, and those that it receives its downlink, in
-    equal parts and as if they all travelled at once. So a message of m bytes from i to j takes
-    ``latency + max(m / bandwidth, sent_i · m / uplink_i, received_j · m / downlink_j)``.
+    All messages that a device sends in a step share its uplink, and those that it receives its
+    downlink, in equal parts and as if they all travelled at once. So a message of m bytes from i to
+    j takes ``latency + max(m / bandwidth, sent_i · m / uplink_i, received_j · m / downlink_j)``.
 
-    A weight between two devices without a link is relayed over the fastest path, and every hop counts as
-    a transmission and for the uplinks and downlinks of the devices on the way: that is what the `central`
-    reference would cost with no server.
+    A weight between two devices without a link is relayed over the fastest path, and every hop
+    counts as a transmission and for the uplinks and downlinks of the devices on the way: that is
+    what the `central` reference would cost with no server.
 
     Args:
         sends_early: a device sends when it starts a step; otherwise when it has computed.

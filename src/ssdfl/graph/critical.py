@@ -79,8 +79,8 @@ class Upgrade:
 def critical_parts(network: Network, message_bytes: int, cycle: Cycle) -> list[Part]:
     """What the messages on the critical path of the max-plus clock wait for, the longest wait first.
 
-    A message waits for its link's latency, and for the slowest of its link, its sender's uplink and its
-    receiver's downlink.
+    A message waits for its link's latency, and for the slowest of its link, its sender's uplink and
+    its receiver's downlink.
     """
     clock = Clock(network, message_bytes)
     inside, across = clock.messages(cycle.A_intra), clock.messages(cycle.A)
@@ -169,13 +169,13 @@ def _limited(kind: Kind, limits_Bps: FloatArray) -> list[Part]:
 def best_upgrade(network: Network, message_bytes: int, cycle: Cycle) -> Upgrade | None:
     """What to upgrade first: of the parts on the critical path the one that saves most seconds.
 
-    Each is tried by the clock. Where other paths are as long, no single one helps; then parts of the
-    critical paths are upgraded together, until a cycle gets noticeably shorter or too many have been tried;
-    of a large network fewer are tried.
+    Each is tried by the clock. Where other paths are as long, no single one helps; then parts of
+    the critical paths are upgraded together, until a cycle gets noticeably shorter or too many have
+    been tried; of a large network fewer are tried.
 
     Returns:
-        None if even all parts together save nothing. An upgrade that saves nothing was not enough, since
-        too many paths are as long.
+        None if even all parts together save nothing. An upgrade that saves nothing was not enough,
+        since too many paths are as long.
     """
     now_s = cycle.time_s(network, message_bytes)
     trials = max(_LEAST_TRIALS, min(_ROUNDS, _TRIED_LINKS // max(network.num_links, 1)))

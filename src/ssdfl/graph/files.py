@@ -37,7 +37,8 @@ def read_network(path: Path | str) -> Network:
     """The network in a file, by its ending.
 
     Raises:
-        InputError: no such file, an unknown ending, unreadable content, or a network that is not connected.
+        InputError: no such file, an unknown ending, unreadable content, or a network that is not
+            connected.
     """
     path = Path(path)
     reader, _ = _format_of(path, "Convert the file.")

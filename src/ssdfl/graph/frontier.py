@@ -16,7 +16,8 @@ EASY_STATES = 1 << 14  # states of a search that is tried before cuts are refine
 def frontier_order(W: MixingMatrix, fiedler: FloatArray, thorough: bool) -> list[int]:
     """An order of devices with a narrow frontier.
 
-    The Fiedler vector's order is good on elongated networks; a thorough search compares a greedy one.
+    The Fiedler vector's order is good on elongated networks; a thorough search compares a greedy
+    one.
     """
     along: list[int] = np.argsort(np.round(fiedler, 9), kind="stable").tolist()
     too_many = W.shape[0] > DENSE_LIMIT

@@ -15,8 +15,8 @@ Partners = list[dict[int, int]]
 def colour_links(num_devices: int, i: IntArray, j: IntArray) -> IntArray:
     """(L,) a colour for each link; links of one colour are a matching.
 
-    By Misra and Gries ("A constructive proof of Vizing's theorem", 1992) there are at most Δ + 1 colours,
-    where Δ is the largest degree.
+    By Misra and Gries ("A constructive proof of Vizing's theorem", 1992) there are at most Δ + 1
+    colours, where Δ is the largest degree.
 
     Examples:
         >>> colour_links(3, np.array([0, 1]), np.array([1, 2])).tolist()

@@ -1,7 +1,8 @@
 """Mixing matrices: symmetric, doubly stochastic, zero where there is no link.
 
-A weight rule takes a 0/1 adjacency matrix, connected or not. Given only the links inside clusters it
-yields the block-diagonal Ã of the intra-cluster regime, given all links the A of the inter-cluster one.
+A weight rule takes a 0/1 adjacency matrix, connected or not. Given only the links inside clusters
+it yields the block-diagonal Ã of the intra-cluster regime, given all links the A of the
+inter-cluster one.
 """
 
 from __future__ import annotations
@@ -134,8 +135,8 @@ def scaled(W: MixingMatrix, links: SparseMatrix) -> MixingMatrix:
 def without_links(W: MixingMatrix, gone: Callable[[IntArray, IntArray], BoolArray]) -> MixingMatrix:
     """Take weights off links and give them back to the diagonals of both ends.
 
-    What is left stays symmetric and doubly stochastic. ``gone(i, j)`` gets the links of W as two arrays
-    with ``i < j`` in order and says which of them are lost.
+    What is left stays symmetric and doubly stochastic. ``gone(i, j)`` gets the links of W as two
+    arrays with ``i < j`` in order and says which of them are lost.
 
     Examples:
         >>> half = metropolis(csr_array([[0, 1], [1, 0]]))

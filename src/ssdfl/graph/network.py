@@ -38,14 +38,16 @@ else:  # a name for signatures: NetworkX has no subscripts at run time, and is n
 class Network:
     """An undirected network of ``num_devices`` devices with costs on links and devices.
 
-    Build one with `make_network`, `load_network` or `from_networkx`, which fill in and order things.
+    Build one with `make_network`, `load_network` or `from_networkx`, which fill in and order
+    things.
 
     Attributes:
         links: (L, 2) device ids, ``i < j``, sorted and unique.
         latency_s: (L,) seconds until the first byte of a message arrives.
         bandwidth_Bps: (L,) bytes per second of each direction of a link.
         compute_s: (N,) seconds of one local mini-batch step.
-        uplink_Bps: (N,) bytes per second that the messages a device sends at a time share; ∞ is unlimited.
+        uplink_Bps: (N,) bytes per second that the messages a device sends at a time share; ∞ is
+            unlimited.
         downlink_Bps: (N,) the same of those that it receives.
         names: what the user calls the devices.
         positions: (N, 2) places to draw the devices at, if the network has a geometry.

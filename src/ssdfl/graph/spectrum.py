@@ -81,9 +81,9 @@ def slowest_modes(stacked: FloatArray) -> Iterator[tuple[float, FloatArray]]:
 def _slowest_of_many(W: MixingMatrix) -> tuple[float, FloatArray]:
     """By Lanczos, plain or inverted.
 
-    Networks of few links mix slowly, and so do those that are long and narrow, such as sites in a row: their
-    eigenvalues crowd next to 1, where plain Lanczos hardly converges, but factorising them is cheap. With
-    more links it is the other way round.
+    Networks of few links mix slowly, and so do those that are long and narrow, such as sites in a
+    row: their eigenvalues crowd next to 1, where plain Lanczos hardly converges, but factorising
+    them is cheap. With more links it is the other way round.
     """
     is_plain = W.nnz > _FEW_LINKS * W.shape[0] and not _is_narrow(W)
     found = _largest_two(W) if is_plain else None
@@ -139,8 +139,8 @@ def _start(W: MixingMatrix) -> FloatArray:
 def _canonical(eigenspace: FloatArray) -> FloatArray:
     """One vector of an eigenspace that depends on neither the solver's basis nor its sign.
 
-    A multiple eigenvalue has no distinguished eigenvector, so project fixed vectors onto its space and
-    take the first that leaves something; then make the largest entry positive.
+    A multiple eigenvalue has no distinguished eigenvector, so project fixed vectors onto its space
+    and take the first that leaves something; then make the largest entry positive.
     """
     multiple = eigenspace.shape[1] > 1
     vector = _first_projection(eigenspace) if multiple else eigenspace[:, 0]

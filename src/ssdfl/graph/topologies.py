@@ -1,7 +1,7 @@
 """Networks drawn from a rule: the paper's five, and those whose clusters have a known answer.
 
-Every function here is a network spec: ``er:n=30,p=0.1`` calls ``TOPOLOGIES["er"](n=30, p=0.1)``, so the
-parameters carry the short names that a spec uses.
+Every function here is a network spec: ``er:n=30,p=0.1`` calls ``TOPOLOGIES["er"](n=30, p=0.1)``, so
+the parameters carry the short names that a spec uses.
 """
 
 from __future__ import annotations

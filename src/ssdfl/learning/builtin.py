@@ -40,7 +40,8 @@ def diabetes(_: Path) -> Dataset:
 def housing(_: Path) -> Dataset:
     """5,000 made-up houses in 20 regions of 26 to 2,302 houses, and what they cost.
 
-    Made so that regions differ: in what a room is worth, in how old houses are, and in their numbers.
+    Made so that regions differ: in what a room is worth, in how old houses are, and in their
+    numbers.
     """
     rng = generator(0, "housing")
     sizes = np.arange(1, REGIONS + 1) ** -_REGION_EXPONENT

@@ -77,7 +77,8 @@ def summarise_column(name: str, column: pa.ChunkedArray, train: BoolArray, diffe
     Args:
         train: (rows,) which rows are for training.
         different: of what the different values matter: ``categories`` of an input's training rows,
-            ``classes`` of a target's whole numbers and texts, ``all`` of a target's numbers and texts.
+            ``classes`` of a target's whole numbers and texts, ``all`` of a target's numbers and
+            texts.
     """
     kind = next(kind for fits, kind in _KINDS if fits(column.type))
     rows = int(train.sum())

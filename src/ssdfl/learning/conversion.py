@@ -27,7 +27,8 @@ DataLike = Any
 def as_dataset(source: object, reading: Reading = AS_IT_IS) -> Dataset:
     """A data set from a `Dataset`, a pandas frame, an Arrow table, or a torch data set.
 
-    Of a pair (train, test) of torch data sets, the second is for testing; otherwise a share is split off.
+    Of a pair (train, test) of torch data sets, the second is for testing; otherwise a share is
+    split off.
 
     Raises:
         InputError: it is none of these.

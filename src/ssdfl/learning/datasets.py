@@ -99,7 +99,8 @@ def load_dataset(
         reading: how a file becomes a data set.
 
     Raises:
-        InputError: an unknown name, a damaged file, or data that is neither on disk nor downloadable.
+        InputError: an unknown name, a damaged file, or data that is neither on disk nor
+            downloadable.
 
     Examples:
         >>> load_dataset("digits").input_shape

@@ -28,8 +28,8 @@ UNKNOWN = -1
 class Column:
     """A column of a table, and how its values become inputs.
 
-    A number x becomes (x − mean) / deviation, and 0 if it is missing. A category becomes one input for each
-    of `values`: 1 for its own, 0 for the others.
+    A number x becomes (x − mean) / deviation, and 0 if it is missing. A category becomes one input
+    for each of `values`: 1 for its own, 0 for the others.
 
     Examples:
         >>> size, colour = Column("size", mean=50.0, deviation=10.0), Column("colour", values=("blue", "red"))
@@ -96,7 +96,8 @@ class Encoding:
         """(rows, columns) a table as exported programs take it: numbers as they are, categories as codes.
 
         Args:
-            table: a pandas frame, an Arrow table, or a dict of columns; others than those needed are ignored.
+            table: a pandas frame, an Arrow table, or a dict of columns; others than those needed
+                are ignored.
 
         Raises:
             InputError: a column is missing, or has values of another kind.

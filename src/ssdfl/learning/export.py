@@ -120,9 +120,9 @@ def raw_example(facts: ModelFacts) -> Inputs:
 def write_model(model: nn.Module, facts: ModelFacts, path: Path, about: Mapping[str, Any]) -> None:
     """Write a model in the format that the name of the file ends with.
 
-    ``.safetensors`` has parameters and buffers as ``state_dict`` names them; how inputs and targets were
-    encoded is in its metadata. ``.pt2`` and ``.onnx`` are whole programs that take raw inputs, any number of
-    samples at once, and predict in the targets' own units.
+    ``.safetensors`` has parameters and buffers as ``state_dict`` names them; how inputs and targets
+    were encoded is in its metadata. ``.pt2`` and ``.onnx`` are whole programs that take raw inputs,
+    any number of samples at once, and predict in the targets' own units.
 
     Args:
         about: where the model comes from; kept in the file's metadata.

@@ -161,8 +161,8 @@ def parse_cifar_binary(raw: bytes) -> Split:
 def parse_cifar_python(raw: bytes) -> Split:
     """CIFAR-10's python version, a pickled dict of ``data`` and ``labels``, read without unpickling.
 
-    Walks the pickle's opcodes as text: the pixels are its longest string, the labels the integers that
-    follow the key ``labels``.
+    Walks the pickle's opcodes as text: the pixels are its longest string, the labels the integers
+    that follow the key ``labels``.
     """
     pixels, labels, key = b"", [], b""
     for number, (opcode, argument, _) in enumerate(pickletools.genops(raw)):

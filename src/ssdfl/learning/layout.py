@@ -1,8 +1,9 @@
 """How a model's state lies in a device's row of numbers, and what of it lies elsewhere.
 
-A row is what devices mix: the parameters that train, in the model's order, and after them the float buffers,
-if those are mixed. Other buffers stay at home, each under its name. Frozen parameters, and buffers that are
-not part of a model's ``state_dict``, belong to the model and are the same for everyone.
+A row is what devices mix: the parameters that train, in the model's order, and after them the float
+buffers, if those are mixed. Other buffers stay at home, each under its name. Frozen parameters, and
+buffers that are not part of a model's ``state_dict``, belong to the model and are the same for
+everyone.
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ class Layout:
 def flat(tensor: Tensor) -> Tensor:
     """A tensor as its stretch of a row: kernels of two-dimensional convolutions with channels last.
 
-    CPUs want them so. A device's parameters are then views into its row: nothing is copied or reordered.
+    CPUs want them so. A device's parameters are then views into its row: nothing is copied or
+    reordered.
     """
     return (tensor.permute(0, 2, 3, 1) if tensor.dim() == 4 else tensor).reshape(-1)
 

@@ -16,8 +16,9 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 def cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
     """The mean over a batch of −log of the probability given to the right class.
 
-    The same as torch's, with classes along the last dimension of the scores: vectorized over the batch, that
-    is five times faster on a CPU where classes are few. Labels may be (n,) or, for sequences, (n, length).
+    The same as torch's, with classes along the last dimension of the scores: vectorized over the
+    batch, that is five times faster on a CPU where classes are few. Labels may be (n,) or, for
+    sequences, (n, length).
 
     Examples:
         >>> import torch
@@ -99,7 +100,8 @@ def find_loss(name: str, classes: bool) -> LossKind:
     """A loss by name, or a user's own by ``package.module:function``.
 
     Args:
-        classes: whether the targets are classes, which says what a loss of a user's own is tested for.
+        classes: whether the targets are classes, which says what a loss of a user's own is tested
+            for.
 
     Raises:
         InputError: there is none of that name.

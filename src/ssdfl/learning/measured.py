@@ -33,13 +33,14 @@ class MeasuredConstants:
 
     Attributes:
         devices: which devices were measured.
-        gradient_bound: B of Assumption 2 (`ass:bounded_grad`, `eq:ass_bound_grad`): the largest norm of a
-            mini-batch gradient that was seen.
+        gradient_bound: B of Assumption 2 (`ass:bounded_grad`, `eq:ass_bound_grad`): the largest
+            norm of a mini-batch gradient that was seen.
         smoothness: γ_i of Assumption 1 (`ass:smoothness`, `eq:ass_smoothness`), one per device: the
             largest curvature, by absolute value.
         initial_loss: the mean over devices of L_i.
-        gradient_variance: the largest mean square distance of a device's mini-batch gradients from its full
-            one: the noise α of Assumption 4 (`ass:grad_var`, `eq:ass_bound_grad_var`), per device.
+        gradient_variance: the largest mean square distance of a device's mini-batch gradients from
+            its full one: the noise α of Assumption 4 (`ass:grad_var`, `eq:ass_bound_grad_var`), per
+            device.
     """
 
     devices: tuple[int, ...]
@@ -71,8 +72,9 @@ def measure_constants(
 ) -> MeasuredConstants:
     """Measure B, γ_i and L at a parameter vector, θ⁰ by default.
 
-    B is seen over ``batches`` mini-batches of each device, γ_i found by ``iterations`` of the power method on
-    Hessian-vector products. These are lower bounds of the true constants: those hold everywhere.
+    B is seen over ``batches`` mini-batches of each device, γ_i found by ``iterations`` of the power
+    method on Hessian-vector products. These are lower bounds of the true constants: those hold
+    everywhere.
 
     Args:
         devices: which devices to measure; all by default.
@@ -225,7 +227,8 @@ def describe_devices(
 
     Args:
         samples: how many raw samples.
-        sketch: describe devices by their gradients instead of their labels; by default if there are none.
+        sketch: describe devices by their gradients instead of their labels; by default if there are
+            none.
         devices: which; all by default.
     """
     sketched = not has_labels(task) if sketch is None else sketch

@@ -126,8 +126,8 @@ METRICS = {
 def find_metrics(names: Sequence[str]) -> tuple[TaskMetric, ...]:
     """Metrics by name, or a user's own by ``package.module:name``: a `TaskMetric`, or a function.
 
-    A function of outputs and targets gives the mean over a batch. It is described by its name, and by its
-    attributes ``label``, ``unit``, ``better`` and ``target`` if it has them.
+    A function of outputs and targets gives the mean over a batch. It is described by its name, and
+    by its attributes ``label``, ``unit``, ``better`` and ``target`` if it has them.
 
     Raises:
         InputError: there is none of that name, or there are more than a record holds.

@@ -26,8 +26,8 @@ Memory = dict[str, Tensor]
 Update = Callable[..., tuple[Tensor, Memory]]
 """``update(gradient, theta, memory, *, name=…)``: (n, d) directions and the memory to keep.
 
-Hyperparameters are keyword-only and come as (n, 1) tensors, one row a device. An update may write into
-``gradient`` and into the tensors of ``memory``, not into ``theta``.
+Hyperparameters are keyword-only and come as (n, 1) tensors, one row a device. An update may write
+into ``gradient`` and into the tensors of ``memory``, not into ``theta``.
 """
 
 
@@ -247,8 +247,8 @@ def paper_optimizer(rho: float = 0.0, mu: float = 0.0) -> Optimizer:
 def parse_optimizer(text: str) -> Optimizer:
     """An optimizer from ``kind:name=value,…``; one number alone is the first hyperparameter.
 
-    ``rate`` is the device's own learning rate. A kind of one's own is ``module:function``: an update, or an
-    `OptimizerKind`.
+    ``rate`` is the device's own learning rate. A kind of one's own is ``module:function``: an
+    update, or an `OptimizerKind`.
 
     Raises:
         InputError: an unknown kind or hyperparameter, or a value that cannot be used.
@@ -309,8 +309,8 @@ def draw_optimizers(
 ) -> tuple[Optimizer, ...]:
     """One optimizer per device: all of a kind, or ``mixed``, each device's kind drawn from ``mix``.
 
-    ρ and μ are drawn uniformly from ``rhos`` and ``mus``, by default the paper's values, unless the kind is
-    given with its own, as in ``momentum:0.9``.
+    ρ and μ are drawn uniformly from ``rhos`` and ``mus``, by default the paper's values, unless the
+    kind is given with its own, as in ``momentum:0.9``.
 
     Examples:
         >>> {o.kind.name for o in draw_optimizers("mixed", 30, np.random.default_rng(0))} == set(MIXED)

@@ -21,8 +21,8 @@ def fill_model(model: nn.Module, tensors: Mapping[str, Tensor], source: str, par
         partial: what is not among the tensors stays as it is.
 
     Raises:
-        InputError: a tensor that the model does not have, or has in another shape or type; one that is
-            missing.
+        InputError: a tensor that the model does not have, or has in another shape or type; one that
+            is missing.
     """
     state = model.state_dict(keep_vars=True)
     for name, tensor in tensors.items():

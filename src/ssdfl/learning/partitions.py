@@ -28,11 +28,12 @@ def by_labels(
 ) -> IntArray:
     """Each device holds samples of ``labels_per_device`` labels: 3 is the paper's mild, 1 its extreme case.
 
-    Labels go to devices as evenly as possible, and each label's samples to its devices in equal parts.
+    Labels go to devices as evenly as possible, and each label's samples to its devices in equal
+    parts.
 
     Args:
-        dealing: ``even``; or ``random``, each device's labels drawn at random, so that some labels may have
-            many devices and others none.
+        dealing: ``even``; or ``random``, each device's labels drawn at random, so that some labels
+            may have many devices and others none.
 
     Returns:
         (N, m) sample indices.
@@ -158,8 +159,8 @@ def by_size(count: int, num_devices: int, exponent: float, rng: np.random.Genera
 def by_column(values: NDArray[Any], names: Sequence[str]) -> list[IntArray]:
     """The samples of each value together: a device holds one value's, or several if there are more values.
 
-    Values that are the devices' names go to those devices. Otherwise the largest goes to the device that
-    holds least, which of equals is the first.
+    Values that are the devices' names go to those devices. Otherwise the largest goes to the device
+    that holds least, which of equals is the first.
 
     Args:
         values: (n,) such as each sample's user.

@@ -1,6 +1,7 @@
 """Learning-rate schedules over cycles: factors that multiply η, joined by ``+``.
 
-``cosine``, ``step:every=20,factor=0.5``, ``warmup:over=5+inverse_sqrt``, or a function of one's own.
+``cosine``, ``step:every=20,factor=0.5``, ``warmup:over=5+inverse_sqrt``, or a function of one's
+own.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ RATES: dict[str, Callable[..., float]] = {
 def find_rate(text: str, cycles: int) -> Factor:
     """The factor of every cycle that ``name:key=value,…`` names; several joined by ``+`` are multiplied.
 
-    A function of one's own, ``module:function``, gets the cycle, the number of cycles and its options.
+    A function of one's own, ``module:function``, gets the cycle, the number of cycles and its
+    options.
 
     Raises:
         InputError: no such schedule or option, or a factor that is not positive and finite.

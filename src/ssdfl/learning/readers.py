@@ -232,7 +232,8 @@ def arrays_dataset(
 ) -> Dataset:
     """A data set of arrays: images of bytes, rows of numbers, or sequences of tokens.
 
-    Images (n, channels, height, width) are normalised, numbers standardised; tokens stay as they are.
+    Images (n, channels, height, width) are normalised, numbers standardised; tokens stay as they
+    are.
 
     Args:
         test: (n,) which samples are for testing; a share is split off by default.

@@ -93,7 +93,8 @@ def fetch(source: Source, folder: Path | None = None, progress: Progress | None 
     """Download a data set into the cache (or a folder) and check it; files already there are kept.
 
     Raises:
-        InputError: no connection, or a file whose checksum is wrong; nothing partial is left behind.
+        InputError: no connection, or a file whose checksum is wrong; nothing partial is left
+            behind.
     """
     target = (folder or cache_folder()) / source.folders[0]
     for file in source.files:

@@ -1,7 +1,7 @@
 """What has to be known of all devices' data before any can be encoded alike: counts, means, spreads, values.
 
-A device alone cannot tell the mean of a column over all devices, nor which categories and classes there are.
-Summaries of parts merge into the summary of the whole, so nobody needs to see all rows.
+A device alone cannot tell the mean of a column over all devices, nor which categories and classes
+there are. Summaries of parts merge into the summary of the whole, so nobody needs to see all rows.
 """
 
 from __future__ import annotations

@@ -60,8 +60,10 @@ class Task:
         num_classes: how many classes targets have; 0 if they are numbers.
         buffers: whether the model's float buffers are mixed or stay with their devices.
         facts: what the model takes and gives, if its files are to say so.
-        precision: what training computes with; parameters, gradients and tests have the model's own.
-        units: of targets that were standardised to train with, so that metrics are in their own units.
+        precision: what training computes with; parameters, gradients and tests have the model's
+            own.
+        units: of targets that were standardised to train with, so that metrics are in their own
+            units.
     """
 
     model: nn.Module
@@ -141,7 +143,8 @@ class Task:
     def stackable(self) -> bool:
         """Whether many devices' gradients can be computed as one: tried on a sample.
 
-        Not so for models that draw random numbers (dropout), and for layers that vmap does not know.
+        Not so for models that draw random numbers (dropout), and for layers that vmap does not
+        know.
         """
         if self.has_convolutions or self.has_recurrence or self.layout.keeps_state:
             return False
@@ -196,7 +199,8 @@ class Task:
         """What the model gives for samples under a (d,) row, as when it is used.
 
         Args:
-            home: (1, k) the device's buffers that are not in its row; as before training by default.
+            home: (1, k) the device's buffers that are not in its row; as before training by
+                default.
         """
         if not self.layout.keeps_state:
             return self._forward(self.layout.trained(theta), inputs, training=False)
@@ -211,8 +215,8 @@ class Task:
         Over all samples of a device it is ``L_i`` (`eq:local_loss_def`), its gradient ``∇L_i``
         (`eq:full_loss_grad`): ``training.batch_size = 0``.
 
-        In mixed precision the model's layers compute in fewer bits; their gradients follow. The loss, whose
-        sums need more, does not.
+        In mixed precision the model's layers compute in fewer bits; their gradients follow. The
+        loss, whose sums need more, does not.
 
         Args:
             theta: (P,) the parameters that train.

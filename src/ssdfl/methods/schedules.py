@@ -1,7 +1,8 @@
 """The schedules of the methods that we know: who trains when, and which matrix mixes.
 
-A schedule of your own is a function of `ScheduleInputs`; an experiment names it ``package.module:function``.
-To add one here, write the function and its `Method` below; nothing else has to change.
+A schedule of your own is a function of `ScheduleInputs`; an experiment names it
+``package.module:function``. To add one here, write the function and its `Method` below; nothing
+else has to change.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def sdfl(inputs: ScheduleInputs) -> Schedule:
 
         W = A
 
-    Source: the paper's sDFL; decentralized SGD of Lian et al., "Can decentralized algorithms outperform
-    centralized algorithms?", NeurIPS 2017.
+    Source: the paper's sDFL; decentralized SGD of Lian et al., "Can decentralized algorithms
+    outperform centralized algorithms?", NeurIPS 2017.
     """
     return inputs.cycle(intra=inputs.all_links, inter=inputs.all_links)
 
@@ -90,8 +91,8 @@ def matcha(inputs: ScheduleInputs, budget: float = 0.5) -> Schedule:
 
         W(t) = I − α Σ_j b_j(t) L_j,  b_j(t) ~ Bernoulli(p_j),  L = Σ_j L_j
 
-    The L_j are Laplacians of matchings. The p_j maximise λ₂(Σ_j p_j L_j) with Σ_j p_j ≤ budget · M, and α
-    minimises ‖E[W²] − 11ᵀ/N‖. With budget 1 every link is used at every step.
+    The L_j are Laplacians of matchings. The p_j maximise λ₂(Σ_j p_j L_j) with Σ_j p_j ≤ budget · M,
+    and α minimises ‖E[W²] − 11ᵀ/N‖. With budget 1 every link is used at every step.
 
     Source: Wang, Sahu, Yang, Joshi and Kar, "MATCHA: Speeding up decentralized SGD via matching
     decomposition sampling", 2019, arXiv:1905.09435.
@@ -169,12 +170,12 @@ def tthf(inputs: ScheduleInputs) -> Schedule:
 
         W = Ã while training, then 11ᵀ/N once, then I for what is left of the cycle
 
-    Where the paper's server samples one device of each cluster and weighs it by the cluster's size, this one
-    hears all: the mean that the samples estimate. With no server, messages are relayed; at most 2,000
-    devices.
+    Where the paper's server samples one device of each cluster and weighs it by the cluster's size,
+    this one hears all: the mean that the samples estimate. With no server, messages are relayed; at
+    most 2,000 devices.
 
-    Source: Lin, Hosseinalipour, Azam, Brinton and Michelusi, "Semi-decentralized federated learning with
-    cooperative D2D local model aggregations", IEEE JSAC 39(12), 2021.
+    Source: Lin, Hosseinalipour, Azam, Brinton and Michelusi, "Semi-decentralized federated learning
+    with cooperative D2D local model aggregations", IEEE JSAC 39(12), 2021.
     """
     within_clusters = always(inputs.weights(inputs.inside(inputs.clusters)))
     return inputs.cycle(intra=within_clusters, inter=_mean_once(inputs, "tthf"))
@@ -185,11 +186,11 @@ def hier(inputs: ScheduleInputs) -> Schedule:
 
         W = blockdiag(11ᵀ/n_s) while training, then 11ᵀ/N once, then I for what is left of the cycle
 
-    The paper's κ₁ is ``training.local_steps``, its κ₂ is τ_a. With no servers, messages are relayed, at most
-    2,000 devices.
+    The paper's κ₁ is ``training.local_steps``, its κ₂ is τ_a. With no servers, messages are
+    relayed, at most 2,000 devices.
 
-    Source: Liu, Zhang, Song and Letaief, "Client-edge-cloud hierarchical federated learning", IEEE ICC
-    2020, arXiv:1905.06641.
+    Source: Liu, Zhang, Song and Letaief, "Client-edge-cloud hierarchical federated learning", IEEE
+    ICC 2020, arXiv:1905.06641.
     """
     mean_once = _mean_once(inputs, "hier")
     labels = labels_of(inputs.clusters, inputs.network.num_devices)

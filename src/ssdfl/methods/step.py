@@ -31,8 +31,8 @@ class Step:
 Schedule = Callable[[int], Step]
 """Step t of a run. Seekable: randomness comes from (seed, t) alone, so any step can be asked for.
 
-A schedule may have an attribute ``period``: then step t is step ``t % period``, and engines keep what they
-compute for each of these steps. `Periodic` makes such a schedule.
+A schedule may have an attribute ``period``: then step t is step ``t % period``, and engines keep
+what they compute for each of these steps. `Periodic` makes such a schedule.
 """
 
 Mixer = Callable[[int], MixingMatrix]

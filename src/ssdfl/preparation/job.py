@@ -59,8 +59,9 @@ def testing_interval(experiment: Experiment, task: Task) -> int:
 
     The mean model alone costs what one device does.
 
-    Counted in samples and not in seconds, so that it is the same on every machine. A sample costs a third as
-    much to test as to train, and less where devices are stacked (``benchmarks/engine.py`` measures it).
+    Counted in samples and not in seconds, so that it is the same on every machine. A sample costs a
+    third as much to test as to train, and less where devices are stacked (``benchmarks/engine.py``
+    measures it).
     """
     training, schedule = experiment.training, experiment.schedule
     trained = schedule.tau_a * training.local_steps * (training.batch_size or round(task.shards.sizes.mean()))

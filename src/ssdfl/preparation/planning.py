@@ -61,8 +61,8 @@ def make_plans(
 def kinds_of_messages(experiment: Experiment, task: Task) -> list[tuple[int, bool]]:
     """Bytes of a message and whether it leaves before training: of methods that need a plan, each kind once.
 
-    Formation weighs what a cycle costs, so a method that compresses or sends after training may get other
-    clusters. Without any such method it is the kind of `cta`.
+    Formation weighs what a cycle costs, so a method that compresses or sends after training may get
+    other clusters. Without any such method it is the kind of `cta`.
     """
     methods = [find_method(name) for name in experiment.methods]
     rules = [method.rule for method in methods if method.needs_plan] or [find_rule("cta")]

@@ -82,7 +82,8 @@ def _plot_statement(axes: Axes, rows: Sequence[BoundRow]) -> None:
 def plot_bounds_by_clusters(panels: Mapping[str, Mapping[int, FloatArray]], title: str) -> Figure:
     """Theorem 1's bound, averaged over clusters and over a regime's steps, against S, for several τ_a.
 
-    The paper's Figs. "Normalized intra-cluster gradients"; each curve is divided by its largest value.
+    The paper's Figs. "Normalized intra-cluster gradients"; each curve is divided by its largest
+    value.
 
     Args:
         panels: title → τ_a → (N,) the bound for S = 1 … N.

@@ -28,8 +28,8 @@ def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
     """Write a page that shows runs side by side, compared by the first run's target.
 
     Raises:
-        InputError: fewer than two folders, one twice, one without a tested run, or runs tested for different
-            things.
+        InputError: fewer than two folders, one twice, one without a tested run, or runs tested for
+            different things.
     """
     _check_distinct(folders)
     names = run_names(folders)

@@ -212,8 +212,8 @@ def _style_axes(axes: Axes, cost: Metric, values: Sequence[float]) -> None:
 def save(figure: Figure, path: Path | str) -> None:
     """Write a figure as PNG.
 
-    Characters that the font lacks, such as of a device's name in Chinese, become boxes; pages show them. A
-    warning for each of them would help nobody.
+    Characters that the font lacks, such as of a device's name in Chinese, become boxes; pages show
+    them. A warning for each of them would help nobody.
     """
     with atomic_path(path) as temporary, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")

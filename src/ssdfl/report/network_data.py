@@ -23,7 +23,8 @@ DRAWN_LINKS = 20_000
 def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
     """Where devices are drawn, what they are called, and what links and computing cost.
 
-    Of more than 20 000 links only 20 000 are listed, evenly chosen; ``num_links`` and ``degrees`` count all.
+    Of more than 20 000 links only 20 000 are listed, evenly chosen; ``num_links`` and ``degrees``
+    count all.
     """
     labels = labels_of(clusters, network.num_devices)
     links = _links(network)

@@ -1,8 +1,8 @@
 """The effective loss that SSD-FL descends, and its gradient, for real parameter vectors.
 
 In an intra-cluster regime the update ``X ← Ã X − η G̃`` (`eq:cluster_2gether_update`) with
-``G̃ = G + M + μ (X − X⁰)`` (`eq:tildeg_cluster_wide`, `eq:prf_intracons_1`) is a step of length η along
-``∇F̃ = G̃ + (I − Ã) X / η`` (`eq:expand_cluster_gd`): gradient descent on the effective loss.
+``G̃ = G + M + μ (X − X⁰)`` (`eq:tildeg_cluster_wide`, `eq:prf_intracons_1`) is a step of length η
+along ``∇F̃ = G̃ + (I − Ã) X / η`` (`eq:expand_cluster_gd`): gradient descent on the effective loss.
 Rows are devices; with a block-diagonal Ã the sums over all devices are those over clusters.
 """
 
@@ -59,8 +59,9 @@ def effective_loss(
 
     Args:
         losses: (N,) L_i(θ_i).
-        centred: count the momentum term from the start of the regime, ``(θ − θ⁰)ᵀ M`` and not ``θᵀ M``. Its
-            gradient is the same; but the published term depends on where the origin of θ lies.
+        centred: count the momentum term from the start of the regime, ``(θ − θ⁰)ᵀ M`` and not
+            ``θᵀ M``. Its gradient is the same; but the published term depends on where the origin
+            of θ lies.
 
     Examples:
         >>> from scipy.sparse import csr_array

@@ -1,7 +1,7 @@
 """The paper's statements as they are printed, one function each.
 
-Where a proof has a gap the statement may fail: `ssdfl.theory.rigorous` has the same functions in forms that
-hold, `docs/theory.md` says what differs and why.
+Where a proof has a gap the statement may fail: `ssdfl.theory.rigorous` has the same functions in
+forms that hold, `docs/theory.md` says what differs and why.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def _momentum(constants: Constants, cluster: ClusterTerms) -> float:
 def gradient_gap(constants: Constants, cluster: ClusterTerms, distance: float) -> float:
     """Proposition 1: ``‖∇L̃_s(θ¹) − ∇L̃_s(θ²)‖ ≤ γ_s^eff ‖θ¹ − θ²‖ + τ_a B √N_s``.
 
-    `thm:smoothness_reg_loss`, `eq:thm_regl_smooth_final`; with the terms of Ã for the whole network it is
-    `eq:thm_regl_smooth_global_final`. Proof: `eq:prf_thm_smooth_1`, `eq:prf_thm_smooth_2`.
+    `thm:smoothness_reg_loss`, `eq:thm_regl_smooth_final`; with the terms of Ã for the whole network
+    it is `eq:thm_regl_smooth_global_final`. Proof: `eq:prf_thm_smooth_1`, `eq:prf_thm_smooth_2`.
     """
     return effective_smoothness(constants, cluster) * distance + _momentum(constants, cluster)
 
@@ -122,8 +122,8 @@ def integrated_convergence(
 
     `thm:combined_conv`. Proof: `eq:combconv1` … `eq:combconv14`.
 
-    γ^eff and Γ hold λ_N(Ã), the least eigenvalue of all clusters; the factor of the gap holds λ₂ and λ_N
-    of A.
+    γ^eff and Γ hold λ_N(Ã), the least eigenvalue of all clusters; the factor of the gap holds λ₂
+    and λ_N of A.
 
     Args:
         network: the terms of the whole network with A.
@@ -131,14 +131,15 @@ def integrated_convergence(
         gap: ``‖Δ̂^{k,0}‖``.
 
     Returns:
-        The bound, or infinity where η is above a cluster's ``1 − λ₂(Ã_s)`` or ``2 / (α̂_s Γ_s)``, where the
-        bound's own denominator is not positive, or where A does not mix.
+        The bound, or infinity where η is above a cluster's ``1 − λ₂(Ã_s)`` or ``2 / (α̂_s Γ_s)``,
+        where the bound's own denominator is not positive, or where A does not mix.
     """
     η, B, τ_a, τ_r = constants.learning_rate, constants.gradient_bound, constants.tau_a, constants.tau_r
     training = _training_terms(network, clusters)
     denominator = _descent(constants, training)
     clusters_mix = all(η <= 1 - cluster.lambda_2 for cluster in clusters)
-    # A positive denominator implies η < 2 / (α̂_s Γ_s) in every cluster, since α̂ ≥ α̂_s and Γ ≥ Γ_s.
+    # A positive denominator implies η < 2 / (α̂_s Γ_s) in every cluster, since α̂ ≥ α̂_s and Γ ≥
+    # Γ_s.
     if not clusters_mix or denominator <= 0 or network.lambda_2 >= 1:
         return math.inf
     C_1 = (τ_a + 2 * τ_r - 2) * η**2 / 2

@@ -1,8 +1,9 @@
 """The paper's statements in forms that hold, one function each, named as in `ssdfl.theory.published`.
 
-What differs, and the derivations, are in `docs/theory.md`. In short: the effective loss changes from step to
-step through its momentum term, which is counted from the start of the regime here; mixing contracts by the
-largest *absolute* eigenvalue; proximal factors may differ between devices; no norm needs to be above 1.
+What differs, and the derivations, are in `docs/theory.md`. In short: the effective loss changes
+from step to step through its momentum term, which is counted from the start of the regime here;
+mixing contracts by the largest *absolute* eigenvalue; proximal factors may differ between devices;
+no norm needs to be above 1.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ def loss_gap(
 def intra_convergence(constants: Constants, cluster: ClusterTerms, initial: float) -> float:
     """Theorem 1 (`thm:intra_conv`): a bound on ``Σ_q E‖∇L̃_s‖²`` over a regime, for losses of at least 0.
 
-    ``(L̃_s + ½ α τ_a η² γ + (η / 2ε) Σ_q ‖M_q‖²) / (η (1 − ε / 2) − ½ α̂_s η² γ)``; ε pays for momentum and is
-    0 where there is none.
+    ``(L̃_s + ½ α τ_a η² γ + (η / 2ε) Σ_q ‖M_q‖²) / (η (1 − ε / 2) − ½ α̂_s η² γ)``; ε pays for
+    momentum and is 0 where there is none.
 
     Args:
         initial: ``L̃_s`` at the start of the regime.
@@ -90,7 +91,8 @@ def intra_convergence(constants: Constants, cluster: ClusterTerms, initial: floa
 def intra_convergence_limit(constants: Constants, cluster: ClusterTerms) -> float:
     """The average of Theorem 1's bound over a regime for τ_a → ∞.
 
-    ``(½ α η² γ + (η / 2ε) ‖M_∞‖²) / (η (1 − ε / 2) − ½ α̂_s η² γ)``: 0 for full gradients without momentum.
+    ``(½ α η² γ + (η / 2ε) ‖M_∞‖²) / (η (1 − ε / 2) − ½ α̂_s η² γ)``: 0 for full gradients without
+    momentum.
     """
     η, γ = constants.learning_rate, effective_smoothness(constants, cluster)
     ε = _SHARE if cluster.rho > 0 else 0.0
@@ -119,9 +121,9 @@ def intra_consensus(constants: Constants, cluster: ClusterTerms, initial_gap: fl
 
     It holds for every η.
 
-    Two recursions: of the gap, ``Δ ← λ̄ Δ + η (√N_s B + ‖M_q‖ + μ̂ D)``, and of the distance from the start,
-    ``D ← (1 + η μ̂) D + (1 − λ_min) Δ⁰ + η (√N_s B + ‖M_q‖)``, since unequal proximal factors turn a common
-    displacement into disagreement.
+    Two recursions: of the gap, ``Δ ← λ̄ Δ + η (√N_s B + ‖M_q‖ + μ̂ D)``, and of the distance from
+    the start, ``D ← (1 + η μ̂) D + (1 − λ_min) Δ⁰ + η (√N_s B + ‖M_q‖)``, since unequal proximal
+    factors turn a common displacement into disagreement.
     """
     if cluster.size == 1:
         return 0.0
@@ -155,9 +157,9 @@ def integrated_convergence(
 ) -> float:
     """Theorem 2 (`thm:combined_conv`): a bound on a cycle's ``Σ_q E‖∇L̃‖²``.
 
-    The regime's part is the sum of Theorem 1 over clusters. While mixing, the effective loss is that of the
-    end of training, its gradient there is at most a step's away from the last one's, and mixing moves the
-    parameters by at most ``max |1 − λ^j| ‖Δ̂‖`` in j steps.
+    The regime's part is the sum of Theorem 1 over clusters. While mixing, the effective loss is
+    that of the end of training, its gradient there is at most a step's away from the last one's,
+    and mixing moves the parameters by at most ``max |1 − λ^j| ‖Δ̂‖`` in j steps.
 
     Args:
         network: the terms of the whole network with A.

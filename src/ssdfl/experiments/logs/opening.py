@@ -52,7 +52,8 @@ def logging_to(
 ) -> Iterator[Callable[[Advance], None]]:
     """A function that adds every cycle's record to the named logs; they are closed with how the run ended.
 
-    Nothing is written before the first record. Logs that lack cycles of an earlier run get those too.
+    Nothing is written before the first record. Logs that lack cycles of an earlier run get those
+    too.
 
     Raises:
         InputError: there is no such log, or its extra is not installed.

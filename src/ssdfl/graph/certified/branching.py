@@ -51,7 +51,8 @@ def prove(problem: Problem, timer: Timer, look: Callable[[FloatArray], bool]) ->
     Args:
         problem: the mixing matrix and the best cut known.
         timer: when it runs out, leaves keep the bounds that they have.
-        look: gets each relaxation's estimate of the products; true stops the proof (a better cut was found).
+        look: gets each relaxation's estimate of the products; true stops the proof (a better cut
+            was found).
     """
     root = _divided_by_sizes(problem, whole(problem.num_devices))
     waiting: list[Node] = []
@@ -138,8 +139,8 @@ def _by_pair(node: Node) -> list[Node]:
 def _pivot(Y: FloatArray) -> tuple[int, int]:
     """The entry that is settled best with others, and the one whose relation to it is the least settled.
 
-    The last group holds the entry that stands for "inside"; at half of the devices both sides are alike, so
-    that nothing is learnt from it.
+    The last group holds the entry that stands for "inside"; at half of the devices both sides are
+    alike, so that nothing is learnt from it.
     """
     spread = np.sqrt(np.maximum(np.diag(Y), _SAME))
     related = np.abs(Y / np.outer(spread, spread))[:-1, :-1]

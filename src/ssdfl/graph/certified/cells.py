@@ -1,7 +1,8 @@
 """Cells of a proof: all sets with a number of devices in a range and some devices on known sides.
 
-A set is a vector y of ±1, +1 inside, and a last entry that stands for "inside" and keeps every form even: a
-device is in the set where it agrees with that entry. Fixing that two entries agree or differ merges them.
+A set is a vector y of ±1, +1 inside, and a last entry that stands for "inside" and keeps every form
+even: a device is in the set where it agrees with that entry. Fixing that two entries agree or
+differ merges them.
 """
 
 from __future__ import annotations

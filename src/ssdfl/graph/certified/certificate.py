@@ -51,13 +51,14 @@ class Certificate:
 def certify(W: MixingMatrix, seconds: float = CERTIFY_SECONDS) -> Certificate:
     """Φ of a mixing matrix with a proof of its lower end; its cut proves the upper one.
 
-    First the search over a moving frontier of devices, which ends for narrow networks such as grids. Else
-    branch and bound: cells of sets, each with a bound from semidefinite duality. If the time is over, Φ is
-    the interval that is proved so far.
+    First the search over a moving frontier of devices, which ends for narrow networks such as
+    grids. Else branch and bound: cells of sets, each with a bound from semidefinite duality. If the
+    time is over, Φ is the interval that is proved so far.
 
     Args:
         W: a mixing matrix.
-        seconds: time of one core after which no cell is divided any more; what has begun is finished.
+        seconds: time of one core after which no cell is divided any more; what has begun is
+            finished.
 
     Raises:
         InputError: more than 1,000 devices.

@@ -12,9 +12,10 @@ A certificate says that every set of at most half of n devices has cut / size �
 ``relaxation``
     a ``tree`` of cells. The entries of a set are y₀ … yₙ₋₁ = ±1, +1 for its devices, and yₙ = 1. A cell
     is divided by ``sizes`` of sets, or by a ``pair`` of entries that agree (first part) or differ
-    (second part). A cell's ``bound`` has multipliers; with them, zᵀ M z ≥ r λ_min(M) bounds the cut of
-    each of its sets, where z are the r entries that are not tied to an earlier one. If every weight is a
-    whole number of 1 / ``units``, a cut is one, too. The certificate's own ``cut`` needs no bound.
+    (second part). A cell's ``bound`` has multipliers; with them, zᵀ M z ≥ r λ_min(M) bounds the cut
+    of each of its sets, where z are the r entries that are not tied to an earlier one. If every
+    weight is a whole number of 1 / ``units``, a cut is one, too. The certificate's own ``cut``
+    needs no bound.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A lower bound of the cuts of a cell's sets: the semidefinite relaxation with triangle inequalities.
 
 For every set of the cell, cut − slope · (n − 2 size)² ≥ zᵀ M z + Σ d − Σ μ − Σ σ · limit, whose
-multipliers are those of zᵢ² = 1 (d), of triangles (μ ≥ 0), and of limits (σ ≥ 0): the range of sizes, and
-that the set is another one than the best known. And zᵀ M z ≥ r λ_min(M) for r entries of ±1. So any
-multipliers prove a bound; good ones are found by ascent on a smoothed dual (Malick and Roupin,
-Mathematical Programming 140, 2013).
+multipliers are those of zᵢ² = 1 (d), of triangles (μ ≥ 0), and of limits (σ ≥ 0): the range of
+sizes, and that the set is another one than the best known. And zᵀ M z ≥ r λ_min(M) for r entries of
+±1. So any multipliers prove a bound; good ones are found by ascent on a smoothed dual (Malick and
+Roupin, Mathematical Programming 140, 2013).
 """
 
 from __future__ import annotations
