@@ -15,7 +15,7 @@ _TEMPORARY = re.compile(r"\..*\.(\d+)\.tmp(\..*)?")
 
 @contextmanager
 def atomic_path(path: Path | str, durable: bool = True) -> Iterator[Path]:
-    """A temporary sibling of ``path`` that replaces it when the block succeeds and vanishes when it fails.
+    """A temporary sibling that replaces ``path`` on success and vanishes on failure.
 
     What killed processes left of the same file is removed.
 
@@ -102,7 +102,7 @@ def _runs(process: int) -> bool:
 
 
 def is_there(path: Path) -> bool:
-    """Whether a file or folder is there; False for a text that is too long, or otherwise no name of a file.
+    """Whether a file or folder exists; False for texts that cannot be file names.
 
     Examples:
         >>> is_there(Path(".")), is_there(Path("a" * 1000))

@@ -1,4 +1,4 @@
-"""Modules that are imported when they are first used, so that small devices do not pay for the others."""
+"""Import modules on first use, so that small devices do not pay for the others."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def call_with_options(
 
 
 def whole_number(text: str) -> int:
-    """A text as a whole number that a machine word holds, as larger ones break what computes with them.
+    """A text as an integer that fits a machine word; larger ones break later computations.
 
     Raises:
         ValueError: it is none.
@@ -95,7 +95,7 @@ def _check_known(options: Mapping[str, str], known: Collection[str], what: str) 
 
 
 def convert(what: str, text: str, kind: Any) -> Any:
-    """A text as the type that a parameter is annotated with; without one, as the number that it looks like.
+    """A text as a parameter's annotated type, or else as the number it looks like.
 
     Examples:
         >>> convert("p", "0.5", float), convert("p", "3", inspect.Parameter.empty)

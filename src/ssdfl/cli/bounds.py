@@ -1,4 +1,4 @@
-"""``ssdfl bounds``: the paper's bounds beside what a run measured, or against the number of clusters."""
+"""``ssdfl bounds``: the paper's bounds beside a run, or against the number of clusters."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def up(
         int | None, typer.Option(help="Port for the first device's metrics; others take the next ones.")
     ] = None,
 ) -> None:
-    """Run all devices of this host, with a live table. Ctrl-C stops them; the same command continues.
+    """Run all devices of this host with a live table. Ctrl-C stops; run again to continue.
 
     MESH/progress.log has a line for each cycle that all have finished.
     """
@@ -145,7 +145,7 @@ def device(
         bool, typer.Option("--dry-run", help="Only print, as JSON, all that it would tell others.")
     ] = False,
 ) -> None:
-    """Run one device, anywhere. It continues from its checkpoint; logs and metrics stay in its folder.
+    """Run one device from its folder; it continues from its checkpoint and logs there.
 
     A method, model or loss of your own is named `module:function`; the module lies in the device's
     folder, in the working folder, or on PYTHONPATH.

@@ -1,4 +1,4 @@
-"""What ``ssdfl plan`` plans with: measured on an experiment's data as ``ssdfl run`` does, or assumed."""
+"""The inputs of ``ssdfl plan``: measured on an experiment's data, or assumed."""
 
 from __future__ import annotations
 

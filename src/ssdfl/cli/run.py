@@ -257,7 +257,7 @@ def _run_as_rank(request: _Request, rank: int) -> None:
 
 
 def _end_without_others(rank: int, error: RuntimeError) -> None:
-    """End a rank whose others have gone: quietly if one of them found a mistake, which is shown anyway.
+    """End a rank whose peers are gone; quietly if one of them has reported a mistake.
 
     Raises:
         RuntimeError: the error, if it says something else.

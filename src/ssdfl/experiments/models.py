@@ -58,7 +58,7 @@ def load_model(
 
 
 def load_encoding(path: Path | str) -> Encoding:
-    """How samples and targets were encoded for a trained model: of a folder, or of an exported file.
+    """How samples and targets were encoded for the model of a folder or exported file.
 
     Raises:
         InputError: a missing or damaged checkpoint or file.

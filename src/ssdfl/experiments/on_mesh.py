@@ -37,7 +37,7 @@ def run_on_mesh(
 
 
 def _set_up(experiment: Experiment, mesh: Path, method: str, seed: int) -> None:
-    """Make the devices' folders, or give those of an earlier run new ports and as many cycles as wanted."""
+    """Make the devices' folders, or update the ports and cycles of an earlier run's."""
     if holds_mesh(mesh):
         move_to_free_ports(mesh)
         renew_experiment(mesh, experiment)

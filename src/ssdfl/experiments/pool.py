@@ -1,4 +1,4 @@
-"""Many runs side by side: each is one method and one seed, in a folder named by what determines its result.
+"""Many runs side by side: one method and seed each, cached by what determines the result.
 
 The same run is never done twice: tables and figures share runs, and a pool that was stopped
 resumes.
@@ -35,7 +35,7 @@ KILLED = f"its process was killed {RETRIES + 1} times. Is there enough memory?"
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that has ended: its folder, how long it took here (0 if it was cached), or why it failed."""
+    """A finished run: its folder, its time here (0 if it was cached), or why it failed."""
 
     experiment: Experiment
     folder: RunFolder
@@ -173,7 +173,7 @@ def _in_processes(
 
 
 def _begin(cpus: int) -> None:
-    """Prepare a process of the pool: it keeps to its cores, ignores Ctrl-C, and ends with its parent."""
+    """Prepare a process of the pool: pin its cores, ignore Ctrl-C, end with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_cores(cpus)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -193,7 +193,7 @@ def _dataset(config: DataSection, data: Path | None) -> Dataset:
 
 
 def run_one(values: dict[str, object], folder: Path, data: Path | None) -> tuple[float, str]:
-    """Start or finish one run, in a backend's process: how long it took, and its error if it failed."""
+    """Start or finish one run in a worker process; returns its time, and its error if any."""
     start = time.monotonic()
     try:
         experiment = make_experiment(values)
@@ -211,7 +211,7 @@ def run_one(values: dict[str, object], folder: Path, data: Path | None) -> tuple
 
 
 def _remove_states(folder: Path) -> None:
-    """Remove what only a resumed run needs: a finished one no longer does, and a cache holds many runs."""
+    """Remove what only resuming needs; a cache holds many finished runs."""
     for checkpoint in folder.rglob(CHECKPOINT):
         checkpoint.unlink(missing_ok=True)
     for devices in folder.rglob(DEVICES_FOLDER):

@@ -263,7 +263,7 @@ class _Saver:
         self._saved_s, self._took_s = time.monotonic(), 0.0
 
     def restore(self) -> State | None:
-        """Where an earlier run stopped, its records into ``rows``; None to start from the beginning."""
+        """The state where an earlier run stopped, with its records put into ``rows``, or None."""
         start, self.rows = self.process.in_writer(self._reached) or (None, [])
         self._saved_s = time.monotonic()
         return start

@@ -1,4 +1,4 @@
-"""Joining the components of a random graph, since the paper's sparse networks are rarely connected."""
+"""Join the components of a random graph: the paper's sparse networks are rarely connected."""
 
 from __future__ import annotations
 

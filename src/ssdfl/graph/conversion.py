@@ -86,7 +86,7 @@ def from_networkx(graph: Graph, title: str = "network") -> Network:
 
 
 def announcements(graph: Graph) -> list[str]:
-    """What a reader of a graph ought to know: attributes that are not read, and costs that are derived."""
+    """Notes on a graph that was read: ignored attributes, and costs that were derived."""
     of_links = [data for _, _, data in graph.edges(data=True)]
     of_devices = [data for _, data in graph.nodes(data=True)]
     notes = [*ignored(of_links, LINK_UNITS, "link"), *ignored(of_devices, DEVICE_UNITS, "device")]

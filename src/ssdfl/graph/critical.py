@@ -77,7 +77,7 @@ class Upgrade:
 
 
 def critical_parts(network: Network, message_bytes: int, cycle: Cycle) -> list[Part]:
-    """What the messages on the critical path of the max-plus clock wait for, the longest wait first.
+    """What messages on the critical path of the clock wait for, the longest wait first.
 
     A message waits for its link's latency, and for the slowest of its link, its sender's uplink and
     its receiver's downlink.
@@ -118,7 +118,7 @@ def _last_message(messages: Messages, left_s: FloatArray, done_s: FloatArray, de
 
 
 def _waits(network: Network, messages: Messages, message: int) -> dict[Part, float]:
-    """Seconds that a message waits for its link and, if that takes longer than the link, for its ends."""
+    """Seconds that a message waits for its link and, if they are slower, for its ends."""
     sender, receiver = int(messages.sender[message]), int(messages.receiver[message])
     i, j = sorted((sender, receiver))
     found = np.flatnonzero((network.links[:, 0] == i) & (network.links[:, 1] == j))
@@ -142,7 +142,7 @@ def _slow_ends(messages: Messages, sender: int, receiver: int, transfer_s: float
 
 
 def faster(network: Network, parts: Sequence[Part], factor: float = _SPEED_UP) -> Network:
-    """The network with some parts ``factor`` times as fast: latency divided, bandwidth multiplied."""
+    """The network with parts ``factor`` times as fast: less latency, more bandwidth."""
     scale = {"link": np.ones(network.num_links)}
     scale |= {kind: np.ones(network.num_devices) for kind in ("uplink", "downlink")}
     for part in parts:

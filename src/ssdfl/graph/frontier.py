@@ -70,7 +70,7 @@ def _greedy_order(neighbours: list[int], first: int) -> list[int]:
 
 
 def _fewest_left_behind(neighbours: list[int], frontier: list[int], to_come: int) -> int:
-    """Of the devices next to the frontier, the one after which it is narrowest; the first of equals."""
+    """The device next to the frontier that leaves it narrowest; the first of equals."""
     reach = 0
     for device in frontier:
         reach |= neighbours[device] & to_come

@@ -1,4 +1,4 @@
-"""Eigenvalues of a mixing matrix, which say how fast a network agrees, and the vector that splits it."""
+"""Eigenvalues of a mixing matrix, which tell how fast a network agrees, and its Fiedler vector."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Spectrum:
 
     @property
     def gap(self) -> float:
-        """``1 − max(|λ₂|, |λ_N|)``: the share of disagreement that one mixing takes away at the least."""
+        """``1 − max(|λ₂|, |λ_N|)``: the least share of disagreement that one mixing removes."""
         if len(self.fiedler) == 1:
             return 1.0
         return 1.0 - max(abs(self.lambda_2), abs(self.lambda_N))
@@ -50,7 +50,7 @@ class Spectrum:
 
 
 def spectrum(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> Spectrum:
-    """λ₂, λ_N and the Fiedler vector of a mixing matrix: dense up to a number of devices, Lanczos above.
+    """λ₂, λ_N and the Fiedler vector of a mixing matrix: dense if small, else Lanczos.
 
     Examples:
         >>> from ssdfl.graph import load_network, metropolis
@@ -72,7 +72,7 @@ def slowest_mode(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> tuple[float
 
 
 def slowest_modes(stacked: FloatArray) -> Iterator[tuple[float, FloatArray]]:
-    """λ₂ and the Fiedler vector of each of several dense matrices (k, n, n) of at least two devices."""
+    """λ₂ and Fiedler vectors of dense matrices (k, n, n), each of at least two devices."""
     for values, vectors in zip(*np.linalg.eigh(stacked), strict=True):
         tied = vectors[:, np.abs(values - values[-2]) < _TIE]
         yield float(values[-2]), _canonical(tied)

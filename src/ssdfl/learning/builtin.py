@@ -1,4 +1,4 @@
-"""Small tasks that need no download: a regression, a table with sites of different sizes, and text."""
+"""Small tasks without download: a regression, a table with uneven sites, and text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REGION_EXPONENT = 1.5
 
 
 def diabetes(_: Path) -> Dataset:
-    """442 patients from scikit-learn: ten measurements, and how far the disease came within a year."""
+    """442 patients from scikit-learn: ten measurements, and the disease's progress in a year."""
     from sklearn.datasets import load_diabetes
 
     found = load_diabetes(scaled=False)

@@ -21,7 +21,7 @@ else:
     pa = LazyModule("pyarrow")
 
 DataLike = Any
-"""A `Dataset`, a pandas frame, an Arrow table, a torch data set, or a pair of such to train and test with."""
+"""A `Dataset`, pandas frame, Arrow table or torch data set, or a (train, test) pair."""
 
 
 def as_dataset(source: object, reading: Reading = AS_IT_IS) -> Dataset:

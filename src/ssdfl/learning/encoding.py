@@ -32,7 +32,8 @@ class Column:
     for each of `values`: 1 for its own, 0 for the others.
 
     Examples:
-        >>> size, colour = Column("size", mean=50.0, deviation=10.0), Column("colour", values=("blue", "red"))
+        >>> size = Column("size", mean=50.0, deviation=10.0)
+        >>> colour = Column("colour", values=("blue", "red"))
         >>> size.inputs(np.array([60.0, np.nan])).tolist()
         [[1.0], [0.0]]
         >>> codes = colour.raw(pa.chunked_array([["red", "green"]]))
@@ -93,7 +94,7 @@ class Encoding:
     target: Normalisation | None = None
 
     def rows(self, table: Any) -> NDArray[np.float32]:
-        """(rows, columns) a table as exported programs take it: numbers as they are, categories as codes.
+        """(rows, columns) a table as exported programs take it: numbers, and codes of categories.
 
         Args:
             table: a pandas frame, an Arrow table, or a dict of columns; others than those needed

@@ -105,7 +105,7 @@ class Layout:
         return torch.cat([trained, *mixed], dim=1), home
 
     def stacked(self, rows: Tensor) -> dict[str, Tensor]:
-        """(n, …) each: all that lies in (n, d) rows, by name and shaped as the model has it; views."""
+        """(n, …) views of (n, d) rows by name, shaped as in the model."""
         return {
             name: torch.as_strided(
                 rows,
@@ -205,7 +205,7 @@ def _variance_columns(model: nn.Module, slots: Mapping[str, Slot]) -> Iterator[i
 
 
 def frozen_modules(model: nn.Module) -> list[nn.Module]:
-    """The outermost modules whose parameters are all frozen: they run as in use, also while others train."""
+    """The outermost fully frozen modules, which stay in evaluation mode during training."""
     if _is_frozen(model):
         return [model]
     return [module for child in model.children() for module in frozen_modules(child)]

@@ -23,7 +23,8 @@ def cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
     Examples:
         >>> import torch
         >>> scores, labels = torch.eye(3), torch.tensor([0, 1, 1])
-        >>> torch.allclose(cross_entropy(scores, labels), nn.functional.cross_entropy(scores, labels))
+        >>> usual = nn.functional.cross_entropy(scores, labels)
+        >>> torch.allclose(cross_entropy(scores, labels), usual)
         True
     """
     return -scores.transpose(-1, -2).log_softmax(-2).gather(-2, labels.unsqueeze(-2)).mean()
@@ -64,7 +65,7 @@ def binary_cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def as_targets(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Outputs in the shape of targets: a last dimension of one number is dropped where targets have none."""
+    """Outputs in the shape of targets: a last dimension of 1 is dropped if targets lack it."""
     return outputs.squeeze(-1) if outputs.dim() == targets.dim() + 1 else outputs
 
 

@@ -52,7 +52,7 @@ def paper_cnn(image_shape: ImageShape, num_classes: int, initial: str = "torch")
 
 
 def _poolings(pixels: int) -> int:
-    """How often to halve images of so many pixels: at most three times, and never to a single pixel.
+    """How often to halve an image: at most three times, and never to a single pixel.
 
     Examples:
         >>> [_poolings(pixels) for pixels in (8, 14, 16, 28, 32)]
@@ -106,7 +106,7 @@ def _normalised(entering: int, leaving: int, kernel: int, stride: int = 1) -> nn
 
 
 def resnet8(image_shape: ImageShape, num_classes: int, width: int = 16) -> nn.Module:
-    """The residual network of eight layers for small images: one block at each of three resolutions.
+    """A residual network of eight layers for small images: a block at three resolutions.
 
     78,042 parameters and 672 running statistics on CIFAR-10.
     """
@@ -123,7 +123,7 @@ def resnet8(image_shape: ImageShape, num_classes: int, width: int = 16) -> nn.Mo
 
 
 class TokenLSTM(nn.Module):
-    """Embedded tokens, one LSTM layer, and a linear layer that scores the next token at each place."""
+    """Embedded tokens, an LSTM layer, and a linear layer that scores each next token."""
 
     def __init__(self, num_tokens: int, embedding: int, hidden: int) -> None:
         super().__init__()

@@ -90,7 +90,7 @@ def proximal(gradient: Tensor, theta: Tensor, memory: Memory, *, mu: Tensor) -> 
 def effective(
     gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor, mu: Tensor
 ) -> tuple[Tensor, Memory]:
-    """Momentum and proximal pull, `eq:eff_sgd_ovr` in full: v ← g + ρ v; down along v + μ (θ − θ⁰)."""
+    """Momentum and proximal pull, `eq:eff_sgd_ovr`: v ← g + ρ v, direction v + μ (θ − θ⁰)."""
     velocity = _pushed(memory["velocity"], gradient, rho)
     return torch.addcmul(velocity, -mu, memory["anchor"]).addcmul_(mu, theta), memory
 
@@ -230,7 +230,7 @@ def _check_hyper(kind: str, name: str, value: float, known: Mapping[str, float])
 
 
 def paper_optimizer(rho: float = 0.0, mu: float = 0.0) -> Optimizer:
-    """The optimizer of `eq:eff_sgd_ovr` with momentum ρ and proximal factor μ, either of which may be 0.
+    """The optimizer of `eq:eff_sgd_ovr` with momentum ρ and proximal factor μ, maybe 0.
 
     Examples:
         >>> [str(paper_optimizer(*values)) for values in ((0, 0), (0.9, 0), (0, 0.1), (0.9, 0.1))]
@@ -313,7 +313,8 @@ def draw_optimizers(
     kind is given with its own, as in ``momentum:0.9``.
 
     Examples:
-        >>> {o.kind.name for o in draw_optimizers("mixed", 30, np.random.default_rng(0))} == set(MIXED)
+        >>> drawn = draw_optimizers("mixed", 30, np.random.default_rng(0))
+        >>> {optimizer.kind.name for optimizer in drawn} == set(MIXED)
         True
     """
     kinds = rng.choice(mix, size=num_devices) if kind == "mixed" else [kind] * num_devices

@@ -58,7 +58,7 @@ def _missing(state: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> list
 
 
 def start_from(model: nn.Module, path: Path | str) -> None:
-    """Write the parameters of a safetensors file into a model; what it lacks stays as the seed drew it.
+    """Load a model's parameters from a safetensors file; others stay as the seed drew them.
 
     Raises:
         InputError: no such file, or one with tensors that do not fit; they are named.

@@ -1,4 +1,4 @@
-"""Tables as data sets: numbers standardised, categories encoded, and a line for people on what was done."""
+"""Tables as data sets: standardise numbers, encode categories, and say what was done."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def table_dataset(table: pa.Table, reading: Reading = AS_IT_IS, files: Files | N
 
 
 def _summarised(table: pa.Table, reading: Reading, files: Files | None, train: BoolArray) -> Summary:
-    """What the rows of all files are together; each file's are summarised alone, as on its device."""
+    """The summary of all files' rows; each file is summarised alone, as on its device."""
     targets = _target_names(table, reading)
     reserved = {*targets, reading.column, SPLIT}
     inputs = [name for name in table.column_names if name not in reserved]

@@ -31,13 +31,13 @@ from ssdfl.rng import generator
 
 
 class Units(NamedTuple):
-    """What standardised targets were before: their mean and deviation, one for each number of a target."""
+    """The mean and deviation of targets before they were standardised, one per number."""
 
     mean: Tensor
     deviation: Tensor
 
     def of(self, scaled: Tensor) -> Tensor:
-        """Outputs or targets in their own units; in 64 bits, as means may be far larger than deviations."""
+        """Outputs or targets in own units; in 64 bits, as means may far exceed deviations."""
         return scaled.double() * self.deviation + self.mean
 
     def to(self, device: torch.device | str) -> Units:
@@ -329,7 +329,7 @@ def make_task(
 
 @torch.inference_mode()
 def tested(model: nn.Module, data: Dataset, metric: TaskMetric) -> float:
-    """The score of a model, in evaluation mode, on a data set's test samples, in their own units."""
+    """The score of a model in evaluation mode on the test samples, in own units."""
     units = _units(data)
     outputs = call_model(model, map_inputs(torch.from_numpy, data.test_inputs))
     targets = torch.from_numpy(data.test_targets)
@@ -344,7 +344,7 @@ def _units(data: Dataset) -> Units | None:
 
 
 def suited(data: Dataset, loss: str = "auto") -> Dataset:
-    """The data set as a loss needs it: targets of 0 and 1 are undone if they were standardised as numbers."""
+    """The data set for a loss: 0/1 targets that were standardised as numbers are restored."""
     scale = data.encoding.target
     if scale is None or not task_loss(data, loss).labels:
         return data

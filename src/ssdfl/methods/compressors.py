@@ -24,7 +24,7 @@ BITS = "bits"
 """The code of a part of booleans, which travel eight to a byte."""
 
 Layout = tuple[tuple[str, int], ...]
-"""The parts of a compressed message as they travel: NumPy's code of the numbers, or `BITS`, and how many."""
+"""Parts of a compressed message: NumPy's type code, or `BITS`, and how many numbers."""
 
 STREAM = "compressor"
 

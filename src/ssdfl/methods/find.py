@@ -58,7 +58,7 @@ def _own(name: str) -> Method:
 
 
 def split_methods(text: str) -> list[str]:
-    """The methods of a list with commas; a part such as ``key=value`` belongs to the method before it.
+    """The methods of a comma-separated list; ``key=value`` belongs to the method before it.
 
     Examples:
         >>> split_methods("ssdfl, sdfl+choco:compressor=topk,fraction=0.01, pdfl")

@@ -45,7 +45,7 @@ class Matchings:
 
 
 def plan_matchings(adjacency: SparseMatrix, budget: float) -> Matchings:
-    """Split links into matchings and find their probabilities and weights, in each connected part by itself.
+    """Split links into matchings with probabilities and weights, per connected part.
 
     Args:
         budget: which share of the matchings is used in a step on average, above 0 and at most 1.

@@ -75,7 +75,7 @@ def stc(inputs: ScheduleInputs) -> Schedule:
 
 
 def cstc(inputs: ScheduleInputs) -> Schedule:
-    """Clustered stochastic: as `stc` inside a random number of random clusters, then over all links.
+    """Clustered stochastic: as `stc` inside random clusters, then over all links.
 
         W(t) = as of `stc`, over the links inside the random clusters while training, then over all
 
@@ -166,7 +166,7 @@ def _random_pairs(adjacency: SparseMatrix, seed: int) -> Mixer:
 
 
 def tthf(inputs: ScheduleInputs) -> Schedule:
-    """TT-HF: clusters train and mix by their own links, then a server gives everyone the mean of all.
+    """TT-HF: clusters train and mix over their own links, then a server averages all.
 
         W = Ã while training, then 11ᵀ/N once, then I for what is left of the cycle
 
@@ -182,7 +182,7 @@ def tthf(inputs: ScheduleInputs) -> Schedule:
 
 
 def hier(inputs: ScheduleInputs) -> Schedule:
-    """Hierarchical: an edge server gives each cluster its mean at every step, then the cloud that of all.
+    """Hierarchical: edge servers average each cluster at every step, then a cloud all.
 
         W = blockdiag(11ᵀ/n_s) while training, then 11ᵀ/N once, then I for what is left of the cycle
 
@@ -198,14 +198,14 @@ def hier(inputs: ScheduleInputs) -> Schedule:
 
 
 def _mean_once(inputs: ScheduleInputs, method: str) -> Mixer:
-    """The mean of all at a cycle's first mixing-only step: a second would send much and change nothing."""
+    """The mean of all at a cycle's first mixing-only step; a second would change nothing."""
     mean, alone = _mean_of_all(inputs, method), _alone(inputs)
     cycle = inputs.tau_a + inputs.tau_r
     return Periodic(lambda t: mean if t == inputs.tau_a else alone, period=cycle)
 
 
 def central(inputs: ScheduleInputs) -> Schedule:
-    """Exact mean: everyone gets the mean of all at every step, which would need a server or many relays.
+    """Exact mean of all at every step, which would need a server or many relays.
 
         W = 11ᵀ/N
 

@@ -68,7 +68,7 @@ def always(W: MixingMatrix) -> Mixer:
 
 
 def alternate(tau_a: int, tau_r: int, intra: Mixer, inter: Mixer) -> Schedule:
-    """A global cycle of the paper: ``tau_a`` training steps mixed by ``intra``, then ``tau_r`` by ``inter``.
+    """The paper's cycle: ``tau_a`` training steps mixed by ``intra``, ``tau_r`` by ``inter``.
 
     It has a period if both mixers have one.
 

@@ -73,7 +73,7 @@ def testing_interval(experiment: Experiment, task: Task) -> int:
 
 
 def clusters_of_method(method: str, plan: Plan) -> Clusters:
-    """Inside which clusters a method mixes while training: one, each device alone, or the plan's."""
+    """The clusters in which a method mixes while training: one, single devices, or the plan's."""
     return find_method(method).training_clusters(plan.clusters)
 
 

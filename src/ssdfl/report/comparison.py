@@ -39,7 +39,7 @@ def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
 
 
 def _shared_goal(folders: Sequence[RunFolder]) -> Goal:
-    """The first run's goal, if all are tested for the same; of the averaged model if one has only that."""
+    """The first run's goal if all share it; of the mean model if one run has only that."""
     goal, *others = (folder.goal() for folder in folders)
     for folder, other in zip(folders[1:], others, strict=True):
         if other.score != goal.score:

@@ -43,7 +43,7 @@ def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
 
 
 def _megabytes(limits_Bps: FloatArray) -> list[float | None]:
-    """MB/s of each device's uplink or downlink, None for an unlimited one; empty if all are unlimited."""
+    """MB/s of each device's uplink or downlink, None if unlimited; empty if all are."""
     if not np.isfinite(limits_Bps).any():
         return []
     return [rounded(limit / 1e6) if math.isfinite(limit) else None for limit in limits_Bps.tolist()]

@@ -1,4 +1,4 @@
-"""A run as its page's scripts read it: curves, networks, devices, plans, bounds. Kept to a few megabytes."""
+"""A run as its page's scripts read it: curves, networks, plans, bounds, in a few MB."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def run_data(
 
 
 def metrics_data(rows: Sequence[Row], goal: Goal) -> dict[str, Any]:
-    """The metrics that the charts can show, the costs that they can be drawn against, and the target."""
+    """The metrics for charts, the costs they can be drawn against, and the target."""
     shown = shown_metrics(rows, metrics_of(goal))
     return {
         "metrics": {one.name: {**asdict(one), "scale": one.scale} for one in shown},
@@ -173,7 +173,7 @@ def _scores_by_cycle(run: Sequence[Row], most: int) -> dict[str, Any]:
 
 
 def _bounds(rows: Sequence[BoundRow]) -> list[dict[str, Any]]:
-    """By method and statement: means over clusters and seeds of measured, published and rigorous."""
+    """Means over clusters and seeds of measured, published and rigorous, by statement."""
     by_method = group_by(rows, attrgetter("method"))
     by_statement = {method: group_by(own, attrgetter("statement")) for method, own in by_method.items()}
     return [

@@ -1,4 +1,4 @@
-"""What it costs to reach a target: the one definition that tables, pages and the paper's artefacts share."""
+"""The cost of reaching a target, as tables, pages and the paper's artefacts define it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far devices drift apart while they train: the exact linear prediction, and what it slows down.
+"""How far devices drift apart in training: the exact linear prediction and its cost.
 
 Device i's gradients differ from the mean by a row of ``G``. Counted in steps of length η E,
 training moves the differences by ``X ← Ã X − δ X + G``, where δ is the pull of the loss back to a
@@ -26,7 +26,7 @@ _DENSE_LIMIT = 256
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Mean square distances from the mean after training and after mixing, in squared steps ``(η E)²``."""
+    """Mean square distances from the mean after training and mixing, in ``(η E)²``."""
 
     trained: float
     mixed: float
@@ -40,7 +40,7 @@ def disagreement(
     tau_r: int,
     pull: float = PULL,
 ) -> Disagreement:
-    """The mean square distance of devices from their mean in the 32nd cycle, before and after mixing.
+    """The mean square distance from the mean in the 32nd cycle, before and after mixing.
 
     Args:
         A: the mixing of the whole network.

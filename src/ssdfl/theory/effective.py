@@ -40,8 +40,10 @@ def effective_gradient(
 
     Examples:
         >>> from scipy.sparse import csr_array
-        >>> alone = RegimeState(np.array([[2.0]]), np.array([[1.0]]), np.array([[0.5]]), np.array([0.1]))
-        >>> effective_gradient(alone, np.array([[3.0]]), csr_array([[1.0]]), learning_rate=0.1).tolist()
+        >>> X, start, history = np.array([[2.0]]), np.array([[1.0]]), np.array([[0.5]])
+        >>> alone = RegimeState(X, start, history, np.array([0.1]))
+        >>> gradient, A = np.array([[3.0]]), csr_array([[1.0]])
+        >>> effective_gradient(alone, gradient, A, learning_rate=0.1).tolist()
         [[3.6]]
     """
     proximal = state.mu[:, None] * (state.X - state.start)
@@ -65,8 +67,10 @@ def effective_loss(
 
     Examples:
         >>> from scipy.sparse import csr_array
-        >>> alone = RegimeState(np.array([[2.0]]), np.array([[1.0]]), np.array([[0.5]]), np.array([0.1]))
-        >>> effective_loss(alone, np.array([3.0]), csr_array([[1.0]]), learning_rate=0.1)  # 3 + 1 + 0.05
+        >>> X, start, history = np.array([[2.0]]), np.array([[1.0]]), np.array([[0.5]])
+        >>> alone = RegimeState(X, start, history, np.array([0.1]))
+        >>> loss, A = np.array([3.0]), csr_array([[1.0]])
+        >>> effective_loss(alone, loss, A, learning_rate=0.1)  # 3 + 1 + 0.05
         4.05
     """
     moved = state.X - state.start

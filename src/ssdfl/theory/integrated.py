@@ -19,7 +19,8 @@ def consensus_gap(constants: Constants, clusters: Sequence[ClusterTerms]) -> flo
 
     Examples:
         >>> two = [ClusterTerms(size=1, lambda_2=0.0, lambda_min=1.0, amplification=0.0)] * 2
-        >>> round(consensus_gap(Constants(learning_rate=0.1, tau_a=3), two) ** 2, 6)  # 2 · ½ · (2 · 0.1 · 3)²
+        >>> constants = Constants(learning_rate=0.1, tau_a=3)
+        >>> round(consensus_gap(constants, two) ** 2, 6)  # 2 · ½ · (2 · 0.1 · 3)²
         0.36
     """
     η, B, τ_a = constants.learning_rate, constants.gradient_bound, constants.tau_a

@@ -1,4 +1,4 @@
-"""The paper's statements in forms that hold, one function each, named as in `ssdfl.theory.published`.
+"""The paper's statements in forms that hold, named as in `ssdfl.theory.published`.
 
 What differs, and the derivations, are in `docs/theory.md`. In short: the effective loss changes
 from step to step through its momentum term, which is counted from the start of the regime here;
@@ -48,7 +48,10 @@ def momentum_gap(constants: Constants, cluster: ClusterTerms) -> float:
 
 
 def gradient_gap(constants: Constants, cluster: ClusterTerms, distance: float) -> float:
-    """Proposition 1 (`thm:smoothness_reg_loss`): ``‖∇L̃_s(θ¹) − ∇L̃_s(θ²)‖ ≤ γ ‖θ¹ − θ²‖ + ‖M¹ − M²‖``."""
+    """Proposition 1: ``‖∇L̃_s(θ¹) − ∇L̃_s(θ²)‖ ≤ γ ‖θ¹ − θ²‖ + ‖M¹ − M²‖``.
+
+    `thm:smoothness_reg_loss`.
+    """
     return effective_smoothness(constants, cluster) * distance + momentum_gap(constants, cluster)
 
 
@@ -69,7 +72,7 @@ def loss_gap(
 
 
 def intra_convergence(constants: Constants, cluster: ClusterTerms, initial: float) -> float:
-    """Theorem 1 (`thm:intra_conv`): a bound on ``Σ_q E‖∇L̃_s‖²`` over a regime, for losses of at least 0.
+    """Theorem 1 (`thm:intra_conv`): a bound on ``Σ_q E‖∇L̃_s‖²`` for losses ≥ 0.
 
     ``(L̃_s + ½ α τ_a η² γ + (η / 2ε) Σ_q ‖M_q‖²) / (η (1 − ε / 2) − ½ α̂_s η² γ)``; ε pays for
     momentum and is 0 where there is none.
@@ -111,13 +114,13 @@ def _momentum_share(constants: Constants, cluster: ClusterTerms) -> float:
 
 
 def _descent(constants: Constants, cluster: ClusterTerms, ε: float) -> float:
-    """``η (1 − ε / 2) − ½ α̂_s η² γ``: what a step's squared gradient takes off the loss at the least."""
+    """``η (1 − ε / 2) − ½ α̂_s η² γ``: the least decrease per squared gradient."""
     η, γ = constants.learning_rate, effective_smoothness(constants, cluster)
     return η * (1 - ε / 2) - (cluster.amplification + 1) * η**2 * γ / 2
 
 
 def intra_consensus(constants: Constants, cluster: ClusterTerms, initial_gap: float = 0.0) -> float:
-    """Lemma 1 (`thm:intra_cons`): a bound on ``‖Δ_s‖`` at the end of a regime that starts with a gap.
+    """Lemma 1 (`thm:intra_cons`): a bound on ``‖Δ_s‖`` at the end of a regime.
 
     It holds for every η.
 
@@ -139,7 +142,7 @@ def intra_consensus(constants: Constants, cluster: ClusterTerms, initial_gap: fl
 
 
 def contraction(cluster: ClusterTerms) -> float:
-    """``λ̄ = max(|λ₂|, |λ_min|)``: what a mixing leaves of any disagreement at most; 0 for one device."""
+    """``λ̄ = max(|λ₂|, |λ_min|)``: the most that a mixing leaves of disagreement."""
     return max(abs(cluster.lambda_2), abs(cluster.lambda_min)) if cluster.size > 1 else 0.0
 
 
@@ -193,7 +196,7 @@ def integrated_average(
     largest: Sequence[float],
     gap: float,
 ) -> float:
-    """Theorem 2 averaged over K → ∞ cycles: its bound with each cluster's largest L̃_s and the largest gap."""
+    """Theorem 2 averaged over K → ∞ cycles, with each cluster's largest L̃_s and gap."""
     return integrated_convergence(constants, network, clusters, largest, gap)
 
 

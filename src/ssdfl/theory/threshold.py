@@ -12,7 +12,7 @@ THRESHOLD_STEPS: dict[str, Callable[[Constants], float]] = {
     "eta": attrgetter("learning_rate"),
     "eta_E": attrgetter("step_length"),
 }
-"""The step size in Φ_min by name: η, as printed, or η E, which E local steps of an iteration move."""
+"""The step size in Φ_min by name: η, as printed, or η E, for E local steps."""
 
 
 def conductance_threshold(

@@ -16,7 +16,7 @@ from ssdfl.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """Sets of ``smallest`` to ``largest`` devices whose entry v is ``sign[v]`` times that of ``group[v]``."""
+    """Sets of ``smallest`` to ``largest`` devices; entry v is ``sign[v]`` times ``group[v]``."""
 
     smallest: int
     largest: int
@@ -33,7 +33,7 @@ class Cell:
         return replace(self, smallest=smallest, largest=largest)
 
     def merged(self, kept: int, gone: int, sign: int) -> Cell:
-        """The part in which group ``gone`` is ``sign`` times group ``kept``; later groups move up."""
+        """The part where group ``gone`` is ``sign`` times ``kept``; later groups move up."""
         assert kept < gone
         moved = self.group == gone
         group = np.where(moved, kept, self.group - (self.group > gone))

@@ -66,7 +66,7 @@ class Message:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of one device's message on the wire: the number that costs, clock and plan use."""
+        """The bytes of one device's message on the wire, which costs, clock and plan use."""
         itemsize = int(self.parts[0].itemsize)
         if self.compressor is None:
             return self.width * itemsize
@@ -132,7 +132,7 @@ class Heard:
 
     @cached_property
     def own(self) -> Rows:
-        """(n, k) these devices' own messages before they were compressed, not to be written into."""
+        """(n, k) these devices' own messages before compression; read-only."""
         return self._own()
 
     @cached_property
@@ -172,7 +172,7 @@ class Rule(ABC):
     compressor: Compressor | None = None
 
     def on(self, matrices: int | None) -> Self:
-        """A steady rule for a schedule of so many distinct matrices; None if the schedule never repeats.
+        """A steady rule for a schedule with this many matrices; None if it never repeats.
 
         Raises:
             InputError: it cannot run on such a schedule.

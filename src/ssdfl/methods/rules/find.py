@@ -1,4 +1,4 @@
-"""Rules by their text: ``name:key=value,…``, with the options of a compressor or of a rule within."""
+"""Rules by text: ``name:key=value,…``, with options of a compressor or an inner rule."""
 
 from __future__ import annotations
 

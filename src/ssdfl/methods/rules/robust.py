@@ -13,14 +13,14 @@ from ssdfl.methods.rules.base import Heard, Inbox, Memory, Move, Rule
 
 
 class RobustRule(Rule):
-    """Sends as `cta` does; x⁺ is a robust combination of own and neighbours' parameters, plus the move."""
+    """Sends as `cta` does; x⁺ combines own and neighbours' parameters robustly, plus the move."""
 
     linear = False
 
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
     ) -> tuple[Rows, Memory]:
-        """The combined parameters plus the displacement; a device that hears nothing keeps its own."""
+        """The combined parameters plus the move; a device that hears nothing keeps its own."""
         after = theta.clone()
         for inbox in heard.each():
             after[inbox.places] = self.combined(theta[inbox.places], inbox)
