@@ -61,7 +61,7 @@ bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 	$(BIN)/python benchmarks/mesh.py
 
 docs: .venv/.docs  ## build the documentation into build/site
-	$(BIN)/mkdocs build --strict
+	PYTHONPATH=docs $(BIN)/zensical build --strict --clean
 
 imports: .venv/.base  ## draw again which package imports which
 	$(BIN)/python docs/images/imports.py
