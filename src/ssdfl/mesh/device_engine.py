@@ -8,7 +8,6 @@ neighbours, because it was away or cut off, continues at their step with the par
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -171,13 +170,13 @@ def device_steps(job: Job, node: Node, state: State | None) -> Iterator[tuple[St
     engine = DeviceEngine(job, node)
     loop = Loop(job, engine)
     state = engine.begin(state)
-    before_s, started = state.real_s, time.monotonic()
+    before_s, started = state.real_s, node.runtime.now()
     while state.step < job.last_step:
         state = engine.caught_up(state)
         after = loop.step(state) if state.step < job.last_step else state
         if node.stopped:
             return
-        state = replace(after, real_s=before_s + time.monotonic() - started)
+        state = replace(after, real_s=before_s + node.runtime.now() - started)
         ends_cycle = state.step % job.steps_per_cycle == 0
         yield state, loop.record(state) if ends_cycle else None
     node.finish(job.last_step)
