@@ -18,7 +18,7 @@ _LAST = -100
 class MathML(Extension):
     """Replaces what arithmatex marked."""
 
-    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 (the name that Markdown calls)
+    def extendMarkdown(self, md: Markdown) -> None:  # the name that Markdown calls
         """Register the replacement."""
         md.postprocessors.register(_Formulas(md), "mathml", _LAST)
 
@@ -33,6 +33,6 @@ def _to_mathml(found: re.Match[str]) -> str:
     return formula
 
 
-def makeExtension(**options: object) -> MathML:  # noqa: N802 (the name that Markdown looks for)
+def makeExtension(**options: object) -> MathML:  # the name that Markdown looks for
     """What Markdown calls to load this module."""
     return MathML(**options)
