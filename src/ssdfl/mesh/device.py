@@ -166,7 +166,7 @@ class RunningDevice:
         A device that comes back also waits for those that may be coming back, unless others have gone on
         without it.
         """
-        begins = state.step == 0
+        begins = not self._has_agreed()
         limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
 
         def need_not_wait() -> bool:
@@ -179,6 +179,10 @@ class RunningDevice:
             missing = self._without_plan()[0]
             raise InputError("neighbour", missing, f"a plan within {GATHER_S:g} s", "Start it.")
         self._check_plans()
+
+    def _has_agreed(self) -> bool:
+        """Whether it has agreed with its neighbours before: only after that is there a checkpoint."""
+        return (self.folder / CHECKPOINT).exists()
 
     def _without_plan(self) -> list[str]:
         """The neighbours that are not there, or have no plan yet."""
