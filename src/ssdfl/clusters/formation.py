@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import cost_aware, spectral
+from ssdfl.clusters.balanced import partitions_by_data
 from ssdfl.clusters.candidates import Candidate, choose, round_score
 from ssdfl.clusters.diagnostics import Diagnostic, diagnose
 from ssdfl.clusters.heterogeneity import PAPER_AMPLIFICATION, AmplificationSettings, Device
@@ -30,7 +31,7 @@ from ssdfl.errors import InputError, check_range
 from ssdfl.graph import Network, Weights, metropolis
 from ssdfl.theory import THRESHOLD_STEPS, Constants, conductance_threshold
 
-PARTITIONS = ("cost", "paper")
+PARTITIONS = ("cost", "balanced", "paper")
 MODES = ("auto", "literal", "fast")
 PREDICTIONS = tuple(COSTS)
 PRICE = 1.1
@@ -42,6 +43,9 @@ _KNOWN: dict[str, Collection[str]] = {
 }
 _AUTO_LIMIT = 200
 _FAST = Budget(state_limit=1 << 8, half_limit=1 << 6, prefixes=3)
+_HUGE = 20_000
+"""Above so many devices fewer numbers of clusters are weighed, and only small clusters are searched."""
+_FASTEST = Budget(state_limit=2, half_limit=2, prefixes=1)
 _EVERY_SIZE_TO = 16
 _IMPROVED = 3
 
@@ -52,7 +56,7 @@ class FormationSettings:
 
     Attributes:
         constants: of training and of the bounds.
-        partition: ``cost``, or ``paper`` for Algorithm 2.
+        partition: ``cost``, ``balanced`` for candidates that also see data, or ``paper`` for Algorithm 2.
         score: a name of `SCORES`, ``package.module:function``, or a function.
         mode: ``literal`` weighs every number of clusters and conductances as exact as can be, ``fast`` leaves
             out what costs most, ``auto`` is literal up to 200 devices.
@@ -182,7 +186,7 @@ def _form(network: Network, devices: Sequence[Device], settings: FormationSettin
         sizes=n - len(sizes),
         prefixes=inputs.cache.skipped_prefixes,
         halves=inputs.cache.inexact_halves,
-        moves=settings.partition == "cost" and not _moves_devices(settings, n),
+        moves=settings.partition != "paper" and not _moves_devices(settings, n),
         inexact=sum(not candidate.min_conductance.exact for candidate in candidates),
     )
     diagnostics = diagnose(inputs, chosen.clusters)
@@ -202,11 +206,18 @@ def score_inputs(network: Network, devices: Sequence[Device], settings: Formatio
         settings.constants,
         settings.weights,
         settings.message_bytes,
-        _FAST if settings.mode_for(network.num_devices) == "fast" else Budget(),
+        _budget(settings.mode_for(network.num_devices), network.num_devices),
         settings.data_distance,
         settings.amplification,
         settings.sends_early,
     )
+
+
+def _budget(mode: str, num_devices: int) -> Budget:
+    """What a mode may leave out."""
+    if mode != "fast":
+        return Budget()
+    return _FAST if num_devices <= _HUGE else _FASTEST
 
 
 class _Weigher:
@@ -248,14 +259,16 @@ class _Weigher:
 def _sizes(num_devices: int) -> list[int]:
     """Every number of clusters to 16, then some 20 % more each time to N / 2, and N.
 
-    More than N / 2 clusters leave a device alone, so they never reach a threshold.
+    More than N / 2 clusters leave a device alone, so they never reach a threshold. Of huge networks 40 % more
+    each time from the start.
     """
     half = num_devices // 2
     if half <= _EVERY_SIZE_TO:
         return list(range(1, num_devices + 1))
-    sizes = {*range(1, _EVERY_SIZE_TO + 1), half, num_devices}
-    size = float(_EVERY_SIZE_TO)
-    while (size := size * 1.2) < half:
+    every, growth = (_EVERY_SIZE_TO, 1.2) if num_devices <= _HUGE else (2, 1.4)
+    sizes = {*range(1, every + 1), half, num_devices}
+    size = float(every)
+    while (size := size * growth) < half:
         sizes.add(round(size))
     return sorted(sizes)
 
@@ -285,7 +298,9 @@ def _of_sizes(
 def _by_cost(weigher: _Weigher, sizes: list[int]) -> list[Candidate]:
     """The better cost-aware partition of each size, the most promising improved by moving devices."""
     found = []
-    for options in cost_aware.partitions_by_cost(weigher.inputs, sizes):
+    sees_data = weigher.settings.partition == "balanced"
+    partitions = partitions_by_data if sees_data else cost_aware.partitions_by_cost
+    for options in partitions(weigher.inputs, sizes):
         candidates = [weigher.candidate(clusters, rule) for clusters, rule in options]
         found.append(weigher.better(candidates))
     if _moves_devices(weigher.settings, weigher.num_devices):
