@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+_READABLE_DEVICES = 20_000
 _TEMPORARY = re.compile(r"\..*\.(\d+)\.tmp(\..*)?")
 """``.name.pid.tmp.ending``: a file that the process ``pid`` was writing."""
 
@@ -112,6 +113,11 @@ def is_there(path: Path) -> bool:
         return path.exists()
     except (OSError, ValueError):
         return False
+
+
+def indentation(num_devices: int) -> int | None:
+    """How far JSON about devices is indented: for people to read, but not if there are very many."""
+    return 1 if num_devices <= _READABLE_DEVICES else None
 
 
 def write_text(path: Path | str, text: str, durable: bool = True) -> None:

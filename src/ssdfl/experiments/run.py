@@ -16,7 +16,8 @@ from ssdfl.engine import Job, State, load_state, run, save_state
 from ssdfl.errors import InputError
 from ssdfl.experiments.advance import Advance
 from ssdfl.experiments.schedule_check import check_schedule
-from ssdfl.experiments.writer import Process, joining_others
+from ssdfl.experiments.writer import ALONE, Process, joining_others
+from ssdfl.files import indentation
 from ssdfl.graph import NetworkLike, from_json, load_network, to_json
 from ssdfl.learning import (
     DataLike,
@@ -148,6 +149,8 @@ def _prepare_seed(
     experiment: Experiment, seed: int, dataset: Dataset, folder: RunFolder, process: Process
 ) -> Prepared:
     """What a seed determines; network and plan are the writer's: machines may round differently."""
+    if process is ALONE:
+        return prepare(experiment, seed, dataset, formed=folder.plans(seed))
     prepared: list[Prepared] = []
 
     def form() -> str:
@@ -231,7 +234,9 @@ def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> 
         for i, (optimizer, shard) in enumerate(zip(instance.optimizers, task.shards, strict=True))
     ]
     folder.write_fact(instance.seed, "network.json", to_json(instance.network))
-    folder.write_fact(instance.seed, "devices.json", json.dumps(devices, indent=1) + "\n")
+    folder.write_fact(
+        instance.seed, "devices.json", json.dumps(devices, indent=indentation(len(devices))) + "\n"
+    )
     for place, plan in reversed(list(enumerate(instance.plans))):
         # plan.json is written last: readers take it as the sign that the other files exist.
         size, early = plan.messages

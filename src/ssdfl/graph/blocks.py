@@ -88,7 +88,7 @@ class Blocks:
         return lambda_2, fiedler
 
     def _modes(self, numbers: IntArray) -> Iterator[tuple[float, FloatArray]]:
-        if self.sizes[numbers[0]] > DENSE_LIMIT:
+        if not 1 < self.sizes[numbers[0]] <= DENSE_LIMIT:
             return (slowest_mode(self.matrix(number)) for number in numbers.tolist())
         return slowest_modes(self.stacked(numbers))
 

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, load_npz
 from ssdfl.arrays import SparseMatrix
 from ssdfl.claims import DEFLATE_EXPANSION, check_arrays
 from ssdfl.errors import InputError, InputWarning
-from ssdfl.files import atomic_path, write_text
+from ssdfl.files import atomic_path, indentation, write_text
 from ssdfl.graph.attributes import LINK_UNITS, read_costs
 from ssdfl.graph.conversion import DEVICE_DEFAULTS, announcements, from_networkx
 from ssdfl.graph.memory import check_fits
@@ -173,7 +173,8 @@ def _write_json(network: Network, path: Path) -> None:
 
 def to_json(network: Network) -> str:
     """A network as node-link JSON, with costs, positions and added links."""
-    return json.dumps(nx.node_link_data(network.to_networkx(), edges="edges"), indent=1) + "\n"
+    data = nx.node_link_data(network.to_networkx(), edges="edges")
+    return json.dumps(data, indent=indentation(network.num_devices)) + "\n"
 
 
 def from_json(text: str, title: str) -> Network:

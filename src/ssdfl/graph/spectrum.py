@@ -68,14 +68,18 @@ def slowest_mode(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> tuple[float
         return 0.0, np.ones(1)
     if n > dense_limit:
         return _slowest_of_many(W)
-    return next(slowest_modes(W.toarray()[None]))
+    return _second(*np.linalg.eigh(W.toarray()))
 
 
 def slowest_modes(stacked: FloatArray) -> Iterator[tuple[float, FloatArray]]:
     """λ₂ and Fiedler vectors of dense matrices (k, n, n), each of at least two devices."""
-    for values, vectors in zip(*np.linalg.eigh(stacked), strict=True):
-        tied = vectors[:, np.abs(values - values[-2]) < _TIE]
-        yield float(values[-2]), _canonical(tied)
+    return map(_second, *np.linalg.eigh(stacked))
+
+
+def _second(values: FloatArray, vectors: FloatArray) -> tuple[float, FloatArray]:
+    """The second largest eigenvalue and its vector."""
+    tied = vectors[:, np.abs(values - values[-2]) < _TIE]
+    return float(values[-2]), _canonical(tied)
 
 
 def _slowest_of_many(W: MixingMatrix) -> tuple[float, FloatArray]:

@@ -221,7 +221,7 @@ class RunningDevice:
         A device that comes back also waits for those that may be coming back, unless others have gone on
         without it. Nobody waits for devices that the plan was formed without.
         """
-        begins = state.step == 0
+        begins = not self._has_agreed()
         limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
         absent = absent_devices(plan)
 
@@ -237,6 +237,10 @@ class RunningDevice:
         if others:
             self.node.runtime.sleep(TELL_S)  # so that they learn of it, too
         refuse_other_plans(self.node, others)
+
+    def _has_agreed(self) -> bool:
+        """Whether it has agreed with its neighbours before: only after that is there a checkpoint."""
+        return (self.folder / CHECKPOINT).exists()
 
     def _train(self, job: Job, state: State) -> State:
         scores = [metric.score for metric in job.task.metrics]

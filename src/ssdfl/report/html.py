@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from ssdfl.clusters import Plan
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
-from ssdfl.graph import read_network
 from ssdfl.methods import find_method
 from ssdfl.records.bounds import BoundRow, summarise_bounds
 from ssdfl.records.config import Experiment, to_toml
@@ -24,6 +23,7 @@ from ssdfl.records.record import METRICS
 from ssdfl.records.scores import OWN_TESTS
 from ssdfl.records.tables import Row, has_test
 from ssdfl.report.bounds import bound_table
+from ssdfl.report.condensed import if_large
 from ssdfl.report.figures import plot_curves, plot_network, save
 from ssdfl.report.network_data import diagnostics_table, formation_line, plan_reason, settings_table
 from ssdfl.report.numbers import listed
@@ -274,12 +274,16 @@ def _plot_figures(folder: RunFolder, experiment: Experiment, rows: Sequence[Row]
 def _network_figure(folder: RunFolder, experiment: Experiment) -> tuple[Figure, str]:
     """The first seed's network and clusters, and a caption."""
     seed = experiment.seeds[0]
-    network, plan = read_network(folder.seed_folder(seed) / "network.json"), folder.plan(seed)
+    network, plan = folder.network(seed), folder.plan(seed)
     clusters = plan.clusters if plan else ()
     title = f"{experiment.network.spec}: {network.num_devices} devices, {len(clusters)} clusters"
     caption = f"The network of seed {seed} and the clusters of SSD-FL."
     if network.added_links:
         caption += f" {len(network.added_links)} links were added to make it connected."
+    groups = if_large(network, clusters or (tuple(range(network.num_devices)),))
+    if groups is not None:
+        caption += f" Each of the {groups.network.num_devices} circles stands for several devices."
+        return plot_network(groups.network, groups.clusters, title), caption
     return plot_network(network, clusters, title), caption
 
 
