@@ -15,12 +15,12 @@ from ssdfl.graph import Network, make_network
 MOST_DRAWN = 10_000
 """Devices that are drawn one by one."""
 GROUPS = 1000
-"""Of more devices about so many groups are drawn."""
+"""Larger networks are drawn as about this many groups of devices."""
 
 
 @dataclass(frozen=True, eq=False)
 class Condensed:
-    """Groups of devices, each from one cluster, or of whole clusters if there are too many of these.
+    """Groups of devices of one cluster, or of whole clusters if there are too many.
 
     Attributes:
         group: (N,) the number of each device's group, by their lowest device.
@@ -42,14 +42,15 @@ class Condensed:
 
         Examples:
             >>> from ssdfl.graph import load_network
-            >>> condensed(load_network("path:n=4"), ((0, 1), (2, 3)), groups=2).means([1.0, 3.0, 5.0, 6.0])
+            >>> groups = condensed(load_network("path:n=4"), ((0, 1), (2, 3)), groups=2)
+            >>> groups.means([1.0, 3.0, 5.0, 6.0])
             array([2. , 5.5])
         """
         means: FloatArray = np.bincount(self.group, np.asarray(values)) / np.bincount(self.group)
         return means
 
     def facts(self, devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """What is known of each group: samples and labels of all its devices, and whether one lies."""
+        """What is known of each group: its devices' samples and labels, and whether one lies."""
         if not devices:
             return []
         samples = np.bincount(self.group, [one["samples"] for one in devices]).astype(int).tolist()
@@ -79,7 +80,7 @@ def if_large(network: Network, clusters: Clusters) -> Condensed | None:
 
 
 def condensed(network: Network, clusters: Clusters, groups: int = GROUPS) -> Condensed:
-    """About so many groups of a network's devices."""
+    """About ``groups`` groups of a network's devices."""
     labels = labels_of(clusters, network.num_devices)
     group = _groups(labels, groups)
     first = np.unique(group, return_index=True)[1]
@@ -101,7 +102,7 @@ def condensed(network: Network, clusters: Clusters, groups: int = GROUPS) -> Con
 
 
 def _groups(labels: IntArray, groups: int) -> IntArray:
-    """(N,) groups of about equally many devices that are next to each other in the order of clusters."""
+    """(N,) groups of about equal size, of devices that are close in the order of clusters."""
     order = np.argsort(labels, kind="stable")
     number = np.arange(len(labels)) * groups // len(labels)
     sizes = np.bincount(labels)
