@@ -10,6 +10,7 @@ import torch
 
 from ssdfl.clusters import spectral_bisection
 from ssdfl.engine import Job
+from ssdfl.experiments import run
 from ssdfl.graph import load_network
 from ssdfl.learning import build_model, draw_optimizers, iid, make_dataset, make_task
 from ssdfl.methods import Message, Moment, Rule, ScheduleInputs, find_method
@@ -61,6 +62,12 @@ def mortal_data():
     if not first.exists():
         first.touch()
         os._exit(1)
+    return tiny_data()
+
+
+def often_saved_data():
+    """A data set whose reader saves its run as often as it may."""
+    run.SAVE_INTERVAL_S = 0.0
     return tiny_data()
 
 

@@ -1,11 +1,8 @@
 """Meshes of real processes on loopback, for tests."""
 
 import json
-import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from unittest.mock import patch
@@ -13,7 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from ssdfl.cli.main import main
+from forked import Forked
 from ssdfl.learning import load_dataset
 from ssdfl.mesh.folder import init_mesh
 from ssdfl.mesh.processes import MeshProcesses, parameters
@@ -38,41 +35,16 @@ def small(*changes):
     return load_experiment(None, [*SMALL, *changes])
 
 
-class Forked:
-    """A process that looks like `subprocess.Popen`'s, begun by a server that has imported everything."""
-
-    def __init__(self, command, stdout, stderr):
-        server = multiprocessing.get_context("forkserver")
-        server.set_forkserver_preload(["ssdfl.cli.main", "ssdfl.mesh.device", "helpers"])
-        self._process = server.Process(target=_run_command, args=(command[3:], stdout.name))
-        self._process.start()
-        self.pid, self.kill, self.terminate = self._process.pid, self._process.kill, self._process.terminate
-
-    def poll(self):
-        return self._process.exitcode
-
-    def wait(self, timeout=None):
-        self._process.join(timeout)
-        assert self.poll() is not None
-        return self.poll()
-
-    def send_signal(self, number):
-        os.kill(self.pid, number)
-
-
-def _run_command(words, output):
-    file = os.open(output, os.O_WRONLY | os.O_APPEND)
-    for place in (1, 2):
-        os.dup2(file, place)
-    sys.argv = ["ssdfl", *words]
-    main()
+def _forked(command, stdout, stderr):
+    """`subprocess.Popen` of ``python -m ssdfl WORDS``, begun by a server that has imported everything."""
+    return Forked("forked:run_command", command[3:], stdout=stdout, stderr=stderr)
 
 
 @contextmanager
 def running(mesh):
     """The devices of a mesh as processes; whatever is left of them is killed."""
     processes = MeshProcesses(mesh)
-    quickly = patch("ssdfl.mesh.processes.subprocess.Popen", Forked)
+    quickly = patch("ssdfl.mesh.processes.subprocess.Popen", _forked)
     with patch.dict(os.environ, ENVIRONMENT), quickly:
         processes.start()
         try:
@@ -152,14 +124,3 @@ def check_as_good(mesh, undisturbed):
 def made(experiment, folder, method="ssdfl", **options):
     init_mesh(experiment, folder, method=method, seed=0, **options)
     return folder
-
-
-def command(*arguments, cwd=None):
-    return subprocess.run(
-        [sys.executable, "-m", "ssdfl", *map(str, arguments)],
-        env={**os.environ, **ENVIRONMENT},
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
