@@ -1,10 +1,12 @@
 """Meshes of real processes on loopback, for tests."""
 
+import itertools
 import json
 import os
+import secrets
 import signal
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from unittest.mock import patch
 
 import numpy as np
@@ -121,6 +123,26 @@ def check_as_good(mesh, undisturbed):
     assert spread < 5 * undisturbed.consensus_distance
 
 
+def _own_ports():
+    """Numbers of ports that neither the system gives to callers nor another worker of pytest-xdist takes."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 4
+    ports = range(10_000 + 5_000 * worker, 15_000 + 5_000 * worker)
+    return itertools.islice(itertools.cycle(ports), secrets.randbelow(len(ports)), None)
+
+
+PORTS = _own_ports()
+
+
+def _bind(one):
+    """As `ssdfl.mesh.hosts` does; between the choice of a port and its device's start nothing takes it."""
+    while True:
+        port = next(PORTS)
+        with suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            return f"127.0.0.1:{port}"
+
+
 def made(experiment, folder, method="ssdfl", **options):
-    init_mesh(experiment, folder, method=method, seed=0, **options)
+    with patch("ssdfl.mesh.hosts._bind", _bind):
+        init_mesh(experiment, folder, method=method, seed=0, **options)
     return folder
