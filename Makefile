@@ -61,7 +61,7 @@ bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 	$(BIN)/python benchmarks/mesh.py
 
 docs: .venv/.docs  ## build the documentation into build/site
-	$(BIN)/mkdocs build --strict
+	PYTHONPATH=docs $(BIN)/zensical build --strict --clean
 
 imports: .venv/.base  ## draw again which package imports which
 	$(BIN)/python docs/images/imports.py
@@ -72,5 +72,5 @@ reproduce: .venv/.base  ## the paper's tables and figures (ARTEFACTS=all PROFILE
 	$(BIN)/ssdfl reproduce $(ARTEFACTS) --profile $(PROFILE)
 
 clean:  ## remove what the other targets made, except runs/
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -73,16 +73,18 @@ def iterate_experiment(
 
     Args:
         out: the run's folder.
-        network: runs on this one, such as a NetworkX graph, instead of the one that the experiment names.
-        resume: continue the run in the folder. The result is bit for bit that of an uninterrupted run if the
-            engine ``resumes_exactly``: a mesh does not, since its devices stop at different steps.
-        data: the folder to look for data sets in first; or the data set itself: a `Dataset`, a pandas frame,
-            an Arrow table or a torch data set.
+        network: runs on this one, such as a NetworkX graph, instead of the one that the experiment
+            names.
+        resume: continue the run in the folder. The result is bit for bit that of an uninterrupted
+            run if the engine ``resumes_exactly``: a mesh does not, since its devices stop at
+            different steps.
+        data: the folder to look for data sets in first; or the data set itself: a `Dataset`, a
+            pandas frame, an Arrow table or a torch data set.
         progress: called with a download's progress.
 
     Raises:
-        InputError: something in the experiment cannot be used, or another run writes into the folder; what
-            was computed before is kept.
+        InputError: something in the experiment cannot be used, or another run writes into the
+            folder; what was computed before is kept.
     """
     folder = RunFolder(out)
     with joining_others(experiment.engine) as process, ExitStack() as stack:
@@ -266,7 +268,7 @@ class _Saver:
         self._saved_s, self._took_s = time.monotonic(), 0.0
 
     def restore(self) -> State | None:
-        """Where an earlier run stopped, its records into ``rows``; None to start from the beginning."""
+        """The state where an earlier run stopped, with its records put into ``rows``, or None."""
         start, self.rows = self.process.in_writer(self._reached) or (None, [])
         self._saved_s = time.monotonic()
         return start

@@ -37,7 +37,8 @@ def read_network(path: Path | str) -> Network:
     """The network in a file, by its ending.
 
     Raises:
-        InputError: no such file, an unknown ending, unreadable content, or a network that is not connected.
+        InputError: no such file, an unknown ending, unreadable content, or a network that is not
+            connected.
     """
     path = Path(path)
     reader, _ = _format_of(path, "Convert the file.")
@@ -240,7 +241,7 @@ def _read_npy(path: Path) -> Graph:
 
 
 def _read_npz(path: Path) -> Graph:
-    """Named arrays ``adjacency`` and perhaps costs, or a matrix that `scipy.sparse.save_npz` wrote."""
+    """Named arrays ``adjacency`` and optional costs, or a `scipy.sparse.save_npz` file."""
     claims = check_arrays(path, DEFLATE_EXPANSION)
     with np.load(path, allow_pickle=False) as arrays:
         if "adjacency" in arrays:
@@ -263,7 +264,7 @@ def _check_sparse(path: Path, num_devices: int, entries: int) -> None:
 
 
 def _from_arrays(arrays: dict[str, Any]) -> Graph:
-    """(N, N) ``adjacency`` (non-zero is a link), ``latency_s``, ``bandwidth_Bps``; (N,) costs of devices."""
+    """(N, N) ``adjacency``, ``latency_s``, ``bandwidth_Bps``; (N,) costs of devices."""
     A = csr_array(arrays["adjacency"])
     A.eliminate_zeros()
     _check_shapes(arrays, A.shape[0])

@@ -1,4 +1,4 @@
-"""The set of devices with the least cut conductance: by trying all, or by a search that keeps few states."""
+"""The set with the least cut conductance: by trying all, or by a search with few states."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def enumerate_cuts(W: FloatArray) -> BoolArray:
 
 @lru_cache(maxsize=ENUMERATION_LIMIT + 1)
 def _all_sets(n: int) -> tuple[FloatArray, IntArray]:
-    """(2^(n−1) − 1, n) every proper set with the first device in it, and how many are on the smaller side."""
+    """(2^(n−1) − 1, n) every proper set with the first device, and its smaller side's size."""
     rest = np.arange(2 ** (n - 1) - 1)[:, None] >> np.arange(n - 1) & 1
     inside = np.concatenate([np.ones((len(rest), 1)), rest], axis=1)
     sizes = inside.sum(axis=1).astype(np.int64)
@@ -38,11 +38,11 @@ def _all_sets(n: int) -> tuple[FloatArray, IntArray]:
 def search_cuts(W: MixingMatrix, fiedler: FloatArray, upper: float, state_limit: int) -> BoolArray | None:
     """The set that conducts least, if it conducts less than ``upper``; an empty one if none does.
 
-    Devices are passed one by one, each on both sides of the cut. Two partial sets are told apart only by
-    the sides of the devices that still have neighbours to come (the frontier) and by their sizes; of those
-    that agree in these, the one with the least weight cut is kept, and none for which a smaller one has no
-    larger cut − upper · size. What cuts, or will cut, more than the best set of the largest size could is
-    dropped, too: that is what keeps the states few.
+    Devices are passed one by one, each on both sides of the cut. Two partial sets are told apart
+    only by the sides of the devices that still have neighbours to come (the frontier) and by their
+    sizes; of those that agree in these, the one with the least weight cut is kept, and none for
+    which a smaller one has no larger cut − upper · size. What cuts, or will cut, more than the best
+    set of the largest size could is dropped, too: that is what keeps the states few.
 
     Returns:
         A mask, or None if there were more states than allowed.
@@ -109,7 +109,7 @@ class _Search:
         return len(self._cuts)
 
     def pass_next_device(self) -> None:
-        """Put the next device outside and inside of every set, and keep what may become the best."""
+        """Put the next device on either side of every set; keep what may become the best."""
         step, before = len(self._history), self.num_states
         self._branch(self._order[step])
         self._free_slots(step)
@@ -132,7 +132,7 @@ class _Search:
         self._sizes = np.concatenate([self._sizes, self._sizes + 1])
 
     def _weight_inside(self, weights: list[float], slots: list[int]) -> FloatArray:
-        """Of each state, the weight of links to devices inside; added in order, so that bits never change."""
+        """The weight of links to devices inside, of each state; added in order, for equal bits."""
         if not slots:
             return np.zeros(self.num_states)
         inside = self._sides >> np.array(slots)[:, None] & 1
@@ -146,7 +146,7 @@ class _Search:
         self._sides &= ~gone
 
     def _promising(self, step: int) -> IntArray:
-        """Which states to keep: those that may stay below the bound, one for each sides and size."""
+        """The states to keep: those that may stay below the bound, one per sides and size."""
         sizes, cuts = self._sizes, self._cuts
         to_come = len(self._order) - step - 1
         most = self._upper * np.minimum(self._half, sizes + to_come) - _ROUNDING
@@ -158,10 +158,11 @@ class _Search:
         return kept[bound < most[kept]]
 
     def _cut_to_come(self, first: int, sides: IntArray) -> FloatArray:
-        """A lower bound of what each state will cut yet: every device to come cuts its links to one side.
+        """A lower bound on what each state will still cut: later devices cut one side.
 
         Args:
             first: the step of the first of them.
+            sides: of each state.
         """
         slots = np.array(list(self._slot_of.values()), dtype=np.int64)
         to_all = self._dense[[self._place[u] for u in self._slot_of], first:]
@@ -171,7 +172,7 @@ class _Search:
         return bound
 
     def best_set(self) -> tuple[BoolArray, float]:
-        """The kept set of least conductance, as a mask, and that; empty if none but the empty one is left."""
+        """The kept set of least conductance as a mask, and its value; or an empty set."""
         members = np.zeros(len(self._order), dtype=bool)
         proper = np.flatnonzero(self._sizes > 0)
         if not len(proper):

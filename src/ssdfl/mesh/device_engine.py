@@ -8,7 +8,6 @@ neighbours, because it was away or cut off, continues at their step with the par
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -96,8 +95,9 @@ class DeviceEngine:
 
     def _weights(self, step: Step, t: int) -> dict[int, float]:
         """w_ij of the devices that this one mixes, itself included."""
-        row = step.W[[self.node.index], :].tocoo()
-        weights = {int(j): float(w) for j, w in zip(row.col, row.data, strict=True)}
+        W, i = step.W, self.node.index
+        row = slice(W.indptr[i], W.indptr[i + 1])
+        weights = dict(zip(W.indices[row].tolist(), W.data[row].tolist(), strict=True))
         linked = {self.node.name, *self.node.neighbours.names}
         strangers = sorted(self.node.names[j] for j in weights if self.node.names[j] not in linked)
         if strangers:
@@ -171,13 +171,13 @@ def device_steps(job: Job, node: Node, state: State | None) -> Iterator[tuple[St
     engine = DeviceEngine(job, node)
     loop = Loop(job, engine)
     state = engine.begin(state)
-    before_s, started = state.real_s, time.monotonic()
+    before_s, started = state.real_s, node.runtime.now()
     while state.step < job.last_step:
         state = engine.caught_up(state)
         after = loop.step(state) if state.step < job.last_step else state
         if node.stopped:
             return
-        state = replace(after, real_s=before_s + time.monotonic() - started)
+        state = replace(after, real_s=before_s + node.runtime.now() - started)
         ends_cycle = state.step % job.steps_per_cycle == 0
         yield state, loop.record(state) if ends_cycle else None
     node.finish(job.last_step)

@@ -24,7 +24,8 @@ DRAWN_LINKS = 20_000
 def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
     """Where devices are drawn, what they are called, and what links and computing cost.
 
-    Of more than 20 000 links only 20 000 are listed, evenly chosen; ``num_links`` and ``degrees`` count all.
+    Of more than 20 000 links only 20 000 are listed, evenly chosen; ``num_links`` and ``degrees``
+    count all.
     """
     labels = labels_of(clusters, network.num_devices)
     links = _links(network)
@@ -43,7 +44,7 @@ def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
 
 
 def _megabytes(limits_Bps: FloatArray) -> list[float | None]:
-    """MB/s of each device's uplink or downlink, None for an unlimited one; empty if all are unlimited."""
+    """MB/s of each device's uplink or downlink, None if unlimited; empty if all are."""
     if not np.isfinite(limits_Bps).any():
         return []
     return [rounded(limit / 1e6) if math.isfinite(limit) else None for limit in limits_Bps.tolist()]

@@ -1,4 +1,4 @@
-"""A run as its page's scripts read it: curves, networks, devices, plans, bounds. Kept to a few megabytes."""
+"""A run as its page's scripts read it: curves, networks, plans, bounds, in a few MB."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def run_data(
 
 
 def metrics_data(rows: Sequence[Row], goal: Goal) -> dict[str, Any]:
-    """The metrics that the charts can show, the costs that they can be drawn against, and the target."""
+    """The metrics for charts, the costs they can be drawn against, and the target."""
     shown = shown_metrics(rows, metrics_of(goal))
     return {
         "metrics": {one.name: {**asdict(one), "scale": one.scale} for one in shown},
@@ -159,7 +159,7 @@ def _facts(folder: RunFolder, seed: int, plan: Plan) -> dict[str, Any]:
 
 
 def _device_scores(rows: Sequence[Row], most: int, groups: Condensed | None) -> dict[str, Any]:
-    """By method: the cycles that tested, thinned out, and every device's or group's score after each."""
+    """By method: the cycles that tested, thinned out, and devices' or groups' scores after each."""
     tested = rows_by_method(row for row in rows if is_measured(row))
     return {
         method: _scores_by_cycle(run, most, groups)
@@ -178,7 +178,7 @@ def _scores_by_cycle(run: Sequence[Row], most: int, groups: Condensed | None) ->
 
 
 def _bounds(rows: Sequence[BoundRow]) -> list[dict[str, Any]]:
-    """By method and statement: means over clusters and seeds of measured, published and rigorous."""
+    """Means over clusters and seeds of measured, published and rigorous, by statement."""
     by_method = group_by(rows, attrgetter("method"))
     by_statement = {method: group_by(own, attrgetter("statement")) for method, own in by_method.items()}
     return [

@@ -1,8 +1,8 @@
-"""How far devices drift apart while they train: the exact linear prediction, and what it slows down.
+"""How far devices drift apart in training: the exact linear prediction and its cost.
 
-Device i's gradients differ from the mean by a row of ``G``. Counted in steps of length η E, training moves
-the differences by ``X ← Ã X − δ X + G``, where δ is the pull of the loss back to a common optimum, and
-mixing by ``X ← A X``. So the differences at the end of training add up to
+Device i's gradients differ from the mean by a row of ``G``. Counted in steps of length η E,
+training moves the differences by ``X ← Ã X − δ X + G``, where δ is the pull of the loss back to a
+common optimum, and mixing by ``X ← A X``. So the differences at the end of training add up to
 ``Σ_k (B^τ_a A^τ_r)^k Σ_{q < τ_a} B^q G`` over cycles k, with ``B = Ã − δ I``.
 """
 
@@ -29,7 +29,7 @@ _THREADS_FROM = 5000  # devices
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Mean square distances from the mean after training and after mixing, in squared steps ``(η E)²``."""
+    """Mean square distances from the mean after training and mixing, in ``(η E)²``."""
 
     trained: float
     mixed: float
@@ -43,12 +43,13 @@ def disagreement(
     tau_r: int,
     pull: float = PULL,
 ) -> Disagreement:
-    """The mean square distance of devices from their mean in the 32nd cycle, before and after mixing.
+    """The mean square distance from the mean in the 32nd cycle, before and after mixing.
 
     Args:
         A: the mixing of the whole network.
         A_intra: Ã, the mixing inside clusters.
-        differences: (N, k) how each device's gradient (or label distribution) differs from the mean.
+        differences: (N, k) how each device's gradient (or label distribution) differs from the
+            mean.
         pull: δ.
 
     Examples:
@@ -87,7 +88,7 @@ def _by_doubling(
 def _by_iteration(
     A: MixingMatrix, A_intra: MixingMatrix, G: FloatArray, tau_a: int, tau_r: int, pull: float
 ) -> FloatArray:
-    """Column by column: a vector of all devices stays in a core's cache, and columns need not wait."""
+    """Column by column: one vector stays in a core's cache, and columns are independent."""
 
     def of_column(drift: FloatArray) -> FloatArray:
         x = np.zeros_like(drift)
@@ -117,10 +118,11 @@ def _mix(W: MixingMatrix, X: FloatArray) -> FloatArray:
 def slowdown(disagreement: Disagreement, num_devices: int) -> float:
     """The factor by which disagreement multiplies the cycles to reach an accuracy.
 
-    ``1 + κ (D_mixed + √(20 / N) (D_trained − D_mixed))``. A device that is Δ away from the mean has a loss
-    that is higher by ½ γ ‖Δ‖² or so, which is why D enters linearly; what mixing undoes within the cycle only
-    misleads the gradients meanwhile, and that averages out over devices. How far devices have come is counted
-    in steps too, so that η cancels. The constants were measured: see `docs/studies/formation`.
+    ``1 + κ (D_mixed + √(20 / N) (D_trained − D_mixed))``. A device that is Δ away from the mean has
+    a loss that is higher by ½ γ ‖Δ‖² or so, which is why D enters linearly; what mixing undoes
+    within the cycle only misleads the gradients meanwhile, and that averages out over devices. How
+    far devices have come is counted in steps too, so that η cancels. The constants were measured:
+    see `docs/studies/formation`.
 
     Examples:
         >>> slowdown(Disagreement(0.0, 0.0), num_devices=5)
