@@ -127,7 +127,7 @@ def make_job(
 
 
 Clock = Callable[[], float]
-"""Seconds: `time.perf_counter`, or `time.process_time` for those of all threads, on a machine that is busy."""
+"""Seconds: `time.perf_counter`, or on a busy machine `time.process_time`, which adds up all threads."""
 
 
 def in_turns(
