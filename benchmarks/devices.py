@@ -4,9 +4,9 @@
     python benchmarks/devices.py 1000 10000 100000     # and a hundred thousand, a quarter of an hour more
     python benchmarks/devices.py 1000 --json
 
-Sites of ten devices with the digits' MLP, τ_a = 5 and otherwise the default experiment: what `ssdfl run`
-does with SSD-FL, stage by stage, in a process for each number of devices, so that its memory is its own. The
-data are digits-like: those of the digits, as often as needed, with noise.
+Sites of ten devices with the digits' MLP, τ_a = 5 and otherwise the default experiment: what
+`ssdfl run` does with SSD-FL, stage by stage. Each number of devices has a process of its own, so
+that its memory can be measured. The data are the digits, repeated as often as needed, with noise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import numpy as np
 
 from engine import elsewhere, peak_memory
 from ssdfl.cli.results import present
-from ssdfl.clusters import write_plan
 from ssdfl.experiments import run_experiment
 from ssdfl.learning import Dataset, load_data, make_dataset
 from ssdfl.preparation import prepare
@@ -39,7 +38,7 @@ SIZES = (1000, 10_000)
 
 @dataclass(frozen=True)
 class Stage:
-    """What a stage took: seconds by the clock and of all cores, and the peak memory up to its end."""
+    """What a stage of a run took: wall and processor seconds, and the peak memory by its end."""
 
     name: str
     seconds: float
@@ -85,12 +84,8 @@ def whole_run(num_devices: int, cycles: int) -> list[Stage]:
         out = Path(place) / "run"
         experiment = experiment_of(num_devices, cycles)
         data = timed("data", lambda: digits_like(num_devices))
-        prepared = timed("plan", lambda: prepare(experiment, 0, data))
-        write_plan(prepared.plan, plan := Path(place) / "plan.json")
-        del prepared
-        clusters = experiment.clusters.model_copy(update={"plan": str(plan)})
-        experiment = experiment.model_copy(update={"clusters": clusters})
-        timed("run", lambda: run_experiment(experiment, out, data=data))
+        timed("plan", lambda: prepare(experiment, 0, data))
+        timed("plan and run", lambda: run_experiment(experiment, out, data=data))
         timed("report", lambda: present(RunFolder(out), as_json=True))
         timed("resume", lambda: run_experiment(experiment, out, data=data, resume=True))
     return stages

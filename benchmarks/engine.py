@@ -127,7 +127,7 @@ def make_job(
 
 
 Clock = Callable[[], float]
-"""Seconds: `time.perf_counter`, or on a busy machine `time.process_time`, which adds up all threads."""
+"""Seconds: `time.perf_counter`, or on a busy machine `time.process_time` of all threads."""
 
 
 def in_turns(

@@ -117,7 +117,7 @@ def _print(facts: dict[str, Any]) -> None:
 def _readable(key: str, value: Any) -> str:
     special: dict[str, Callable[[Any], str]] = {"added_links": _added_links, "clusters": _clusters}
     if value is None:
-        return "not computed for so large a network"
+        return "not computed for a network this large"
     if key in special:
         return special[key](value)
     if isinstance(value, list):

@@ -142,7 +142,7 @@ def device(
         int | None, typer.Option(metavar="PORT", help="Serve Prometheus metrics on this port of loopback.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print, as JSON, all that it would tell others.")
+        bool, typer.Option("--dry-run", help="Only print, as JSON, everything it would send to others.")
     ] = False,
 ) -> None:
     """Run one device from its folder; it continues from its checkpoint and logs there.

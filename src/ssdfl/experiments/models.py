@@ -81,7 +81,7 @@ def trained_model(
     paths = _checkpoints(run, method, seed)
     saved = read_model(paths, device)
     if saved.facts is None:
-        expected = "one that says what the model takes"
+        expected = "a file that describes the model's inputs"
         raise InputError("checkpoint", str(paths[0]), expected, "Run the experiment again.")
     facts = ModelFacts.from_json(saved.facts)
     about = about_model(experiment, method, seed, saved)

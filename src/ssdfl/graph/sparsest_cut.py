@@ -12,7 +12,7 @@ from ssdfl.graph.mixing import MixingMatrix
 from ssdfl.graph.spectrum import DENSE_LIMIT
 
 ENUMERATION_LIMIT = 12  # devices of which all sets are tried
-_PATIENCE = 16  # a search may hold state_limit states at a time, and so many times that in all
+_PATIENCE = 16  # a search may hold state_limit states at a time, and 16 times that in all
 _KEY_BITS = 62  # of an integer that holds a state's sides and size
 _ROUNDING = 1e-12
 _TIE = 1e-13

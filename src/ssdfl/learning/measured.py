@@ -104,7 +104,7 @@ def measure_constants(
 
 
 def spread_devices(num_devices: int, count: int) -> list[int]:
-    """So many devices, or all if there are fewer, evenly spread over their ids.
+    """At most this many devices, evenly spread over their ids.
 
     Examples:
         >>> spread_devices(9, 3)

@@ -23,7 +23,7 @@ def constant(cycle: int, cycles: int) -> float:
 
 
 def step(cycle: int, cycles: int, every: int = 10, factor: float = 0.5) -> float:
-    """Times ``factor`` after every so many cycles.
+    """Times ``factor`` after every ``every`` cycles.
 
     Examples:
         >>> [step(cycle, 30, every=2) for cycle in range(5)]

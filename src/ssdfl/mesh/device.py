@@ -1,4 +1,4 @@
-"""Run one device of a mesh from its folder, and go on after anything that stopped it."""
+"""Run one device of a mesh from its folder, and continue after any interruption."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class RunningDevice:
         self.journal: Journal | None = None
 
     def stop(self) -> None:
-        """End at once; a step under way is done again when the device goes on."""
+        """End at once; an unfinished step is repeated when the device continues."""
         self.node.stop()
 
     def reading(self) -> Reading:
@@ -198,7 +198,7 @@ class RunningDevice:
             return None
 
     def _tell_facts(self) -> None:
-        """Go on telling the facts that the plan was formed from, to neighbours that still gather them."""
+        """Keep sending the plan's facts to neighbours that still gather them."""
         path = self.folder / FACTS
         if path.exists():
             try:
@@ -278,7 +278,7 @@ class RunningDevice:
         try:
             save_state(state, job, self.folder / CHECKPOINT, np.array([self.config.index]))
         except OSError as error:
-            log.error("checkpoint not written: %s; training goes on, the one before is kept", error)
+            log.error("checkpoint not written: %s; training continues, the one before is kept", error)
 
 
 def run_device(folder: Path, data: Path | None = None, metrics_port: int | None = None) -> bool:

@@ -113,7 +113,7 @@ def settings_of(
     measured: Mapping[int, DeviceConstants],
     data_distance: FloatArray | None = None,
 ) -> FormationSettings:
-    """What formation is told, given what some devices measured; messages are the first method's."""
+    """Formation's settings from what some devices measured, for the first method's messages."""
     in_order = [measured[device] for device in sorted(measured)]
     size, early = kinds_of_messages(experiment, task)[0]
     facts = TaskFacts(

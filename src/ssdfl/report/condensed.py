@@ -15,7 +15,7 @@ from ssdfl.graph import Network, make_network
 MOST_DRAWN = 10_000
 """Devices that are drawn one by one."""
 GROUPS = 1000
-"""Of more devices about so many groups are drawn."""
+"""Larger networks are drawn as about this many groups of devices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ def if_large(network: Network, clusters: Clusters) -> Condensed | None:
 
 
 def condensed(network: Network, clusters: Clusters, groups: int = GROUPS) -> Condensed:
-    """About so many groups of a network's devices."""
+    """About ``groups`` groups of a network's devices."""
     labels = labels_of(clusters, network.num_devices)
     group = _groups(labels, groups)
     first = np.unique(group, return_index=True)[1]

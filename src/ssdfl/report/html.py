@@ -181,7 +181,7 @@ def _cross_tests(folder: RunFolder, experiment: Experiment) -> str:
     ]
     samples = ["test samples", *map(str, tests.samples), str(sum(tests.samples)), ""]
     table = html_table(headers, [*rows, samples])
-    return f'<h3>Everyone on everyone\'s held-out data</h3><div class="scroll">{table}</div>'
+    return f'<h3>Every model on every device\'s held-out data</h3><div class="scroll">{table}</div>'
 
 
 def _references(methods: Sequence[str]) -> str:
@@ -223,7 +223,7 @@ def _how_to_get_bounds(folder: RunFolder, experiment: Experiment, goes_on: bool)
     """Why a page shows no bounds, and what to do about it."""
     if not engine_traits(experiment.engine.name).records_gaps:
         return (
-            f"No device of a {experiment.engine.name} sees what the bounds are about. "
+            f"No device of a {experiment.engine.name} sees what the bounds need. "
             "Record it with another engine."
         )
     if not experiment.evaluate.gaps:
