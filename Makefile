@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export MPLBACKEND := Agg
+# Else every process that tests and examples start compiles the library again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo test simulation check complexity fuzz bench docs imports reproduce clean
 .DEFAULT_GOAL := help
@@ -30,7 +32,7 @@ demo: .venv/.base  ## compare seven methods on a small network (a minute)
 # Without them these tests are skipped and say so. .ci/run installs what is missing where it can.
 test: .venv/.dev  ## run the test suite
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not mesh"
-	$(BIN)/pytest -m mesh
+	$(BIN)/pytest -n 2 --dist loadgroup -m mesh
 
 simulation: .venv/.dev  ## run the tests of everything but real devices
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not mesh" --ignore tests/mesh --ignore tests/cli/test_mesh.py

@@ -116,7 +116,7 @@ def is_there(path: Path) -> bool:
 
 
 def indentation(num_devices: int) -> int | None:
-    """The indentation of JSON about devices: readable, but none for very many devices."""
+    """How far JSON about devices is indented: for people to read, unless there are very many."""
     return 1 if num_devices <= _READABLE_DEVICES else None
 
 

@@ -68,6 +68,9 @@ def plan(
     threshold_step: Annotated[
         str | None, typer.Option(help="Step size in Φ_min: eta (as printed), or eta_E (η times E).")
     ] = None,
+    liars: Annotated[
+        int | None, typer.Option(help="How many lying neighbours every cluster has to survive.")
+    ] = None,
     strict: Annotated[
         bool | None,
         typer.Option("--strict/--no-strict", help="Respect the conductance threshold, whatever it costs."),
@@ -132,6 +135,7 @@ def plan(
             "clusters.mode": mode,
             "clusters.strict": strict,
             "clusters.threshold_step": threshold_step,
+            "clusters.liars": liars,
         }
     )
     constants = without_none({"smoothness": smoothness, "initial_loss": initial_loss})

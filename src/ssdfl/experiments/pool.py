@@ -153,7 +153,7 @@ def _in_processes(
     experiments: Mapping[Path, Experiment], data: Path | None, resources: Resources
 ) -> Iterator[Finished]:
     experiments = dict(experiments)  # the caller strikes out what is finished
-    context = multiprocessing.get_context("spawn")
+    context = _starting_method()
     number = min(resources.at_a_time_here, len(experiments))
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(number, mp_context=context, initializer=_begin, initargs=(resources.cpus,))
@@ -170,6 +170,18 @@ def _in_processes(
         pool.shutdown(wait=False, cancel_futures=True)
         for child in set(multiprocessing.active_children()) - others:
             child.terminate()
+
+
+def _starting_method() -> multiprocessing.context.BaseContext:
+    """How processes begin: forked from one that has imported everything, where the system can.
+
+    Torch takes seconds to import. The server itself starts no threads, so forking it is safe.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
 
 
 def _begin(cpus: int) -> None:

@@ -93,7 +93,9 @@ class _Search:
         self._half = len(order) // 2
         self._size_bits = self._half.bit_length()
         self._weights = _link_weights(W)
-        self._dense = W.toarray()
+        # In the order of devices, so that those to come are the last columns.
+        self._dense = W.toarray()[order][:, order]
+        self._place = {device: step for step, device in enumerate(order)}
         self._last = _last_neighbours(self._weights, order)
         self._slot_of: dict[int, int] = {}
         self._sides = np.zeros(1, dtype=np.int64)
@@ -120,9 +122,7 @@ class _Search:
         """Double the states: first those with the device outside, then those with it inside."""
         links, slot_of = self._weights[device], self._slot_of
         passed = [u for u in links if u in slot_of]
-        to_inside = np.zeros(self.num_states)
-        for u in passed:
-            to_inside += links[u] * (self._sides >> slot_of[u] & 1)
+        to_inside = self._weight_inside([links[u] for u in passed], [slot_of[u] for u in passed])
         linked = sum(links[u] for u in passed)
         taken = set(slot_of.values())
         slot = next(k for k in range(len(self._order)) if k not in taken)
@@ -130,6 +130,14 @@ class _Search:
         self._cuts = np.concatenate([self._cuts + to_inside, self._cuts + (linked - to_inside)])
         self._sides = np.concatenate([self._sides, self._sides | 1 << slot])
         self._sizes = np.concatenate([self._sizes, self._sizes + 1])
+
+    def _weight_inside(self, weights: list[float], slots: list[int]) -> FloatArray:
+        """The weight of links to devices inside, of each state; added in order, for equal bits."""
+        if not slots:
+            return np.zeros(self.num_states)
+        inside = self._sides >> np.array(slots)[:, None] & 1
+        added: FloatArray = np.add.accumulate(np.array(weights)[:, None] * inside, axis=0)[-1]
+        return added
 
     def _free_slots(self, step: int) -> None:
         """Forget the sides of devices that have no neighbours to come."""
@@ -140,19 +148,24 @@ class _Search:
     def _promising(self, step: int) -> IntArray:
         """The states to keep: those that may stay below the bound, one per sides and size."""
         sizes, cuts = self._sizes, self._cuts
-        to_come = self._order[step + 1 :]
-        most = self._upper * np.minimum(self._half, sizes + len(to_come)) - _ROUNDING
+        to_come = len(self._order) - step - 1
+        most = self._upper * np.minimum(self._half, sizes + to_come) - _ROUNDING
         kept = np.flatnonzero((sizes <= self._half) & (cuts < most))
         keys = self._sides[kept] << self._size_bits | sizes[kept]
         kept = kept[_least_of_equals(keys, cuts[kept])]
         kept = kept[_undominated(self._sides[kept], cuts[kept] - self._upper * sizes[kept])]
-        bound = cuts[kept] + self._cut_to_come(to_come, self._sides[kept])
+        bound = cuts[kept] + self._cut_to_come(step + 1, self._sides[kept])
         return kept[bound < most[kept]]
 
-    def _cut_to_come(self, to_come: list[int], sides: IntArray) -> FloatArray:
-        """A lower bound on what each state will still cut: later devices cut one side."""
+    def _cut_to_come(self, first: int, sides: IntArray) -> FloatArray:
+        """A lower bound on what each state will still cut: later devices cut one side.
+
+        Args:
+            first: the step of the first of them.
+            sides: of each state.
+        """
         slots = np.array(list(self._slot_of.values()), dtype=np.int64)
-        to_all = self._dense[list(self._slot_of)][:, to_come]
+        to_all = self._dense[[self._place[u] for u in self._slot_of], first:]
         links = np.compress(to_all.any(axis=0), to_all, axis=1)
         inside = (sides[:, None] >> slots & 1) @ links
         bound: FloatArray = np.minimum(inside, links.sum(axis=0) - inside).sum(axis=1)

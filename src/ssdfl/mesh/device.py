@@ -131,7 +131,7 @@ class RunningDevice:
         try:
             self.node.neighbours.start()
             if self.member.has_own_data:
-                self.member.agree_on_data(self.node, GATHER_S)
+                self.member.agree_on_data(self.node, self.signer, GATHER_S)
             job, state = self._agreed()
             with one_thread_each(), fork_generators(job.task.device):
                 state = self._train(job, state)

@@ -20,7 +20,7 @@ GROUPS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Condensed:
-    """Groups of devices of one cluster, or of whole clusters if there are too many.
+    """Groups of devices, each from one cluster, or of whole clusters if these are too many.
 
     Attributes:
         group: (N,) the number of each device's group, by their lowest device.
@@ -42,15 +42,15 @@ class Condensed:
 
         Examples:
             >>> from ssdfl.graph import load_network
-            >>> groups = condensed(load_network("path:n=4"), ((0, 1), (2, 3)), groups=2)
-            >>> groups.means([1.0, 3.0, 5.0, 6.0])
+            >>> halves = condensed(load_network("path:n=4"), ((0, 1), (2, 3)), groups=2)
+            >>> halves.means([1.0, 3.0, 5.0, 6.0])
             array([2. , 5.5])
         """
         means: FloatArray = np.bincount(self.group, np.asarray(values)) / np.bincount(self.group)
         return means
 
     def facts(self, devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """What is known of each group: its devices' samples and labels, and whether one lies."""
+        """Each group's samples and labels, its devices' optimizer, and whether one of them lies."""
         if not devices:
             return []
         samples = np.bincount(self.group, [one["samples"] for one in devices]).astype(int).tolist()
@@ -102,7 +102,7 @@ def condensed(network: Network, clusters: Clusters, groups: int = GROUPS) -> Con
 
 
 def _groups(labels: IntArray, groups: int) -> IntArray:
-    """(N,) groups of about equal size, of devices that are close in the order of clusters."""
+    """(N,) groups of about equally many devices, taken in the order of clusters."""
     order = np.argsort(labels, kind="stable")
     number = np.arange(len(labels)) * groups // len(labels)
     sizes = np.bincount(labels)

@@ -159,7 +159,7 @@ def _facts(folder: RunFolder, seed: int, plan: Plan) -> dict[str, Any]:
 
 
 def _device_scores(rows: Sequence[Row], most: int, groups: Condensed | None) -> dict[str, Any]:
-    """By method: tested cycles, thinned out, and each device's or group's score after them."""
+    """By method: the cycles that tested, thinned out, and devices' or groups' scores after each."""
     tested = rows_by_method(row for row in rows if is_measured(row))
     return {
         method: _scores_by_cycle(run, most, groups)

@@ -10,14 +10,20 @@ Roupin, Mathematical Programming 140, 2013).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.graph.certified import triangles as tri
 from ssdfl.graph.certified.cells import Cell
 from ssdfl.graph.certified.problem import Problem, laplacian
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import scipy.optimize as optimize
+else:
+    optimize = LazyModule("scipy.optimize")
 
 _MOST = 20.0  # of the multipliers of sizes and of the best set, in units of the mean weight
 _MEMORY = 10
@@ -102,7 +108,7 @@ class Relaxation:
         limited: list[tuple[float | None, float | None]] = [(0, _MOST * self._scale)] * len(dual.limits)
         free: list[tuple[float | None, float | None]] = [(None, None)] * size
         positive: list[tuple[float | None, float | None]] = [(0, None)] * len(dual.weights)
-        found = minimize(
+        found = optimize.minimize(
             self._smoothed,
             np.concatenate([dual.limits, dual.diagonal, dual.weights]),
             args=(smoothing * self._scale,),
