@@ -6,7 +6,7 @@ export MPLBACKEND := Agg
 # Else every process that tests and examples start compiles the library again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test simulation check complexity fuzz bench docs imports reproduce clean
+.PHONY: help demo test simulation check complexity fuzz bench docs oldest imports reproduce clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -64,6 +64,13 @@ bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 
 docs: .venv/.docs  ## build the documentation into build/site
 	PYTHONPATH=docs $(BIN)/zensical build --strict --clean
+
+oldest:  ## try the oldest versions of dependencies that pyproject.toml allows
+	$(PYTHON) -m venv build/oldest
+	build/oldest/bin/python .ci/oldest.py mesh pandas > build/oldest.txt
+	build/oldest/bin/python -m pip install --quiet --requirement build/oldest.txt pytest hypothesis
+	PYTHONPATH=src build/oldest/bin/python -m pytest --quiet -o filterwarnings=default \
+		tests/records tests/learning tests/graph/test_files.py tests/report/test_report.py
 
 imports: .venv/.base  ## draw again which package imports which
 	$(BIN)/python docs/images/imports.py
