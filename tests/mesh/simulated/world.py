@@ -32,6 +32,7 @@ from ssdfl.mesh.transport import Credentials
 from ssdfl.methods import ScheduleInputs, find_method
 
 CYCLES, STEPS_PER_CYCLE = 6, 2
+LOCAL_STEPS = 4
 
 
 @cache
@@ -104,6 +105,7 @@ class World:
 
     Attributes:
         liars: those that do not keep to the protocol; the others are honest.
+        slowest_message_s: how long a message may take when nothing is wrong.
         to_the_end: whether it lasts until all honest devices have ended, or until they have taken all steps.
         finished: who has done all steps, and when.
         published: the messages that devices have offered, by device and step.
@@ -113,6 +115,7 @@ class World:
     seed: int
     settings: list[Settings]
     liars: frozenset[int] = frozenset()
+    slowest_message_s: float = 0.01
     to_the_end: bool = True
     disks: list[Disk] = field(default_factory=list)
     taken: list[Taken] = field(default_factory=list)
@@ -239,7 +242,8 @@ class ToyEngine(DeviceEngine):
     def _move(self, state, memory, of_rule, at):
         if at.trains:
             settings = self.device.settings
-            self.node.runtime.sleep(settings.compute_s * settings.slowness)
+            for _ in range(LOCAL_STEPS):
+                self.node.runtime.sleep(settings.compute_s * settings.slowness / LOCAL_STEPS)
             self.moved = PlainMove(toy_move(self.node.index, at.t, state.X), at.rate, 1)
             return self.moved
         self.moved = None
