@@ -15,9 +15,12 @@ class InputError(ValueError):
     """A value that cannot be used: what it is, what was expected, what to do about it.
 
     Examples:
-        >>> print(InputError("p", 1.5, "a probability in [0, 1]", "Choose p=0.1 for a sparse network."))
-        p = 1.5: expected a probability in [0, 1]. Choose p=0.1 for a sparse network.
+        >>> print(InputError("p", 1.5, "a probability in [0, 1]", "Choose 0.1 for few links."))
+        p = 1.5: expected a probability in [0, 1]. Choose 0.1 for few links.
     """
+
+    exit_code = 2
+    """What a command ends with: a restart would not help."""
 
     def __init__(self, what: str, got: object, expected: str, remedy: str) -> None:
         shown = got if isinstance(got, str) else repr(got)
@@ -26,6 +29,12 @@ class InputError(ValueError):
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, object, str, str]]:
         return type(self), (self.what, self.got, self.expected, self.remedy)
+
+
+class NotYetError(InputError):
+    """Something is missing that may appear later, such as a peer or disk space."""
+
+    exit_code = 75  # EX_TEMPFAIL of sysexits.h
 
 
 class InputWarning(UserWarning):
@@ -135,7 +144,8 @@ def unfit_value(problem: Mapping[str, Any], where: str, remedy: str) -> InputErr
     """What is wrong with a file's value, by one of the ``errors()`` of pydantic.
 
     Examples:
-        >>> problem = {"loc": ("step",), "type": "int_type", "input": "x", "msg": "Input should be whole"}
+        >>> problem = {"loc": ("step",), "type": "int_type", "input": "x"}
+        >>> problem["msg"] = "Input should be whole"
         >>> print(unfit_value(problem, "a.json", "Restore it."))
         step in a.json = x: expected whole. Restore it.
     """

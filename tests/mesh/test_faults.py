@@ -10,10 +10,10 @@ from datetime import datetime
 import numpy as np
 import pytest
 
+from forked import command
 from mesh_help import (
     check_as_good,
     come_together,
-    command,
     finish,
     kill,
     local_parameters,
@@ -23,7 +23,8 @@ from mesh_help import (
     wait_for_step,
 )
 
-pytestmark = pytest.mark.mesh
+# One after the other: their devices train without end, and notice silence within seconds.
+pytestmark = [pytest.mark.mesh, pytest.mark.xdist_group("endless meshes")]
 
 ENDLESS = ("cycles=100000", "evaluate.every=20")
 
@@ -109,7 +110,7 @@ def test_devices_with_different_plans_refuse_each_other_by_name(tmp_path):
         while processes.running():
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        assert set(processes.failed().values()) == {2}
+        assert set(processes.failed().values()) == {75}
     said = (mesh / "0" / "output.txt").read_text()
     assert "plan of 1" in said
     assert "as 0 has" in said
@@ -122,7 +123,7 @@ def test_a_device_that_lost_its_plan_gets_the_facts_again(tmp_path):
     with running(mesh) as processes:
         finish(processes)
         plan = (mesh / "0" / "plan.json").read_text()
-        for name in ("plan.json", "facts.binpb", "checkpoint.safetensors"):
+        for name in ("plan.json", "facts.binpb", "own-fact.binpb", "checkpoint.safetensors"):
             (mesh / "0" / name).unlink()
         for folder in processes.folders:  # its neighbours do not form a plan again
             processes.start_device(folder)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from itertools import islice
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -29,14 +28,13 @@ Priority = tuple[int, float, int, int]
 def partitions_by_cost(inputs: ScoreInputs, sizes: Iterable[int]) -> Iterator[list[tuple[Clusters, str]]]:
     """For each number of clusters, in ascending order, the partitions of both families and their rules."""
     wanted = set(sizes)
-    merges = agglomerate(inputs)
+    merges = agglomerate(Agglomeration(inputs))
     n = inputs.network.num_devices
-    last = max(wanted - {n}, default=1)
-    by_bisection = bisections(link_speeds(inputs), _slowed(inputs.weights))
-    for size, bisected in enumerate(islice(by_bisection, last), start=1):
-        if size in wanted:
-            yield _families(bisected, clusters_after_merges(merges, n, size))
-    if n > last and n in wanted:
+    fewer = sorted(wanted - {n}) or ([1] if n == 1 else [])
+    by_bisection = bisections(link_speeds(inputs), _slowed(inputs.weights), fewer)
+    for size, bisected in zip(fewer, by_bisection, strict=True):
+        yield _families(bisected, clusters_after_merges(merges, n, size))
+    if n > 1 and n in wanted:
         yield [(clusters_after_merges(merges, n, n), "agglomeration")]
 
 
@@ -61,13 +59,8 @@ def _slowed(weights: Weights) -> Weights:
     return lambda links: scaled(weights(links), links)
 
 
-def agglomerate(inputs: ScoreInputs) -> IntArray:
-    """(N − 1, 2) pairs of devices whose clusters merge, in order.
-
-    The next to merge are those two linked clusters whose slowest link between them is fastest; among
-    nearly equally fast ones, those that are linked most closely for their sizes.
-    """
-    clusters = Agglomeration(inputs)
+def agglomerate(clusters: Agglomeration) -> IntArray:
+    """(N − 1, 2) pairs of devices whose clusters merge, in order: always the pair of least priority."""
     queue = clusters.priorities()
     heapify(queue)
     merges: list[tuple[int, int]] = []
@@ -85,6 +78,9 @@ def agglomerate(inputs: ScoreInputs) -> IntArray:
 
 class Agglomeration:
     """Clusters that merge, each known by its lowest device.
+
+    The next to merge are those two linked clusters whose slowest link between them is fastest; among
+    nearly equally fast ones, those that are linked most closely for their sizes.
 
     Attributes:
         size: devices of each cluster.

@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import cost_aware, spectral
+from ssdfl.clusters.balanced import partitions_by_data
 from ssdfl.clusters.candidates import Candidate, choose, round_score
 from ssdfl.clusters.diagnostics import Diagnostic, diagnose
 from ssdfl.clusters.heterogeneity import PAPER_AMPLIFICATION, AmplificationSettings, Device
@@ -27,10 +28,10 @@ from ssdfl.clusters.scores import (
 from ssdfl.clusters.spectral import Budget
 from ssdfl.clusters.standing import Standing, standing_of
 from ssdfl.errors import InputError, check_range
-from ssdfl.graph import Network, Weights, metropolis
+from ssdfl.graph import Network, Weights, metropolis, survived_liars
 from ssdfl.theory import THRESHOLD_STEPS, Constants, conductance_threshold
 
-PARTITIONS = ("cost", "paper")
+PARTITIONS = ("cost", "balanced", "paper")
 MODES = ("auto", "literal", "fast")
 PREDICTIONS = tuple(COSTS)
 PRICE = 1.1
@@ -42,6 +43,9 @@ _KNOWN: dict[str, Collection[str]] = {
 }
 _AUTO_LIMIT = 200
 _FAST = Budget(state_limit=1 << 8, half_limit=1 << 6, prefixes=3)
+_HUGE = 20_000
+"""Above this size, formation weighs fewer numbers of clusters and searches small clusters only."""
+_FASTEST = Budget(state_limit=2, half_limit=2, prefixes=1)
 _EVERY_SIZE_TO = 16
 _IMPROVED = 3
 
@@ -52,7 +56,7 @@ class FormationSettings:
 
     Attributes:
         constants: of training and of the bounds.
-        partition: ``cost``, or ``paper`` for Algorithm 2.
+        partition: ``cost``, ``balanced`` for candidates that also see data, or ``paper`` for Algorithm 2.
         score: a name of `SCORES`, ``package.module:function``, or a function.
         mode: ``literal`` weighs every number of clusters and conductances as exact as can be, ``fast`` leaves
             out what costs most, ``auto`` is literal up to 200 devices.
@@ -65,6 +69,7 @@ class FormationSettings:
         amplification: how differences between devices become α_s.
         data_distance: (L,) how different the data of linked devices are, if not computed from their samples.
         sends_early: messages leave before devices train, so sending hides behind computing.
+        liars: how many liars in every neighbourhood each cluster has to survive (`survived_liars`).
     """
 
     constants: Constants = TRAINING
@@ -79,6 +84,7 @@ class FormationSettings:
     amplification: AmplificationSettings = PAPER_AMPLIFICATION
     data_distance: FloatArray | None = field(default=None, compare=False)
     sends_early: bool = True
+    liars: int = 0
 
     def __post_init__(self) -> None:
         for name, known in _KNOWN.items():
@@ -87,6 +93,7 @@ class FormationSettings:
                 raise InputError(name, value, f"one of {', '.join(known)}", "Choose one of them.")
         check_range("price", self.price, 1)
         check_range("message_bytes", self.message_bytes, 1)
+        check_range("liars", self.liars, 0)
 
     def threshold(self, num_devices: int, num_clusters: int) -> float:
         """Φ_min(S)."""
@@ -177,12 +184,13 @@ def _form(network: Network, devices: Sequence[Device], settings: FormationSettin
     make = _by_the_paper if settings.partition == "paper" else _by_cost
     candidates = tuple(make(weigher, sizes))
     indifference = INDIFFERENCE if settings.predicts else 1.0
-    chosen, choice = choose(candidates, weigher.price, indifference, weigher.assumed)
+    eligible = weigher.surviving(candidates)
+    chosen, choice = choose(eligible, weigher.price, indifference, weigher.assumed)
     skipped = Skipped(
         sizes=n - len(sizes),
         prefixes=inputs.cache.skipped_prefixes,
         halves=inputs.cache.inexact_halves,
-        moves=settings.partition == "cost" and not _moves_devices(settings, n),
+        moves=settings.partition != "paper" and not _moves_devices(settings, n),
         inexact=sum(not candidate.min_conductance.exact for candidate in candidates),
     )
     diagnostics = diagnose(inputs, chosen.clusters)
@@ -202,11 +210,18 @@ def score_inputs(network: Network, devices: Sequence[Device], settings: Formatio
         settings.constants,
         settings.weights,
         settings.message_bytes,
-        _FAST if settings.mode_for(network.num_devices) == "fast" else Budget(),
+        _budget(settings.mode_for(network.num_devices), network.num_devices),
         settings.data_distance,
         settings.amplification,
         settings.sends_early,
     )
+
+
+def _budget(mode: str, num_devices: int) -> Budget:
+    """What a mode may leave out."""
+    if mode != "fast":
+        return Budget()
+    return _FAST if num_devices <= _HUGE else _FASTEST
 
 
 class _Weigher:
@@ -238,6 +253,25 @@ class _Weigher:
             candidates = [c for c in candidates if c.feasible or c.score <= least * INDIFFERENCE]
         return choose(candidates, self.price)[0]
 
+    def survives(self, candidate: Candidate) -> bool:
+        """Whether each cluster survives as many liars as is demanded."""
+        demanded = self.settings.liars
+        return not demanded or min(survived_liars(self.inputs.network, candidate.clusters)) >= demanded
+
+    def surviving(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The candidates that survive as many liars as is demanded.
+
+        Raises:
+            InputError: there are none.
+        """
+        found = [candidate for candidate in candidates if self.survives(candidate)]
+        if not found:
+            most = max(min(survived_liars(self.inputs.network, one.clusters)) for one in candidates)
+            expected = f"at most {most}, which the best of {len(candidates)} partitions survives"
+            remedy = "Add links: F liars take clusters of 4 F + 1 devices with 2 F + 1 neighbours each."
+            raise InputError("clusters.liars", self.settings.liars, expected, remedy)
+        return found
+
     def candidate(self, clusters: Clusters, rule: str, split: Cluster = ()) -> Candidate:
         """A partition with its score, threshold and conductance."""
         threshold = self.threshold(len(clusters))
@@ -248,14 +282,16 @@ class _Weigher:
 def _sizes(num_devices: int) -> list[int]:
     """Every number of clusters to 16, then some 20 % more each time to N / 2, and N.
 
-    More than N / 2 clusters leave a device alone, so they never reach a threshold.
+    More than N / 2 clusters leave a device alone, so they never reach a threshold. Of huge networks 40 % more
+    each time from the start.
     """
     half = num_devices // 2
     if half <= _EVERY_SIZE_TO:
         return list(range(1, num_devices + 1))
-    sizes = {*range(1, _EVERY_SIZE_TO + 1), half, num_devices}
-    size = float(_EVERY_SIZE_TO)
-    while (size := size * 1.2) < half:
+    every, growth = (_EVERY_SIZE_TO, 1.2) if num_devices <= _HUGE else (2, 1.4)
+    sizes = {*range(1, every + 1), half, num_devices}
+    size = float(every)
+    while (size := size * growth) < half:
         sizes.add(round(size))
     return sorted(sizes)
 
@@ -285,7 +321,9 @@ def _of_sizes(
 def _by_cost(weigher: _Weigher, sizes: list[int]) -> list[Candidate]:
     """The better cost-aware partition of each size, the most promising improved by moving devices."""
     found = []
-    for options in cost_aware.partitions_by_cost(weigher.inputs, sizes):
+    sees_data = weigher.settings.partition == "balanced"
+    partitions = partitions_by_data if sees_data else cost_aware.partitions_by_cost
+    for options in partitions(weigher.inputs, sizes):
         candidates = [weigher.candidate(clusters, rule) for clusters, rule in options]
         found.append(weigher.better(candidates))
     if _moves_devices(weigher.settings, weigher.num_devices):
@@ -301,7 +339,8 @@ def _with_devices_moved(weigher: _Weigher, candidate: Candidate) -> Candidate:
     if better == candidate.clusters:
         return candidate
     moved = weigher.candidate(better, "moves")
-    return moved if moved.feasible >= candidate.feasible else candidate
+    keeps = moved.feasible >= candidate.feasible and weigher.survives(moved) >= weigher.survives(candidate)
+    return moved if keeps else candidate
 
 
 def _moves_devices(settings: FormationSettings, num_devices: int) -> bool:

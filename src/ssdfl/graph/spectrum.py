@@ -1,13 +1,15 @@
-"""Eigenvalues of a mixing matrix, which say how fast a network agrees, and the vector that splits it."""
+"""Eigenvalues of a mixing matrix, which tell how fast a network agrees, and its Fiedler vector."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csc_array
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse import csc_array, eye_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
 
 from ssdfl.arrays import FloatArray
 from ssdfl.graph.mixing import MixingMatrix
@@ -15,6 +17,8 @@ from ssdfl.graph.mixing import MixingMatrix
 DENSE_LIMIT = 400
 _TIE = 1e-9
 _FEW_LINKS = 5
+_NARROW = 4  # of √N: about the width of devices in a plane
+_SHIFT = 1 + 1e-6
 _TOLERANCE = 1e-7
 
 
@@ -34,7 +38,7 @@ class Spectrum:
 
     @property
     def gap(self) -> float:
-        """``1 − max(|λ₂|, |λ_N|)``: the share of disagreement that one mixing takes away at the least."""
+        """``1 − max(|λ₂|, |λ_N|)``: the least share of disagreement that one mixing removes."""
         if len(self.fiedler) == 1:
             return 1.0
         return 1.0 - max(abs(self.lambda_2), abs(self.lambda_N))
@@ -46,7 +50,7 @@ class Spectrum:
 
 
 def spectrum(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> Spectrum:
-    """λ₂, λ_N and the Fiedler vector of a mixing matrix: dense up to a number of devices, Lanczos above.
+    """λ₂, λ_N and the Fiedler vector of a mixing matrix: dense if small, else Lanczos.
 
     Examples:
         >>> from ssdfl.graph import load_network, metropolis
@@ -64,7 +68,16 @@ def slowest_mode(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> tuple[float
         return 0.0, np.ones(1)
     if n > dense_limit:
         return _slowest_of_many(W)
-    values, vectors = np.linalg.eigh(W.toarray())
+    return _second(*np.linalg.eigh(W.toarray()))
+
+
+def slowest_modes(stacked: FloatArray) -> Iterator[tuple[float, FloatArray]]:
+    """λ₂ and Fiedler vectors of dense matrices (k, n, n), each of at least two devices."""
+    return map(_second, *np.linalg.eigh(stacked))
+
+
+def _second(values: FloatArray, vectors: FloatArray) -> tuple[float, FloatArray]:
+    """The second largest eigenvalue and its vector."""
     tied = vectors[:, np.abs(values - values[-2]) < _TIE]
     return float(values[-2]), _canonical(tied)
 
@@ -72,14 +85,24 @@ def slowest_mode(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> tuple[float
 def _slowest_of_many(W: MixingMatrix) -> tuple[float, FloatArray]:
     """By Lanczos, plain or inverted.
 
-    Networks of few links mix slowly: their eigenvalues crowd next to 1, where plain Lanczos hardly
-    converges, but factorising them is cheap. With more links it is the other way round.
+    Networks of few links mix slowly, and so do those that are long and narrow, such as sites in a
+    row: their eigenvalues crowd next to 1, where plain Lanczos hardly converges, but factorising
+    them is cheap. With more links it is the other way round.
     """
-    many_links = W.nnz > _FEW_LINKS * W.shape[0]
-    found = _largest_two(W) if many_links else None
+    is_plain = W.nnz > _FEW_LINKS * W.shape[0] and not _is_narrow(W)
+    found = _largest_two(W) if is_plain else None
     values, vectors = found or _largest_two_inverted(W)
     second = int(values.argmin())
     return float(values[second]), _canonical(vectors[:, [second]])
+
+
+def _is_narrow(W: MixingMatrix) -> bool:
+    """Whether devices can be numbered such that links join numbers that are close on average."""
+    n = W.shape[0]
+    place = np.empty(n, dtype=np.int64)
+    place[reverse_cuthill_mckee(W, symmetric_mode=True)] = np.arange(n)
+    lowest = np.minimum.reduceat(place[W.indices], W.indptr[:-1])
+    return bool((place - lowest).mean() <= _NARROW * np.sqrt(n))
 
 
 def _largest_two(W: MixingMatrix) -> tuple[FloatArray, FloatArray] | None:
@@ -92,7 +115,16 @@ def _largest_two(W: MixingMatrix) -> tuple[FloatArray, FloatArray] | None:
 
 def _largest_two_inverted(W: MixingMatrix) -> tuple[FloatArray, FloatArray]:
     """The two eigenvalues closest to 1 and their vectors, by factorising the matrix."""
-    return eigsh(csc_array(W), k=2, sigma=1 + 1e-6, which="LM", v0=_start(W), tol=_TOLERANCE)
+    n = W.shape[0]
+    # Positive definite, so neither pivots nor room for them are needed.
+    factors = splu(
+        csc_array(_SHIFT * eye_array(n) - W),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
+    inverse = LinearOperator((n, n), matvec=lambda x: -factors.solve(x), dtype=np.float64)
+    return eigsh(W, k=2, sigma=_SHIFT, which="LM", v0=_start(W), tol=_TOLERANCE, OPinv=inverse)
 
 
 def smallest_eigenvalue(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> float:
@@ -111,8 +143,8 @@ def _start(W: MixingMatrix) -> FloatArray:
 def _canonical(eigenspace: FloatArray) -> FloatArray:
     """One vector of an eigenspace that depends on neither the solver's basis nor its sign.
 
-    A multiple eigenvalue has no distinguished eigenvector, so project fixed vectors onto its space and
-    take the first that leaves something; then make the largest entry positive.
+    A multiple eigenvalue has no distinguished eigenvector, so project fixed vectors onto its space
+    and take the first that leaves something; then make the largest entry positive.
     """
     multiple = eigenspace.shape[1] > 1
     vector = _first_projection(eigenspace) if multiple else eigenspace[:, 0]

@@ -1,13 +1,17 @@
-"""Run one device of a mesh from its folder, and go on after anything that stopped it."""
+"""Run one device of a mesh from its folder, and continue after any interruption."""
 
 from __future__ import annotations
 
+import errno
+import json
 import logging
 import math
+import os
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -19,22 +23,36 @@ import ssdfl
 from ssdfl.clusters import Plan, form_clusters, write_plan
 from ssdfl.engine import Job, State, load_state, save_state
 from ssdfl.engine.threads import one_thread_each
-from ssdfl.errors import InputError
+from ssdfl.errors import InputError, NotYetError
 from ssdfl.files import remove_temporaries
 from ssdfl.graph import Network
 from ssdfl.learning import fork_generators
 from ssdfl.locks import locked
+from ssdfl.mesh.agreement import (
+    ABSENT,
+    FACTS_DIGEST,
+    OtherPlanError,
+    absent_devices,
+    go_without,
+    other_plans,
+    refuse_other_plans,
+    without_plan,
+)
 from ssdfl.mesh.certificates import check_certificate, check_private
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
 from ssdfl.mesh.digest import plan_digest
 from ssdfl.mesh.evidence import Evidence
 from ssdfl.mesh.facts_file import read_facts, write_facts
-from ssdfl.mesh.flood import FACTS, Flood, lacking
+from ssdfl.mesh.flood import FACTS, OWN_FACT, Flood, answer_gossip
 from ssdfl.mesh.folder import INITIAL, LOCK, DeviceConfig, read_device
 from ssdfl.mesh.journal import Journal
+from ssdfl.mesh.logs import logging_to
 from ssdfl.mesh.member import PLAN, Member
+from ssdfl.mesh.mesh_pb2 import Facts
 from ssdfl.mesh.metrics import Reading, serving_metrics
 from ssdfl.mesh.node import Node, StoppedError
+from ssdfl.mesh.open_files import allow_more_files
+from ssdfl.mesh.signing import Signer
 from ssdfl.mesh.transport import MAX_MESSAGE_BYTES, Credentials, GrpcTransport
 from ssdfl.preparation import settings_of
 from ssdfl.records import RunFolder
@@ -46,6 +64,8 @@ MEET_S = 20.0
 TELL_S = 3.0
 LOCK_S = 0.5
 """How long to try: whoever looks whether a device runs holds its lock for an instant."""
+PASSING = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.EAGAIN}
+"""What may be over when the device is started again."""
 SLACK_BYTES = 4 << 20
 FACT_BYTES = 4 << 10
 
@@ -63,6 +83,7 @@ class RunningDevice:
         config, network = self.config, self.member.network
         _check_neighbours(config, network)
         credentials = _credentials(folder, config.name)
+        self.signer = Signer(credentials)
         limit = _largest_message_bytes(self.member)
         self.transport = GrpcTransport(config.listen, config.neighbours, credentials, limit)
         self.node = Node(
@@ -72,12 +93,12 @@ class RunningDevice:
             self.transport,
             config.patience_s,
             config.ping_deadline_s,
-            Evidence(config.name, config.names, credentials),
+            Evidence(config.name, config.names, self.signer),
         )
         self.journal: Journal | None = None
 
     def stop(self) -> None:
-        """End at once; a step under way is done again when the device goes on."""
+        """End at once; an unfinished step is repeated when the device continues."""
         self.node.stop()
 
     def reading(self) -> Reading:
@@ -110,13 +131,8 @@ class RunningDevice:
         try:
             self.node.neighbours.start()
             if self.member.has_own_data:
-                self.member.agree_on_data(self.node, GATHER_S)
-            plan = self._plan()
-            job = self.member.job(plan)
-            state = self._state(job)
-            self.node.announce(state.step)
-            self.node.plan_digest = _digest(self.folder, plan)
-            self._agree(job, state)
+                self.member.agree_on_data(self.node, self.signer, GATHER_S)
+            job, state = self._agreed()
             with one_thread_each(), fork_generators(job.task.device):
                 state = self._train(job, state)
             self.node.linger()
@@ -125,6 +141,32 @@ class RunningDevice:
             return False
         finally:
             self.node.close()
+
+    def _agreed(self) -> tuple[Job, State]:
+        """The job of a plan that enough neighbours have, and where the device is in it.
+
+        If most neighbours have formed another plan, their facts are gathered anew, once.
+        """
+        for is_last in (False, True):
+            plan = self._plan()
+            job = self.member.job(plan)
+            state = self._state(job)
+            self.node.announce(state.step)
+            self.node.plan_digest = _digest(self.folder, plan)
+            try:
+                self._agree(job, state, plan)
+                break
+            except OtherPlanError as error:
+                if is_last or state.step or FACTS_DIGEST not in plan.settings:
+                    raise
+                log.warning("%s Gathering facts again.", error)
+                self._forget_plan()
+        return job, state
+
+    def _forget_plan(self) -> None:
+        self.node.plan_digest = ""
+        for name in (PLAN, FACTS):
+            (self.folder / name).unlink(missing_ok=True)
 
     def _plan(self) -> Plan:
         self._tell_facts()
@@ -136,14 +178,27 @@ class RunningDevice:
     def _form(self) -> Plan:
         """The plan that every device forms from the same facts."""
         member = self.member
-        flood = Flood(self.node, member.described(), member.measured())
+        before = self._signed_before()
+        flood = Flood(self.node, member.described(), self.signer, member.measured(), before)
+        write_facts(flood.facts(), self.folder / OWN_FACT)
         known = flood.gather(GATHER_S)
         write_facts(flood.facts(), self.folder / FACTS)
+        if not known.measured:
+            raise NotYetError("measured constants", 0, "some device's", "Start the devices that measure.")
         settings = settings_of(member.experiment, member.task, known.measured, known.data_distance)
-        return form_clusters(member.network, known.devices, settings)
+        plan = form_clusters(member.network, known.devices, settings)
+        formed_from = {FACTS_DIGEST: flood.book.digest, ABSENT: json.dumps(known.absent)}
+        return replace(plan, settings={**plan.settings, **formed_from})
+
+    def _signed_before(self) -> Facts | None:
+        """What an earlier process has signed about this device."""
+        try:
+            return read_facts(self.folder / OWN_FACT)
+        except InputError:  # there is none, or it is damaged
+            return None
 
     def _tell_facts(self) -> None:
-        """Go on telling the facts that the plan was formed from, to neighbours that still gather them."""
+        """Keep sending the plan's facts to neighbours that still gather them."""
         path = self.folder / FACTS
         if path.exists():
             try:
@@ -151,7 +206,7 @@ class RunningDevice:
             except InputError as error:
                 log.error("%s Neighbours that still gather facts do not get them from here.", error)
             else:
-                self.node.answers["gossip"] = partial(lacking, facts)
+                self.node.answers["gossip"] = partial(answer_gossip, facts)
 
     def _state(self, job: Job) -> State:
         """Where the device stopped, or the start."""
@@ -160,52 +215,32 @@ class RunningDevice:
             return initial_device_state(job, index)
         return load_state(checkpoint, job, np.array([index]))
 
-    def _agree(self, job: Job, state: State) -> None:
-        """Wait for neighbours to have a plan, all of them at the start, and refuse one that differs.
+    def _agree(self, job: Job, state: State, plan: Plan) -> None:
+        """Wait for neighbours to have a plan, all of them at the start, and train without those that differ.
 
         A device that comes back also waits for those that may be coming back, unless others have gone on
-        without it.
+        without it. Nobody waits for devices that the plan was formed without.
         """
         begins = not self._has_agreed()
         limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
+        absent = absent_devices(plan)
 
         def need_not_wait() -> bool:
-            return not self._without_plan() or self.node.is_left_behind(job, state.step)
+            return not without_plan(self.node, absent) or self.node.is_left_behind(job, state.step)
 
         met = self.node.neighbours.wait(need_not_wait, limit_s)
         if self.node.stopped:
             raise StoppedError
         if begins and not met:
-            missing = self._without_plan()[0]
-            raise InputError("neighbour", missing, f"a plan within {GATHER_S:g} s", "Start it.")
-        self._check_plans()
+            go_without(self.node, limit_s)
+        others = other_plans(self.node)
+        if others:
+            self.node.runtime.sleep(TELL_S)  # so that they learn of it, too
+        refuse_other_plans(self.node, others)
 
     def _has_agreed(self) -> bool:
         """Whether it has agreed with its neighbours before: only after that is there a checkpoint."""
         return (self.folder / CHECKPOINT).exists()
-
-    def _without_plan(self) -> list[str]:
-        """The neighbours that are not there, or have no plan yet."""
-        known = {name: self.node.neighbours[name] for name in self.node.neighbours.names}
-        return [name for name, one in known.items() if not (one.alive and one.plan_digest)]
-
-    def _check_plans(self) -> None:
-        """Train without neighbours that have another plan; refuse if most of them do.
-
-        This device counts among those that agree, so that one liar stops nobody with two other neighbours.
-        """
-        ours, neighbours = self.node.plan_digest, self.node.neighbours
-        plans = {name: neighbours[name].plan_digest for name in neighbours.alive}
-        others = {name: plan for name, plan in plans.items() if plan and plan != ours}
-        agreeing = 1 + sum(plan == ours for plan in plans.values())
-        for name, theirs in others.items():
-            if len(others) < agreeing:
-                log.error("%s has another plan (%s): training without it", name, theirs[:12])
-                continue
-            expected = f"{ours[:12]}, as {self.config.name} has"
-            remedy = "Give all devices the same experiment, network and version of ssdfl."
-            self.node.runtime.sleep(TELL_S)  # so that the other learns of it, too
-            raise InputError(f"plan of {name}", theirs[:12], expected, remedy)
 
     def _train(self, job: Job, state: State) -> State:
         scores = [metric.score for metric in job.task.metrics]
@@ -243,7 +278,7 @@ class RunningDevice:
         try:
             save_state(state, job, self.folder / CHECKPOINT, np.array([self.config.index]))
         except OSError as error:
-            log.error("checkpoint not written: %s; training goes on, the one before is kept", error)
+            log.error("checkpoint not written: %s; training continues, the one before is kept", error)
 
 
 def run_device(folder: Path, data: Path | None = None, metrics_port: int | None = None) -> bool:
@@ -254,27 +289,33 @@ def run_device(folder: Path, data: Path | None = None, metrics_port: int | None 
         metrics_port: where to serve metrics on loopback, if anywhere.
 
     Raises:
-        InputError: something in the folder cannot be used, or neighbours have another plan.
+        InputError: something in the folder cannot be used.
+        NotYetError: neighbours are missing or have another plan, or there is no room on the disk.
     """
+    allow_more_files()
     read_device(folder)  # before anything is written into a folder that may be another
-    handler = logging.FileHandler(folder / "device.log", encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    root = logging.getLogger("ssdfl")
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-    try:
-        with _alone(folder):
-            device = RunningDevice(folder, data)
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: device.stop())
-            with serving_metrics(metrics_port, device.reading):
-                return device.run()
-    except InputError as error:
-        log.error("%s", error)
-        raise
-    finally:
-        root.removeHandler(handler)
-        handler.close()
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it has a line for every stranger
+    with logging_to(folder):
+        try:
+            return _run(folder, data, metrics_port)
+        except InputError as error:
+            log.error("%s", error)
+            raise
+        except OSError as error:
+            log.error("%s", error)
+            if error.errno in PASSING:
+                what = str(error.filename or folder)
+                raise NotYetError(what, str(error), "room", "Make some.") from error
+            raise
+
+
+def _run(folder: Path, data: Path | None, metrics_port: int | None) -> bool:
+    with _alone(folder):
+        device = RunningDevice(folder, data)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: device.stop())
+        with serving_metrics(metrics_port, device.reading):
+            return device.run()
 
 
 @contextmanager
@@ -315,7 +356,8 @@ def _largest_message_bytes(member: Member) -> int:
     """
     if member.has_own_data:
         return MAX_MESSAGE_BYTES
-    return SLACK_BYTES + 4 * 8 * member.task.num_parameters + FACT_BYTES * len(member.config.names)
+    facts = len(member.config.names) + len(member.network.links)
+    return SLACK_BYTES + 4 * 8 * member.task.num_parameters + FACT_BYTES * facts
 
 
 def _credentials(folder: Path, name: str) -> Credentials:
@@ -335,5 +377,6 @@ def _digest(folder: Path, plan: Plan) -> str:
         (folder / name).read_text(encoding="utf-8") for name in ("experiment.toml", "network.json")
     )
     initial = folder / INITIAL
+    facts = str(plan.settings.get(FACTS_DIGEST, ""))
     parameters = sha256(initial.read_bytes()).hexdigest() if initial.exists() else ""
-    return plan_digest(experiment + parameters, network, plan.clusters, ssdfl.__version__)
+    return plan_digest(experiment + parameters, network, plan.clusters, ssdfl.__version__, facts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ssdfl.errors import InputError
+from ssdfl.errors import NotYetError
 from ssdfl.mesh.node import Node, StoppedError
 
 ASK_S = 5.0
@@ -22,7 +22,7 @@ def gather(
         ask: one round of questions to the neighbours that are there.
 
     Raises:
-        InputError: some have not come in time; it names them.
+        NotYetError: some have not come in time; it names them.
         StoppedError: the device was asked to stop.
     """
     deadline = node.runtime.now() + timeout_s
@@ -32,6 +32,6 @@ def gather(
         if node.runtime.now() > deadline:
             expected = f"all within {timeout_s:g} s"
             remedy = f"Start {', '.join(lacking[:5])}, and check addresses and firewalls."
-            raise InputError(f"{what} missing", len(lacking), expected, remedy)
+            raise NotYetError(f"{what} missing", len(lacking), expected, remedy)
         ask()
         node.runtime.sleep(ROUND_S)

@@ -21,6 +21,7 @@ from ssdfl.learning import Summary, merged, read_summary
 from ssdfl.mesh.gathering import ASK_S, gather
 from ssdfl.mesh.mesh_pb2 import Holding, Holdings, HoldingsRequest, Request, Response
 from ssdfl.mesh.node import Node
+from ssdfl.mesh.signing import Signer
 from ssdfl.mesh.transport import UnreachableError
 from ssdfl.mesh.wire import BadMessageError
 from ssdfl.records.sections import DataSection
@@ -38,10 +39,12 @@ class Holders:
 
     Args:
         node: this device, its transport started.
+        signer: signs for this device.
         known: what is known already, by device.
     """
 
     node: Node
+    signer: Signer
     known: dict[str, Holding] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -57,8 +60,16 @@ class Holders:
             InputError: some have not come in time; it names them.
             StoppedError: the device was asked to stop.
         """
-        self.known.setdefault(self.node.name, own)
+        self.known.setdefault(self.node.name, self._signed(own))
         gather(self.node, "summaries of devices' data", self._missing, self._ask_neighbours, timeout_s)
+
+    def _signed(self, own: Holding) -> Holding:
+        """What this device says of its data, with its signature."""
+        if own.HasField("signature"):
+            return own
+        signed = Holding(signature=self.signer.sign(_statement(own)))
+        signed.MergeFrom(own)
+        return signed
 
     def summary(self) -> Summary:
         """Of all devices' data together.
@@ -102,6 +113,8 @@ class Holders:
             raise BadMessageError(f"too large a summary of {holding.device}")
         if _kind(holding) != _kind(self.known[self.node.name]):
             raise BadMessageError(f"another kind of summary of {holding.device}")
+        if not self.signer.has_signed(holding.device, _statement(holding), holding.signature):
+            raise BadMessageError(f"a summary of {holding.device}, which has not signed it")
         if holding.summary:
             Summary.from_json(holding.summary)
 
@@ -109,6 +122,12 @@ class Holders:
         known = set(request.holdings.known)
         lacking = [holding for name, holding in list(self.known.items()) if name not in known]
         return Response(held=Holdings(devices=lacking))
+
+
+def _statement(holding: Holding) -> bytes:
+    """What is signed: for this purpose, by this device, all that it says."""
+    parts = ("ssdfl holding", holding.device, str(holding.samples), holding.summary)
+    return "\0".join(parts).encode()
 
 
 def _kind(holding: Holding) -> tuple[bool, bool]:

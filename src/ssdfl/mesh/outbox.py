@@ -11,6 +11,9 @@ from ssdfl.mesh.transport import Answer
 POLL_S = 8.0
 """Longer than most steps, since a neighbour's next request may have to queue behind its own messages."""
 MOST_KEPT = 64
+MOST_KEPT_BYTES = 64 << 20
+LEAST_KEPT = 4
+"""Messages, however large: a neighbour that stays behind costs no more."""
 
 
 class Outbox:
@@ -45,9 +48,14 @@ class Outbox:
     def _drop_before(self, step: int) -> None:
         known = sorted(self._messages)
         too_old = [old for old in known if old < step]
-        too_many = known[: max(0, len(known) - MOST_KEPT)]
+        too_many = known[: max(0, len(known) - self._room())]
         for old in {*too_old, *too_many}:
             del self._messages[old]
+
+    def _room(self) -> int:
+        """How many messages of the size of the largest are kept."""
+        largest = max(map(len, self._messages.values()), default=1)
+        return max(LEAST_KEPT, min(MOST_KEPT, MOST_KEPT_BYTES // largest))
 
     def jump(self, step: int) -> None:
         """The device takes part from this step on."""

@@ -96,7 +96,9 @@ class ClustersSection(Section):
 
     number: OrAll = Field(0, description="S, the number of clusters; 0 lets formation choose")
     plan: str = Field("", description="a plan.json to take the clusters from")
-    partition: Literal["cost", "paper"] = Field("cost", description="formation: how candidates are made")
+    partition: Literal["cost", "balanced", "paper"] = Field(
+        "cost", description="formation: how candidates are made"
+    )
     score: str = Field("time", description="time, bytes, drift, stationarity, integrated or module:function")
     mode: Literal["auto", "literal", "fast"] = Field("auto", description="how thorough formation is")
     strict: bool = Field(False, description="respect the conductance threshold, whatever it costs")
@@ -104,6 +106,9 @@ class ClustersSection(Section):
     gradient_bound: Annotated[float, Field(ge=0)] = Field(0.0, description="B; 0 measures it on the task")
     threshold_step: Literal["eta", "eta_E"] = Field(
         "eta", description="the step size in Φ_min: η, as printed, or η times the local steps"
+    )
+    liars: Annotated[int, Field(ge=0)] = Field(
+        0, description="how many liars in each neighbourhood every cluster has to survive under trimmed"
     )
     variance_floor: NotNegative = Field(0.1, description="α, the variance floor of gradients")
     optimizer_weights: Annotated[
