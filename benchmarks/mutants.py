@@ -75,11 +75,12 @@ class Mutant:
 def places(tree: ast.Module) -> Iterator[ast.AST]:
     """The nodes that can be changed, in order."""
     for node in ast.walk(tree):
-        if type(node) in SWAPS or _is_number(node):
-            yield node
-        elif isinstance(node, ast.Name) and node.id in NAMES:
-            yield node
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        if (
+            type(node) in SWAPS
+            or _is_number(node)
+            or (isinstance(node, ast.Name) and node.id in NAMES)
+            or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
+        ):
             yield node
 
 
@@ -119,7 +120,9 @@ def mutated(mutant: Mutant) -> tuple[str, str]:
 
 def draw(count: int, seed: int, only: str) -> list[Mutant]:
     """Random places, all modules' places being equally likely."""
-    paths = [path for path in sorted(SOURCE.rglob("*.py")) if not SKIPPED.search(str(path)) and only in str(path)]
+    paths = [
+        path for path in sorted(SOURCE.rglob("*.py")) if not SKIPPED.search(str(path)) and only in str(path)
+    ]
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
     everywhere = [Mutant(path, i) for path, tree in trees.items() for i in range(len(list(places(tree))))]
     return random.Random(seed).sample(everywhere, min(count, len(everywhere)))
@@ -137,7 +140,9 @@ def tests_of(path: Path) -> list[Path]:
     found = sorted(folder.glob("test_*.py"))
     counts = {test: len(words.findall(test.read_text(encoding="utf-8"))) for test in found}
     mirror = folder / f"test_{path.stem}.py"
-    ranked = sorted((test for test in found if counts[test]), key=lambda test: (test != mirror, -counts[test]))
+    ranked = sorted(
+        (test for test in found if counts[test]), key=lambda test: (test != mirror, -counts[test])
+    )
     return ranked[:MOST_FILES]
 
 

@@ -18,7 +18,7 @@ from collections import defaultdict
 import torch
 
 from mesh.simulated.faults import Plan
-from mesh.simulated.world import STEPS_PER_CYCLE, Taken, World
+from mesh.simulated.world import FACTS_DIGEST, STEPS_PER_CYCLE, Taken, World
 
 NOTICE_S = 6.0
 """How long devices need to notice that a neighbour is there again: a local step, pings that hang."""
@@ -41,7 +41,8 @@ def check(world: World, plan: Plan) -> None:
         BrokenError: one does not hold.
     """
     _require(set(world.honest) <= world.finished.keys(), f"unfinished: {_steps(world)}")
-    plans = {world.disks[device].plan for device in world.honest}
+    formed = [world.disks[device].plan for device in world.honest]
+    plans = {plan and plan.settings[FACTS_DIGEST] for plan in formed}
     _require(len(plans) == 1, f"{len(plans)} plans")
     honest = [one for one in world.taken if one.device in world.honest]
     for one in honest:

@@ -118,6 +118,19 @@ def _mute(liar: Liar, request: Request, response: Response) -> Answer | None:
     return None if request.HasField("pull") else response
 
 
+def _forged_facts(liar: Liar, request: Request, response: Response) -> Answer:
+    """Others are different from what they have signed, it says."""
+    for signed in response.facts.facts:
+        signed.fact += b"\x08"
+    return response
+
+
+def _withheld_facts(liar: Liar, request: Request, response: Response) -> Answer:
+    """It passes on half of what it knows."""
+    del response.facts.facts[::2]
+    return response
+
+
 LIES: dict[str, Callable[[Liar, Request, Response], Answer | None]] = {
     "far ahead": _far_ahead,
     "impossible step": _impossible,
@@ -132,4 +145,6 @@ LIES: dict[str, Callable[[Liar, Request, Response], Answer | None]] = {
     "absent": _absent,
     "finite": _finite,
     "mute": _mute,
+    "forged facts": _forged_facts,
+    "withheld facts": _withheld_facts,
 }

@@ -10,7 +10,8 @@ from mesh.simulated import run
 from mesh.simulated.faults import FAULTS, Fault, draw, make_world
 from mesh.simulated.invariants import BrokenError, check
 from mesh.simulated.scheduler import Host, Scheduler, SimulatedRuntime, StuckError
-from mesh.simulated.world import SimulatedDevice, ToyEngine, simulated
+from mesh.simulated.world import FACTS_DIGEST, ToyEngine, simulated
+from ssdfl.clusters import Plan
 from ssdfl.mesh import node, outbox
 from ssdfl.mesh.mesh_pb2 import Response, Wait
 
@@ -97,16 +98,14 @@ def test_a_mean_that_moves_by_itself_is_noticed(monkeypatch):
     assert "the sum of all moved" in broken(monkeypatch, ToyEngine, "_heard", twice_its_own_weight)
 
 
-def test_plans_that_differ_are_noticed(monkeypatch):
-    monkeypatch.setattr(SimulatedDevice, "_check_plans", lambda self: None)
-    plan = SimulatedDevice._plan
-
-    def own_plan(self):
-        self.disk.plan = plan(self) + self.config.name
-        return self.disk.plan
-
-    monkeypatch.setattr(node.Node, "_there", lambda self, name: self.neighbours[name].alive)
-    assert "plans" in broken(monkeypatch, SimulatedDevice, "_plan", own_plan)
+def test_plans_that_differ_are_noticed():
+    plan = faultless()
+    world = make_world(plan)
+    with simulated(world):
+        world.scheduler.run(run.LONGEST_S)
+        world.disks[1].plan = Plan(((0,),), "toy", settings={FACTS_DIGEST: "another"})
+        with pytest.raises(BrokenError, match="2 plans"):
+            check(world, plan)
 
 
 def test_a_step_back_is_noticed(monkeypatch):
