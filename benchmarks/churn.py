@@ -4,12 +4,11 @@
     python benchmarks/churn.py --devices 4 --minutes 1 --every 10   # a quick look
 
 A mesh of forked processes trains twice for the same time: undisturbed, and with a fault every few seconds. A
-fault is a kill, a freeze, a cut of one link both ways or one way, a full disk, or a start with a wrong clock,
+fault is a kill, a freeze, a cut of a link both ways or one way, a full disk, or a start with a wrong clock,
 and is over after some seconds. Links run through cables in this process, which hold back what is cut. A full
-disk is a limit of 0 bytes for files. Printed are, of devices without a fault of their own just then, the steps
-a second as a share of the undisturbed ones; the difference in accuracy; and devices that stood still at the
-end, ended, or fell back by more than a checkpoint's time. Compare the shares on a machine with nothing else at
-work: the devices share its cores.
+disk is a limit of 0 bytes for files. Printed are, of devices with no fault of their own just then, the steps
+a second as a share of the undisturbed ones; both accuracies; and devices that stood still at the end or were
+not running. Compare the shares on a machine with nothing else at work: the devices share its cores.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mesh.simulated.network import NO_ANSWER
-from ssdfl.mesh.mesh_pb2 import Absent, Parameters, Request, Response, Wait, Witness
+from ssdfl.mesh.mesh_pb2 import Absent, Facts, Parameters, Request, Response, Wait, Witness
 from ssdfl.mesh.transport import Answer
 
 
@@ -120,14 +120,18 @@ def _mute(liar: Liar, request: Request, response: Response) -> Answer | None:
 
 def _forged_facts(liar: Liar, request: Request, response: Response) -> Answer:
     """Others are different from what they have signed, it says."""
-    for signed in response.facts.facts:
-        signed.fact += b"\x08"
+    if response.HasField("facts"):
+        for signed in response.facts.facts:
+            signed.fact += b"\x08"
     return response
 
 
 def _withheld_facts(liar: Liar, request: Request, response: Response) -> Answer:
     """It passes on half of what it knows."""
-    del response.facts.facts[::2]
+    if response.HasField("facts"):
+        kept = list(response.facts.facts)[1::2]
+        changed = Facts(facts=kept, digest=response.facts.digest, final=response.facts.final)
+        return Response(facts=changed)
     return response
 
 
