@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
 import os
 import random
@@ -44,7 +45,7 @@ SETTINGS = (
     "model.name=mlp",
     "clusters.number=4",
     "cycles=1000000",
-    "evaluate.every=20",
+    "evaluate.every=5",
 )
 RECOVERY_S = 8.0
 """After a fault, until its device counts among those without one."""
@@ -299,7 +300,7 @@ def watch(mesh: Mesh, minutes: float, churn: Churn | None) -> Result:
 def _accuracy(folder: Path) -> float:
     lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     scores = [json.loads(line)["score"] for line in lines if line.endswith("}")]
-    return float([score for score in scores if score == score][-1])
+    return float(next((score for score in reversed(scores) if score == score), math.nan))
 
 
 def main() -> None:
