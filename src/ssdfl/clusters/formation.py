@@ -44,7 +44,7 @@ _KNOWN: dict[str, Collection[str]] = {
 _AUTO_LIMIT = 200
 _FAST = Budget(state_limit=1 << 8, half_limit=1 << 6, prefixes=3)
 _HUGE = 20_000
-"""Above so many devices fewer numbers of clusters are weighed, and only small clusters are searched."""
+"""Above this size, formation weighs fewer numbers of clusters and searches small clusters only."""
 _FASTEST = Budget(state_limit=2, half_limit=2, prefixes=1)
 _EVERY_SIZE_TO = 16
 _IMPROVED = 3

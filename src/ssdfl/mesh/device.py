@@ -1,4 +1,4 @@
-"""Run one device of a mesh from its folder, and go on after anything that stopped it."""
+"""Run one device of a mesh from its folder, and continue after any interruption."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class RunningDevice:
         self.journal: Journal | None = None
 
     def stop(self) -> None:
-        """End at once; a step under way is done again when the device goes on."""
+        """End at once; an unfinished step is repeated when the device continues."""
         self.node.stop()
 
     def reading(self) -> Reading:
@@ -198,7 +198,7 @@ class RunningDevice:
             return None
 
     def _tell_facts(self) -> None:
-        """Go on telling the facts that the plan was formed from, to neighbours that still gather them."""
+        """Keep sending the plan's facts to neighbours that still gather them."""
         path = self.folder / FACTS
         if path.exists():
             try:
@@ -221,7 +221,7 @@ class RunningDevice:
         A device that comes back also waits for those that may be coming back, unless others have gone on
         without it. Nobody waits for devices that the plan was formed without.
         """
-        begins = state.step == 0
+        begins = not self._has_agreed()
         limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
         absent = absent_devices(plan)
 
@@ -237,6 +237,10 @@ class RunningDevice:
         if others:
             self.node.runtime.sleep(TELL_S)  # so that they learn of it, too
         refuse_other_plans(self.node, others)
+
+    def _has_agreed(self) -> bool:
+        """Whether it has agreed with its neighbours before: only after that is there a checkpoint."""
+        return (self.folder / CHECKPOINT).exists()
 
     def _train(self, job: Job, state: State) -> State:
         scores = [metric.score for metric in job.task.metrics]
@@ -274,7 +278,7 @@ class RunningDevice:
         try:
             save_state(state, job, self.folder / CHECKPOINT, np.array([self.config.index]))
         except OSError as error:
-            log.error("checkpoint not written: %s; training goes on, the one before is kept", error)
+            log.error("checkpoint not written: %s; training continues, the one before is kept", error)
 
 
 def run_device(folder: Path, data: Path | None = None, metrics_port: int | None = None) -> bool:
