@@ -2,8 +2,8 @@
 
 A set of devices is r-reachable if one of them has r neighbours outside it. A network is r-robust if
 of any two disjoint sets at least one is r-reachable. If devices drop the F largest and the F
-smallest values that they hear, and nobody has more than F lying neighbours, honest devices still come to
-agree, on a value between theirs, where the network is (2 F + 1)-robust.
+smallest values that they hear, and nobody has more than F lying neighbours, honest devices still
+come to agree, on a value between theirs, where the network is (2 F + 1)-robust.
 
 Source: LeBlanc, Zhang, Koutsoukos and Sundaram, Resilient asymptotic consensus in robust networks,
 IEEE Journal on Selected Areas in Communications 31 (4), 2013, on W-MSR, which drops values by
