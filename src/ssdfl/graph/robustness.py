@@ -20,7 +20,7 @@ from ssdfl.arrays import IntArray
 from ssdfl.graph.network import Network
 
 EXACT_TO = 16
-"""Up to this many devices all sets are tried; above, the least degree gives a bound."""
+"""Up to this many devices all sets are tried; above, the lowest degree gives a bound."""
 
 
 def robustness(neighbours: Sequence[Sequence[int]]) -> int:
@@ -46,7 +46,7 @@ def robustness(neighbours: Sequence[Sequence[int]]) -> int:
 
 
 def _least(degree: int, n: int) -> int:
-    """A bound: the smaller of two sets has at most n / 2 devices, so few neighbours."""
+    """A bound: the smaller of two sets has at most n / 2 devices, few of them one's neighbours."""
     return max(0, degree - n // 2 + 1)
 
 
@@ -54,8 +54,7 @@ def _exact(neighbours: Sequence[Sequence[int]]) -> int:
     """Over all pairs of disjoint sets S and T, the least of max(reach S, reach T)."""
     reach = _reaches(neighbours)
     n = len(neighbours)
-    # least[M] becomes the least reach of the nonempty sets within M: halves of the table, bit by
-    # bit.
+    # least[M] becomes the least reach of the nonempty sets within M, bit by bit.
     least = reach.copy()
     for bit in range(n):
         by_bit = least.reshape(-1, 2, 1 << bit)
@@ -65,7 +64,7 @@ def _exact(neighbours: Sequence[Sequence[int]]) -> int:
 
 
 def _reaches(neighbours: Sequence[Sequence[int]]) -> IntArray:
-    """(2ⁿ,) the most neighbours outside that a device of each set has; n for no devices."""
+    """(2ⁿ,) the most neighbours that a member of each set has outside; n for the empty set."""
     n = len(neighbours)
     sets = np.arange(1 << n)
     sizes = np.zeros(1 << n, dtype=np.int64)
@@ -82,7 +81,7 @@ def _reaches(neighbours: Sequence[Sequence[int]]) -> IntArray:
 
 
 def survived_liars(network: Network, clusters: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """How many liars per neighbourhood each cluster withstands by dropping extreme values.
+    """How many liars in every neighbourhood each cluster stands if devices drop extreme values.
 
     That is the largest F for which the cluster by itself is (2 F + 1)-robust.
 
