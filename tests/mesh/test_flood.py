@@ -40,6 +40,7 @@ def flood(*facts, samples=None, **options):
         links=[fact for fact in facts if isinstance(fact, LinkFact)],
     )
     node = SimpleNamespace(
+        name="a",
         network=load_network("path:n=3"),
         names=NAMES,
         index=0,

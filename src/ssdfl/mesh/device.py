@@ -9,31 +9,33 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError
 
-import ssdfl
 from ssdfl.clusters import Plan, form_clusters, write_plan
-from ssdfl.engine import Job, State, load_state, save_state
+from ssdfl.engine import Job, State, save_state
+from ssdfl.engine.checkpoint import load_moved_state, saved_step
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError
 from ssdfl.files import remove_temporaries
 from ssdfl.graph import Network
-from ssdfl.learning import fork_generators
+from ssdfl.learning import fork_generators, parse_optimizer
 from ssdfl.locks import locked
 from ssdfl.mesh.certificates import check_certificate, check_private
+from ssdfl.mesh.course import Course
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
-from ssdfl.mesh.digest import plan_digest
+from ssdfl.mesh.editions import Edition
 from ssdfl.mesh.evidence import Evidence
 from ssdfl.mesh.facts_file import read_facts, write_facts
 from ssdfl.mesh.flood import FACTS, Flood, lacking
-from ssdfl.mesh.folder import INITIAL, LOCK, DeviceConfig, read_device
+from ssdfl.mesh.folder import LOCK, DeviceConfig, read_device
 from ssdfl.mesh.journal import Journal
 from ssdfl.mesh.member import PLAN, Member
+from ssdfl.mesh.membership import Membership
 from ssdfl.mesh.metrics import Reading, serving_metrics
+from ssdfl.mesh.newcomer import entry_step, joined_state, renewed
 from ssdfl.mesh.node import Node, StoppedError
 from ssdfl.mesh.transport import MAX_MESSAGE_BYTES, Credentials, GrpcTransport
 from ssdfl.preparation import settings_of
@@ -53,17 +55,24 @@ log = logging.getLogger(__name__)
 
 
 class RunningDevice:
-    """One device: it meets its neighbours, agrees on a plan with all, trains, and writes down how it goes."""
+    """One device: it meets its neighbours, agrees on a plan with all, trains, and writes down how it goes.
+
+    Attributes:
+        member: the device in the present network.
+    """
 
     def __init__(self, folder: Path, data: Path | None = None) -> None:
         self.folder, self.config = folder, read_device(folder)
-        self.member = Member.of_folder(folder, data)
-        if not self.member.has_own_data:
-            self.member.draw()
-        config, network = self.config, self.member.network
-        _check_neighbours(config, network)
+        self.member = self._base = Member.of_folder(folder, data)
+        if not self._base.has_own_data and not self.config.joins:
+            self._base.draw()
+        config = self.config
         credentials = _credentials(folder, config.name)
-        limit = _largest_message_bytes(self.member)
+        text = (folder / "network.json").read_text(encoding="utf-8")
+        membership = Membership(folder, credentials.authority, text)
+        network = _network_at_entry(config, self._base, membership)
+        _check_neighbours(config, network)
+        limit = _largest_message_bytes(self._base)
         self.transport = GrpcTransport(config.listen, config.neighbours, credentials, limit)
         self.node = Node(
             network,
@@ -74,6 +83,7 @@ class RunningDevice:
             config.ping_deadline_s,
             Evidence(config.name, config.names, credentials),
         )
+        self.course = Course(folder, self._base, membership, self.node, self._steps_per_cycle)
         self.journal: Journal | None = None
 
     def stop(self) -> None:
@@ -109,38 +119,45 @@ class RunningDevice:
         self.transport.start(self.node.handle)
         try:
             self.node.neighbours.start()
-            if self.member.has_own_data:
-                self.member.agree_on_data(self.node, GATHER_S)
-            plan = self._plan()
-            job = self.member.job(plan)
-            state = self._state(job)
-            self.node.announce(state.step)
-            self.node.plan_digest = _digest(self.folder, plan)
-            self._agree(job, state)
-            with one_thread_each(), fork_generators(job.task.device):
-                state = self._train(job, state)
-            self.node.linger()
-            return state.step >= job.last_step
+            self.course.watch()
+            if self._base.has_own_data:
+                self._base.agree_on_data(self.node, GATHER_S)
+            self.course.begin(self._plan())
+            return self._take_part()
         except StoppedError:
             return False
         finally:
+            self.course.close()
             self.node.close()
 
     def _plan(self) -> Plan:
+        """The plan at the start."""
         self._tell_facts()
-        plan = self.member.known_plan() or self._form()
+        plan = self._base.known_plan() or self._form()
         if not (self.folder / PLAN).exists():
             write_plan(plan, self.folder / PLAN)
         return plan
 
     def _form(self) -> Plan:
-        """The plan that every device forms from the same facts."""
-        member = self.member
-        flood = Flood(self.node, member.described(), member.measured())
+        """The plan that every device forms from the same facts; whoever joins later forms it for itself."""
+        member = self._joining() if self.config.joins else self._base
+        joins = bool(self.config.joins)
+        flood = Flood(
+            self.node,
+            member.described(),
+            None if joins else member.measured(),
+            self._base.network if joins else None,
+        )
         known = flood.gather(GATHER_S)
         write_facts(flood.facts(), self.folder / FACTS)
         settings = settings_of(member.experiment, member.task, known.measured, known.data_distance)
-        return form_clusters(member.network, known.devices, settings)
+        self._tell_facts()
+        return form_clusters(self._base.network, known.devices, settings)
+
+    def _joining(self) -> Member:
+        """A device that joins, in the network that it joins: to describe it before there are editions."""
+        network = self.node.network
+        return self._base.moved(network, [parse_optimizer("sgd")] * network.num_devices)
 
     def _tell_facts(self) -> None:
         """Go on telling the facts that the plan was formed from, to neighbours that still gather them."""
@@ -153,12 +170,79 @@ class RunningDevice:
             else:
                 self.node.answers["gossip"] = partial(lacking, facts)
 
-    def _state(self, job: Job) -> State:
-        """Where the device stopped, or the start."""
-        checkpoint, index = self.folder / CHECKPOINT, self.config.index
-        if not checkpoint.exists():
+    def _take_part(self) -> bool:
+        """Train in one edition of the mesh after the other; whether the device has finished."""
+        edition = self._edition_at_entry()
+        state: State | None = None
+        while edition.has(self.config.name):
+            job = self._enter(edition)
+            if state is None:
+                state = self._state(job, edition)
+                self.node.announce(state.step)
+                self._agree(job, state)
+            else:
+                state = renewed(state, job)
+            with one_thread_each(), fork_generators(job.task.device):
+                state = self._train(job, state, edition)
+            following = None if self.node.stopped else self.course.following(edition, state.step)
+            if following is None:
+                self.node.linger()
+                return state.step >= job.last_step
+            edition = following
+        self._leave(edition, state)
+        return True
+
+    def _edition_at_entry(self) -> Edition:
+        """The edition in which the device begins or continues."""
+        checkpoint = self.folder / CHECKPOINT
+        if checkpoint.exists():
+            return self.course.at(saved_step(checkpoint))
+        if not self.config.joins:
+            return self.course.at(0)
+        neighbours = self.node.neighbours
+        neighbours.wait(lambda: bool(neighbours.alive), GATHER_S)
+        steps = sorted(neighbours[name].step for name in neighbours.alive)
+        begins = self.course.first_with(self.config.name)
+        usual = self.course.at(steps[(len(steps) - 1) // 2] if steps else 0)
+        return usual if usual.version > begins.version else begins
+
+    def _enter(self, edition: Edition) -> Job:
+        """Take part in an edition of the mesh from now on."""
+        if edition.version:
+            self.member = self._base.moved(edition.network, edition.optimizers, edition.sizes)
+        self.node.adopt(edition.network, edition.digest)
+        if edition.version:
+            clusters = edition.plan.clusters
+            log.info(
+                "membership %d: %d devices in %d clusters",
+                edition.version,
+                len(edition.network.names),
+                len(clusters),
+            )
+        return self.member.job(edition.plan)
+
+    def _leave(self, edition: Edition, state: State | None) -> None:
+        """The device is no longer in the mesh: its neighbours get what they still need of it."""
+        log.info("no longer in the mesh since change %d: ended", edition.version)
+        if state is None:
+            return
+        self.node.finish(state.step)
+        if self.journal is not None:
+            self.journal.left = True
+            self.journal.tell(state, self._refused, always=True)
+        self._write_model()
+        self.node.linger(state.step)
+
+    def _state(self, job: Job, edition: Edition) -> State:
+        """Where the device stopped, or the start; one that joins takes its neighbours' parameters."""
+        checkpoint, index = self.folder / CHECKPOINT, self.node.index
+        if checkpoint.exists():
+            return load_moved_state(checkpoint, job, index)
+        if not self.config.joins:
             return initial_device_state(job, index)
-        return load_state(checkpoint, job, np.array([index]))
+        self.node.outbox.jump(job.last_step)  # nobody waits for it before it is there
+        step = entry_step(self.node, edition.cycle * job.steps_per_cycle)
+        return joined_state(job, self.node, index, min(step, job.last_step))
 
     def _agree(self, job: Job, state: State) -> None:
         """Wait for neighbours to have a plan, all of them at the start, and refuse one that differs.
@@ -166,7 +250,7 @@ class RunningDevice:
         A device that comes back also waits for those that may be coming back, unless others have gone on
         without it.
         """
-        begins = state.step == 0
+        begins = state.step == 0 and not self.config.joins
         limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
 
         def need_not_wait() -> bool:
@@ -192,7 +276,7 @@ class RunningDevice:
         """
         ours, neighbours = self.node.plan_digest, self.node.neighbours
         plans = {name: neighbours[name].plan_digest for name in neighbours.alive}
-        others = {name: plan for name, plan in plans.items() if plan and plan != ours}
+        others = {name: plan for name, plan in plans.items() if plan and not self._may_have(name, plan)}
         agreeing = 1 + sum(plan == ours for plan in plans.values())
         for name, theirs in others.items():
             if len(others) < agreeing:
@@ -203,16 +287,27 @@ class RunningDevice:
             time.sleep(TELL_S)  # so that the other learns of it, too
             raise InputError(f"plan of {name}", theirs[:12], expected, remedy)
 
-    def _train(self, job: Job, state: State) -> State:
+    def _may_have(self, name: str, plan: str) -> bool:
+        """Whether a neighbour has a plan from before or after a change of membership."""
+        newer = self.node.neighbours[name].membership > self.node.membership
+        return newer or plan in (self.node.plan_digest, *self.node.fitting_digests)
+
+    def _train(self, job: Job, state: State, edition: Edition) -> State:
+        """Take steps until the last, or until the mesh has another edition."""
         scores = [metric.score for metric in job.task.metrics]
         RunFolder(self.folder).write_task(scores, self.member.notes)
-        journal = self.journal = Journal(self.folder, self.node, scores, job)
+        journal = self.journal = Journal(self.folder, self.node, scores, job, self.journal)
         self._save(state, job)
         saved_s = time.monotonic()
-        for after, record in device_steps(job, self.node, state):
+
+        def is_due(step: int) -> bool:
+            return self.course.following(edition, step) is not None
+
+        for after, record in device_steps(job, self.node, state, is_due):
             state = after
             if record is not None:
                 journal.record(record, state)
+                self.course.part(edition)
             if time.monotonic() - saved_s > SAVE_S:
                 self._save(state, job)
                 saved_s = time.monotonic()
@@ -237,7 +332,7 @@ class RunningDevice:
     def _save(self, state: State, job: Job) -> None:
         """Write a checkpoint; on a full disk training continues with the one before."""
         try:
-            save_state(state, job, self.folder / CHECKPOINT, np.array([self.config.index]))
+            save_state(state, job, self.folder / CHECKPOINT, np.array([self.node.index]))
         except OSError as error:
             log.error("checkpoint not written: %s; training goes on, the one before is kept", error)
 
@@ -296,6 +391,21 @@ def _holder_of(stack: ExitStack, lock: Path) -> str:
     return ""
 
 
+def _network_at_entry(config: DeviceConfig, member: Member, membership: Membership) -> Network:
+    """The network in which a device was first: that of the start, or of the change by which it joins.
+
+    Raises:
+        InputError: that change is not in its folder.
+    """
+    if not config.joins:
+        return member.network
+    if membership.version < config.joins:
+        expected = f"changes to {config.joins}, by which {config.name} joins"
+        remedy = "Copy the files in changes/ of the folder that ssdfl mesh add made."
+        raise InputError("last change of membership", membership.version, expected, remedy)
+    return membership.changes[config.joins - 1].change.devices
+
+
 def _check_neighbours(config: DeviceConfig, network: Network) -> None:
     linked = [config.names[j] for j in network.neighbours(config.index)]
     if sorted(linked) != sorted(config.neighbours):
@@ -309,7 +419,7 @@ def _largest_message_bytes(member: Member) -> int:
 
     Devices that have yet to agree on how to encode their data do not know their models.
     """
-    if member.has_own_data:
+    if member.has_own_data or member.config.joins:
         return MAX_MESSAGE_BYTES
     return SLACK_BYTES + 4 * 8 * member.task.num_parameters + FACT_BYTES * len(member.config.names)
 
@@ -323,13 +433,3 @@ def _credentials(folder: Path, name: str) -> Credentials:
     check_private(folder / "key.pem")
     check_certificate(name, *files)
     return Credentials(*files)
-
-
-def _digest(folder: Path, plan: Plan) -> str:
-    """Of everything that must be the same on all devices."""
-    experiment, network = (
-        (folder / name).read_text(encoding="utf-8") for name in ("experiment.toml", "network.json")
-    )
-    initial = folder / INITIAL
-    parameters = sha256(initial.read_bytes()).hexdigest() if initial.exists() else ""
-    return plan_digest(experiment + parameters, network, plan.clusters, ssdfl.__version__)

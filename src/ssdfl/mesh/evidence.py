@@ -37,6 +37,12 @@ class Evidence:
         self._own = Witness()
         self._lock = threading.Lock()
 
+    def know(self, names: Iterable[str]) -> None:
+        """From now on these are all devices."""
+        with self._lock:
+            self._names = frozenset(names)
+            self._furthest = {name: found for name, found in self._furthest.items() if name in self._names}
+
     def own(self, step: int, plan_digest: str) -> Witness:
         """This device's step, signed."""
         with self._lock:

@@ -17,6 +17,7 @@ import numpy as np
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import Device, data_divergence, energy_distance
 from ssdfl.errors import InputError
+from ssdfl.graph import Network
 from ssdfl.learning import DeviceConstants
 from ssdfl.mesh.gathering import ASK_S, gather
 from ssdfl.mesh.mesh_pb2 import Descriptor, Facts, Gossip, LinkFact, Request, Response, SampleRequest
@@ -53,19 +54,27 @@ class Flood:
         node: this device, its transport started.
         own: its descriptor, with the few samples that its neighbours may see.
         measured: its constants, if it is one of the devices that measure them.
+        network: as it was at the start, for a device that joined later: it only listens.
     """
 
     node: Node
     own: Device
     measured: DeviceConstants | None = None
+    network: Network | None = None
     descriptors: dict[str, Descriptor] = field(default_factory=dict)
     links: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        names = self.node.names
-        self._name = names[self.node.index]
-        self._links = [(names[a], names[b]) for a, b in self.node.network.links.tolist()]
-        self._compares_with = [b for a, b in self._links if a == self._name]
+        network = self.network or self.node.network
+        names = self._names = self.node.names if self.network is None else network.names
+        self._name = self.node.name
+        self._links = [(names[a], names[b]) for a, b in network.links.tolist()]
+        self._compares_with = [b for a, b in self._links if a == self._name and self.network is None]
+        if self.network is None:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Begin to tell neighbours what this device knows."""
         self.descriptors[self._name] = describe(self._name, self.own, self.measured)
         self.node.answers["gossip"] = self._answer_gossip
         self.node.answers["samples"] = self._answer_samples
@@ -82,7 +91,7 @@ class Flood:
 
     def _missing(self) -> list[str]:
         """Devices and links of which nothing is known yet."""
-        devices = [name for name in self.node.names if name not in self.descriptors]
+        devices = [name for name in self._names if name not in self.descriptors]
         links = [f"{a} – {b}" for a, b in self._links if (a, b) not in self.links]
         return devices + links
 
@@ -171,10 +180,10 @@ class Flood:
         return Response(sample_batch=pack_samples(samples))
 
     def _device(self, descriptor: Descriptor) -> Device:
-        return _checked_device(descriptor, self.own, self.node.names)
+        return _checked_device(descriptor, self.own, self._names)
 
     def _knowledge(self) -> Knowledge:
-        descriptors = [self.descriptors[name] for name in self.node.names]
+        descriptors = [self.descriptors[name] for name in self._names]
         devices = tuple(map(self._device, descriptors))
         data_distance = np.array([self.links[link] for link in self._links])
         measured = {index: _constants(one) for index, one in enumerate(descriptors) if one.measured}
@@ -212,12 +221,11 @@ def _constants(descriptor: Descriptor) -> DeviceConstants:
     return DeviceConstants(descriptor.gradient_bound, descriptor.initial_loss, descriptor.smoothness)
 
 
-def _checked_sketch(descriptor: Descriptor, like: FloatArray | None) -> FloatArray | None:
-    """A device's sketch, if it is as long as one's own; None if devices have none."""
+def _check_sketch(descriptor: Descriptor, like: FloatArray | None) -> None:
+    """Refuse a device's sketch that is not as long as one's own."""
     length = 0 if like is None else len(like)
     if len(descriptor.sketch) != length:
         raise BadMessageError(f"a sketch of {len(descriptor.sketch)} numbers of {descriptor.device}")
-    return np.array(descriptor.sketch) if length else None
 
 
 def _checked_device(descriptor: Descriptor, like: Device, names: Sequence[str]) -> Device:
@@ -232,9 +240,19 @@ def _checked_device(descriptor: Descriptor, like: Device, names: Sequence[str]) 
     num_labels = len(descriptor.labels)
     if num_labels != len(like.labels):
         raise BadMessageError(f"{num_labels} labels of {descriptor.device} instead of {len(like.labels)}")
-    sketch = _checked_sketch(descriptor, like.sketch)
+    _check_sketch(descriptor, like.sketch)
     constants = (descriptor.gradient_bound, descriptor.initial_loss, descriptor.smoothness)
     if not all(0 <= value < math.inf for value in constants):  # NaN is not
         raise BadMessageError(f"constants {constants} of {descriptor.device}")
+    return device_of(descriptor)
+
+
+def device_of(descriptor: Descriptor) -> Device:
+    """A device from what it told about itself.
+
+    Raises:
+        InputError: impossible label counts or optimizer.
+    """
+    sketch = np.array(descriptor.sketch) if descriptor.sketch else None
     labels = np.array(descriptor.labels)
     return Device(labels, descriptor.rho, descriptor.mu, None, sketch, descriptor.sketch_scale)

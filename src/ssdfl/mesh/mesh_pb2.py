@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15ssdfl/mesh/mesh.proto\x12\rssdfl.mesh.v1\"\xf5\x01\n\x07Request\x12\n\n\x02id\x18\x01 \x01(\x04\x12#\n\x04ping\x18\x02 \x01(\x0b\x32\x13.ssdfl.mesh.v1.PingH\x00\x12#\n\x04pull\x18\x03 \x01(\x0b\x32\x13.ssdfl.mesh.v1.PullH\x00\x12\'\n\x06gossip\x18\x04 \x01(\x0b\x32\x15.ssdfl.mesh.v1.GossipH\x00\x12/\n\x07samples\x18\x05 \x01(\x0b\x32\x1c.ssdfl.mesh.v1.SampleRequestH\x00\x12\x32\n\x08holdings\x18\x06 \x01(\x0b\x32\x1e.ssdfl.mesh.v1.HoldingsRequestH\x00\x42\x06\n\x04kind\"\xf1\x02\n\x08Response\x12\n\n\x02id\x18\x01 \x01(\x04\x12\'\n\x06status\x18\x02 \x01(\x0b\x32\x15.ssdfl.mesh.v1.StatusH\x00\x12/\n\nparameters\x18\x03 \x01(\x0b\x32\x19.ssdfl.mesh.v1.ParametersH\x00\x12#\n\x04wait\x18\x04 \x01(\x0b\x32\x13.ssdfl.mesh.v1.WaitH\x00\x12\'\n\x06\x61\x62sent\x18\x05 \x01(\x0b\x32\x15.ssdfl.mesh.v1.AbsentH\x00\x12%\n\x05\x66\x61\x63ts\x18\x06 \x01(\x0b\x32\x14.ssdfl.mesh.v1.FactsH\x00\x12.\n\x0csample_batch\x18\x07 \x01(\x0b\x32\x16.ssdfl.mesh.v1.SamplesH\x00\x12)\n\x07refusal\x18\x08 \x01(\x0b\x32\x16.ssdfl.mesh.v1.RefusalH\x00\x12\'\n\x04held\x18\t \x01(\x0b\x32\x17.ssdfl.mesh.v1.HoldingsH\x00\x42\x06\n\x04kind\"\x0c\n\x04PingJ\x04\x08\x01\x10\x02\"x\n\x06Status\x12\x0c\n\x04step\x18\x01 \x01(\x04\x12\x12\n\nfirst_step\x18\x02 \x01(\x04\x12\x0c\n\x04\x64one\x18\x03 \x01(\x08\x12\x13\n\x0bplan_digest\x18\x04 \x01(\t\x12)\n\twitnesses\x18\x05 \x03(\x0b\x32\x16.ssdfl.mesh.v1.Witness\"d\n\x07Witness\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x0c\n\x04step\x18\x02 \x01(\x04\x12\x13\n\x0bplan_digest\x18\x03 \x01(\t\x12\x11\n\tsignature\x18\x04 \x01(\x0c\x12\x13\n\x0b\x63\x65rtificate\x18\x05 \x01(\x0c\"\x14\n\x04Pull\x12\x0c\n\x04step\x18\x01 \x01(\x04\"F\n\nParameters\x12\x0c\n\x04step\x18\x01 \x01(\x04\x12\r\n\x05\x64type\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x04 \x01(\x0c\"\x06\n\x04Wait\"\x08\n\x06\x41\x62sent\" \n\x0fHoldingsRequest\x12\r\n\x05known\x18\x01 \x03(\t\"3\n\x08Holdings\x12\'\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x16.ssdfl.mesh.v1.Holding\";\n\x07Holding\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x0f\n\x07summary\x18\x02 \x01(\t\x12\x0f\n\x07samples\x18\x03 \x01(\x04\"\x17\n\x06Gossip\x12\r\n\x05known\x18\x01 \x03(\t\"_\n\x05\x46\x61\x63ts\x12.\n\x0b\x64\x65scriptors\x18\x01 \x03(\x0b\x32\x19.ssdfl.mesh.v1.Descriptor\x12&\n\x05links\x18\x02 \x03(\x0b\x32\x17.ssdfl.mesh.v1.LinkFact\"\xbf\x01\n\nDescriptor\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x0e\n\x06labels\x18\x02 \x03(\x01\x12\x0b\n\x03rho\x18\x03 \x01(\x01\x12\n\n\x02mu\x18\x04 \x01(\x01\x12\x10\n\x08measured\x18\x05 \x01(\x08\x12\x16\n\x0egradient_bound\x18\x06 \x01(\x01\x12\x14\n\x0cinitial_loss\x18\x07 \x01(\x01\x12\x12\n\nsmoothness\x18\x08 \x01(\x01\x12\x0e\n\x06sketch\x18\t \x03(\x01\x12\x14\n\x0csketch_scale\x18\n \x01(\x01\"2\n\x08LinkFact\x12\t\n\x01\x61\x18\x01 \x01(\t\x12\t\n\x01\x62\x18\x02 \x01(\t\x12\x10\n\x08\x64istance\x18\x03 \x01(\x01\"\x0f\n\rSampleRequest\"6\n\x07Samples\x12\x0c\n\x04rows\x18\x01 \x01(\x04\x12\x0f\n\x07\x63olumns\x18\x02 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\"\x19\n\x07Refusal\x12\x0e\n\x06reason\x18\x01 \x01(\t2\x7f\n\x06\x44\x65vice\x12\x36\n\x03\x41sk\x12\x16.ssdfl.mesh.v1.Request\x1a\x17.ssdfl.mesh.v1.Response\x12=\n\x06\x41ttach\x12\x17.ssdfl.mesh.v1.Response\x1a\x16.ssdfl.mesh.v1.Request(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15ssdfl/mesh/mesh.proto\x12\rssdfl.mesh.v1\"\xd5\x02\n\x07Request\x12\n\n\x02id\x18\x01 \x01(\x04\x12#\n\x04ping\x18\x02 \x01(\x0b\x32\x13.ssdfl.mesh.v1.PingH\x00\x12#\n\x04pull\x18\x03 \x01(\x0b\x32\x13.ssdfl.mesh.v1.PullH\x00\x12\'\n\x06gossip\x18\x04 \x01(\x0b\x32\x15.ssdfl.mesh.v1.GossipH\x00\x12/\n\x07samples\x18\x05 \x01(\x0b\x32\x1c.ssdfl.mesh.v1.SampleRequestH\x00\x12\x32\n\x08holdings\x18\x06 \x01(\x0b\x32\x1e.ssdfl.mesh.v1.HoldingsRequestH\x00\x12\x30\n\x07\x63hanges\x18\x10 \x01(\x0b\x32\x1d.ssdfl.mesh.v1.ChangesRequestH\x00\x12,\n\x05model\x18\x11 \x01(\x0b\x32\x1b.ssdfl.mesh.v1.ModelRequestH\x00\x42\x06\n\x04kind\"\x9c\x03\n\x08Response\x12\n\n\x02id\x18\x01 \x01(\x04\x12\'\n\x06status\x18\x02 \x01(\x0b\x32\x15.ssdfl.mesh.v1.StatusH\x00\x12/\n\nparameters\x18\x03 \x01(\x0b\x32\x19.ssdfl.mesh.v1.ParametersH\x00\x12#\n\x04wait\x18\x04 \x01(\x0b\x32\x13.ssdfl.mesh.v1.WaitH\x00\x12\'\n\x06\x61\x62sent\x18\x05 \x01(\x0b\x32\x15.ssdfl.mesh.v1.AbsentH\x00\x12%\n\x05\x66\x61\x63ts\x18\x06 \x01(\x0b\x32\x14.ssdfl.mesh.v1.FactsH\x00\x12.\n\x0csample_batch\x18\x07 \x01(\x0b\x32\x16.ssdfl.mesh.v1.SamplesH\x00\x12)\n\x07refusal\x18\x08 \x01(\x0b\x32\x16.ssdfl.mesh.v1.RefusalH\x00\x12\'\n\x04held\x18\t \x01(\x0b\x32\x17.ssdfl.mesh.v1.HoldingsH\x00\x12)\n\x07\x63hanged\x18\x10 \x01(\x0b\x32\x16.ssdfl.mesh.v1.ChangesH\x00\x42\x06\n\x04kind\"\x0c\n\x04PingJ\x04\x08\x01\x10\x02\"\x8c\x01\n\x06Status\x12\x0c\n\x04step\x18\x01 \x01(\x04\x12\x12\n\nfirst_step\x18\x02 \x01(\x04\x12\x0c\n\x04\x64one\x18\x03 \x01(\x08\x12\x13\n\x0bplan_digest\x18\x04 \x01(\t\x12)\n\twitnesses\x18\x05 \x03(\x0b\x32\x16.ssdfl.mesh.v1.Witness\x12\x12\n\nmembership\x18\x10 \x01(\x04\"\x1f\n\x0e\x43hangesRequest\x12\r\n\x05\x61\x66ter\x18\x01 \x01(\x04\"\x18\n\x07\x43hanges\x12\r\n\x05texts\x18\x01 \x03(\t\"\x1c\n\x0cModelRequest\x12\x0c\n\x04step\x18\x01 \x01(\x04\"d\n\x07Witness\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x0c\n\x04step\x18\x02 \x01(\x04\x12\x13\n\x0bplan_digest\x18\x03 \x01(\t\x12\x11\n\tsignature\x18\x04 \x01(\x0c\x12\x13\n\x0b\x63\x65rtificate\x18\x05 \x01(\x0c\"\x14\n\x04Pull\x12\x0c\n\x04step\x18\x01 \x01(\x04\"F\n\nParameters\x12\x0c\n\x04step\x18\x01 \x01(\x04\x12\r\n\x05\x64type\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x04 \x01(\x0c\"\x06\n\x04Wait\"\x08\n\x06\x41\x62sent\" \n\x0fHoldingsRequest\x12\r\n\x05known\x18\x01 \x03(\t\"3\n\x08Holdings\x12\'\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x16.ssdfl.mesh.v1.Holding\";\n\x07Holding\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x0f\n\x07summary\x18\x02 \x01(\t\x12\x0f\n\x07samples\x18\x03 \x01(\x04\"\x17\n\x06Gossip\x12\r\n\x05known\x18\x01 \x03(\t\"_\n\x05\x46\x61\x63ts\x12.\n\x0b\x64\x65scriptors\x18\x01 \x03(\x0b\x32\x19.ssdfl.mesh.v1.Descriptor\x12&\n\x05links\x18\x02 \x03(\x0b\x32\x17.ssdfl.mesh.v1.LinkFact\"\xbf\x01\n\nDescriptor\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x0e\n\x06labels\x18\x02 \x03(\x01\x12\x0b\n\x03rho\x18\x03 \x01(\x01\x12\n\n\x02mu\x18\x04 \x01(\x01\x12\x10\n\x08measured\x18\x05 \x01(\x08\x12\x16\n\x0egradient_bound\x18\x06 \x01(\x01\x12\x14\n\x0cinitial_loss\x18\x07 \x01(\x01\x12\x12\n\nsmoothness\x18\x08 \x01(\x01\x12\x0e\n\x06sketch\x18\t \x03(\x01\x12\x14\n\x0csketch_scale\x18\n \x01(\x01\"2\n\x08LinkFact\x12\t\n\x01\x61\x18\x01 \x01(\t\x12\t\n\x01\x62\x18\x02 \x01(\t\x12\x10\n\x08\x64istance\x18\x03 \x01(\x01\"\x0f\n\rSampleRequest\"6\n\x07Samples\x12\x0c\n\x04rows\x18\x01 \x01(\x04\x12\x0f\n\x07\x63olumns\x18\x02 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\"\x19\n\x07Refusal\x12\x0e\n\x06reason\x18\x01 \x01(\t2\x7f\n\x06\x44\x65vice\x12\x36\n\x03\x41sk\x12\x16.ssdfl.mesh.v1.Request\x1a\x17.ssdfl.mesh.v1.Response\x12=\n\x06\x41ttach\x12\x17.ssdfl.mesh.v1.Response\x1a\x16.ssdfl.mesh.v1.Request(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,43 +32,49 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ssdfl.mesh.mesh_pb2', _glob
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_REQUEST']._serialized_start=41
-  _globals['_REQUEST']._serialized_end=286
-  _globals['_RESPONSE']._serialized_start=289
-  _globals['_RESPONSE']._serialized_end=658
-  _globals['_PING']._serialized_start=660
-  _globals['_PING']._serialized_end=672
-  _globals['_STATUS']._serialized_start=674
-  _globals['_STATUS']._serialized_end=794
-  _globals['_WITNESS']._serialized_start=796
-  _globals['_WITNESS']._serialized_end=896
-  _globals['_PULL']._serialized_start=898
-  _globals['_PULL']._serialized_end=918
-  _globals['_PARAMETERS']._serialized_start=920
-  _globals['_PARAMETERS']._serialized_end=990
-  _globals['_WAIT']._serialized_start=992
-  _globals['_WAIT']._serialized_end=998
-  _globals['_ABSENT']._serialized_start=1000
-  _globals['_ABSENT']._serialized_end=1008
-  _globals['_HOLDINGSREQUEST']._serialized_start=1010
-  _globals['_HOLDINGSREQUEST']._serialized_end=1042
-  _globals['_HOLDINGS']._serialized_start=1044
-  _globals['_HOLDINGS']._serialized_end=1095
-  _globals['_HOLDING']._serialized_start=1097
-  _globals['_HOLDING']._serialized_end=1156
-  _globals['_GOSSIP']._serialized_start=1158
-  _globals['_GOSSIP']._serialized_end=1181
-  _globals['_FACTS']._serialized_start=1183
-  _globals['_FACTS']._serialized_end=1278
-  _globals['_DESCRIPTOR']._serialized_start=1281
-  _globals['_DESCRIPTOR']._serialized_end=1472
-  _globals['_LINKFACT']._serialized_start=1474
-  _globals['_LINKFACT']._serialized_end=1524
-  _globals['_SAMPLEREQUEST']._serialized_start=1526
-  _globals['_SAMPLEREQUEST']._serialized_end=1541
-  _globals['_SAMPLES']._serialized_start=1543
-  _globals['_SAMPLES']._serialized_end=1597
-  _globals['_REFUSAL']._serialized_start=1599
-  _globals['_REFUSAL']._serialized_end=1624
-  _globals['_DEVICE']._serialized_start=1626
-  _globals['_DEVICE']._serialized_end=1753
+  _globals['_REQUEST']._serialized_end=382
+  _globals['_RESPONSE']._serialized_start=385
+  _globals['_RESPONSE']._serialized_end=797
+  _globals['_PING']._serialized_start=799
+  _globals['_PING']._serialized_end=811
+  _globals['_STATUS']._serialized_start=814
+  _globals['_STATUS']._serialized_end=954
+  _globals['_CHANGESREQUEST']._serialized_start=956
+  _globals['_CHANGESREQUEST']._serialized_end=987
+  _globals['_CHANGES']._serialized_start=989
+  _globals['_CHANGES']._serialized_end=1013
+  _globals['_MODELREQUEST']._serialized_start=1015
+  _globals['_MODELREQUEST']._serialized_end=1043
+  _globals['_WITNESS']._serialized_start=1045
+  _globals['_WITNESS']._serialized_end=1145
+  _globals['_PULL']._serialized_start=1147
+  _globals['_PULL']._serialized_end=1167
+  _globals['_PARAMETERS']._serialized_start=1169
+  _globals['_PARAMETERS']._serialized_end=1239
+  _globals['_WAIT']._serialized_start=1241
+  _globals['_WAIT']._serialized_end=1247
+  _globals['_ABSENT']._serialized_start=1249
+  _globals['_ABSENT']._serialized_end=1257
+  _globals['_HOLDINGSREQUEST']._serialized_start=1259
+  _globals['_HOLDINGSREQUEST']._serialized_end=1291
+  _globals['_HOLDINGS']._serialized_start=1293
+  _globals['_HOLDINGS']._serialized_end=1344
+  _globals['_HOLDING']._serialized_start=1346
+  _globals['_HOLDING']._serialized_end=1405
+  _globals['_GOSSIP']._serialized_start=1407
+  _globals['_GOSSIP']._serialized_end=1430
+  _globals['_FACTS']._serialized_start=1432
+  _globals['_FACTS']._serialized_end=1527
+  _globals['_DESCRIPTOR']._serialized_start=1530
+  _globals['_DESCRIPTOR']._serialized_end=1721
+  _globals['_LINKFACT']._serialized_start=1723
+  _globals['_LINKFACT']._serialized_end=1773
+  _globals['_SAMPLEREQUEST']._serialized_start=1775
+  _globals['_SAMPLEREQUEST']._serialized_end=1790
+  _globals['_SAMPLES']._serialized_start=1792
+  _globals['_SAMPLES']._serialized_end=1846
+  _globals['_REFUSAL']._serialized_start=1848
+  _globals['_REFUSAL']._serialized_end=1873
+  _globals['_DEVICE']._serialized_start=1875
+  _globals['_DEVICE']._serialized_end=2002
 # @@protoc_insertion_point(module_scope)

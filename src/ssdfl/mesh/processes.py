@@ -90,15 +90,15 @@ class MeshProcesses:
     def statuses(self) -> list[dict[str, Any]]:
         """What each device last wrote about itself, and its exit code if it ended with an error."""
         failed = {folder: {"failed": code} for folder, code in self.failed().items()}
-        return [_status(folder) | failed.get(folder, {}) for folder in self.folders]
+        return [device_status(folder) | failed.get(folder, {}) for folder in self.folders]
 
 
 def _lives_on(folder: Path) -> bool:
     """Whether a device whose process here has ended runs in another, or has finished in one."""
-    return is_held(folder / LOCK) or bool(_status(folder).get("done"))
+    return is_held(folder / LOCK) or bool(device_status(folder).get("done"))
 
 
-def _status(folder: Path) -> dict[str, Any]:
+def device_status(folder: Path) -> dict[str, Any]:
     """What a device last wrote about itself; only its name if that cannot be read."""
     try:
         status: dict[str, Any] = json.loads((folder / "status.json").read_text(encoding="utf-8"))
