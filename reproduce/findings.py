@@ -18,6 +18,8 @@ METHODS = (OURS, STRONG, *BASELINES)
 LEVEL_POINTS = 1.0
 CLOSE_POINTS = 5.0
 LARGE = 0.5
+WHOLE_TABLE = 16
+"""Cells of a table for τ_r = 3 and 5: two skews, four thresholds."""
 RULE = """\
 A *lead* of SSD-FL over another method is the mean over seeds of their difference, seed by seed, with its
 95 % confidence interval (Student's t). "The best baseline" is the best of pDFL, STC and cSTC; sDFL is the
@@ -66,32 +68,53 @@ def number(text: str) -> float | None:
     return None if text in ("", "–") else float(text)
 
 
+class NotRunError(LookupError):
+    """A claim rests on an artefact, or a part of one, that has not been run."""
+
+
+class Cells(dict[tuple[str, str, str, str], Cell]):
+    """Cells by panel, point, series and threshold."""
+
+    def __missing__(self, key: tuple[str, str, str, str]) -> Cell:
+        raise NotRunError(" ".join(key))
+
+
 class Results:
     """Our numbers of one profile."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def cells(self, artefact: str) -> dict[tuple[str, str, str, str], Cell]:
-        """By panel, point, series and threshold.
+    def cells(self, artefact: str) -> Cells:
+        """Those of an artefact, of which a part may have been run.
 
         Raises:
-            FileNotFoundError: the artefact has not been run.
+            NotRunError: the artefact has not been run.
         """
-        with (self.folder / f"{artefact}.csv").open(newline="", encoding="utf-8") as file:
-            return {
-                (row["panel"], row["point"], row["series"], row["threshold"]): Cell(
-                    tuple(map(number, row["values"].split())),
-                    number(row["of_mean" if row["threshold"] else "value"]),
-                    number(row["clusters"]),
-                    number(row["paper"]),
-                )
-                for row in csv.DictReader(file)
-            }
+        path = self.folder / f"{artefact}.csv"
+        if not path.exists():
+            raise NotRunError(artefact)
+        with path.open(newline="", encoding="utf-8") as file:
+            return Cells(map(_cell, csv.DictReader(file)))
 
     def cell(self, artefact: str, panel: str, series: str, *, point: str = "", threshold: str = "") -> Cell:
-        """One of them."""
+        """One of them.
+
+        Raises:
+            NotRunError: it has not been run.
+        """
         return self.cells(artefact)[panel, point, series, threshold]
+
+
+def _cell(row: dict[str, str]) -> tuple[tuple[str, str, str, str], Cell]:
+    """A row of a CSV file: where it belongs, and its numbers."""
+    cell = Cell(
+        tuple(map(number, row["values"].split())),
+        number(row["of_mean" if row["threshold"] else "value"]),
+        number(row["clusters"]),
+        number(row["paper"]),
+    )
+    return (row["panel"], row["point"], row["series"], row["threshold"]), cell
 
 
 def interval(ours: Cell, other: Cell) -> tuple[float, float] | None:
@@ -161,6 +184,8 @@ def wins(results: Results, artefact: str, paper: int) -> Finding:
     """In how many cells of a table SSD-FL needs fewest cycles of the paper's five methods."""
     cells = results.cells(artefact)
     places = sorted({(panel, threshold) for panel, _, _, threshold in cells})
+    if len(places) < WHOLE_TABLE:
+        raise NotRunError(f"{artefact}: {WHOLE_TABLE - len(places)} cells")
     first = [_first(cells, *place) for place in places]
     won, counted = first.count(OURS), len(first) - first.count("")
     verdict = "reproduced" if won >= 0.75 * paper else "not"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from findings import OURS, Cell, Results
+from findings import OURS, Cell, NotRunError, Results
 
 FMNIST = ("fmnist-taur", "fmnist-taur-sgd")
 TABLES = (*FMNIST, "cifar10-taur", "cifar10-taur-sgd")
@@ -44,7 +44,7 @@ def places(results: Results, artefact: str) -> list[Place]:
     """The held-out cells of a table; none if it has not been run."""
     try:
         cells = results.cells(artefact)
-    except FileNotFoundError:
+    except NotRunError:
         return []
     return [
         Place(f"{artefact}, {panel}, {100 * float(threshold):g} %", cell, cells[panel, "", "pDFL", threshold])
@@ -81,7 +81,7 @@ def complete_graph(results: Results, panel: str) -> Criterion:
     what = f"complete graph, {panel}: SSD-FL ≥ {100 * COMPLETE[panel]:g} %"
     try:
         accuracy = results.cell("fmnist-architecture", panel, OURS, point="Comp").of_mean
-    except FileNotFoundError:
+    except NotRunError:
         return Criterion(what, "not run", None)
     accuracy = accuracy or math.nan
     return Criterion(what, f"{100 * accuracy:.1f} %", accuracy >= COMPLETE[panel])

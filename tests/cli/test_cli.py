@@ -318,7 +318,7 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
         (["bounds", "ring:n=5", "--tau-a", "0"], "tau_a = 0", "in [1, 10000]"),
         (["bounds", "nowhere"], "nowhere", "a kind"),
         (["plan", "ring:n=5", "--mode", "lazy"], "clusters.mode = lazy", "auto, literal or fast"),
-        (["plan", "ring:n=5", "--partition", "fair"], "clusters.partition = fair", "cost or paper"),
+        (["plan", "ring:n=5", "--partition", "fair"], "clusters.partition = fair", "cost, balanced or paper"),
         (["plan", "ring:n=5", "--tolerance", "-1"], "clusters.tolerance = -1.0", "greater than 0"),
         (["plan", "ring:n=5", "--message-bytes", "0"], "message_bytes = 0", "at least 1"),
         (["plan", "ring:n=5", "--mixing", "fair"], "network.mixing = fair", "metropolis, lazy or fastest"),

@@ -52,6 +52,7 @@ def test_a_table_and_a_figure_in_the_smoke_profile(tmp_path):
         (("fmnist-taur", "--profile", "huge"), "--profile = huge"),
         (("fmnist-taur", "--seeds", "0"), "--seeds = 0"),
         (("fmnist-taur", "--workers", "-1"), "--workers = -1"),
+        (("fmnist-taur", "--only", "Comp"), "--only of fmnist-taur = Comp"),
     ],
 )
 def test_bad_input_is_named(arguments, message):

@@ -5,6 +5,7 @@ import pytest
 from helpers import TOPOLOGY_SPECS
 from ssdfl.clusters import SCORES, Device, ScoreInputs, clusters_of, unknown_devices
 from ssdfl.clusters.cost_aware import (
+    Agglomeration,
     agglomerate,
     clusters_after_merges,
     link_speeds,
@@ -25,13 +26,13 @@ def test_links_that_keep_nobody_waiting_have_full_speed():
 
 def test_agglomeration_merges_over_fast_links_first():
     network = make_network(4, [(0, 1), (1, 2), (2, 3)], latency_s=[0.5, 0.02, 0.1], compute_s=0.01)
-    assert agglomerate(score_inputs(network)).tolist() == [[1, 2], [1, 3], [0, 1]]
+    assert agglomerate(Agglomeration(score_inputs(network))).tolist() == [[1, 2], [1, 3], [0, 1]]
 
 
 def test_the_slowest_link_between_two_clusters_counts():
     links, times = [(0, 1), (0, 2), (1, 2), (2, 3)], [0.02, 0.03, 0.9, 0.04]
     network = make_network(4, links, latency_s=times, compute_s=0.01)
-    merges = agglomerate(score_inputs(network))
+    merges = agglomerate(Agglomeration(score_inputs(network)))
     assert clusters_after_merges(merges, 4, 2) == ((0, 1), (2, 3))
 
 

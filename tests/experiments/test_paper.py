@@ -126,3 +126,11 @@ def test_runs_are_shared_between_artefacts():
 def test_unknown_names_are_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         load_artefact(*arguments)
+
+
+def test_a_part_of_an_artefact_shares_the_runs_of_the_whole():
+    whole = load_artefact("fmnist-architecture", "smoke")
+    part = whole.part(["Comp", "SSD-FL"])
+    assert [case.key for case in part.cases] == [("mild", "Comp", "SSD-FL"), ("extreme", "Comp", "SSD-FL")]
+    assert {run_key(one) for one in part.runs()} < {run_key(one) for one in whole.runs()}
+    assert whole.part([]) == whole

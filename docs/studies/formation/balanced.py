@@ -3,9 +3,8 @@
     python docs/studies/formation/balanced.py               # cases with one label per device, to 20 devices
     python docs/studies/formation/balanced.py er-50-1 ba-30-1
 
-At every number of clusters a third partition joins bisection and agglomeration: agglomeration that, among
-links of about the same time, merges the two clusters whose data together are nearest to the whole's. Of the
-best of the three single devices are moved by the predicted score. If the least score of all these is below
+At every number of clusters all partitions that ``--partition balanced`` weighs are scored, and of the best
+one single devices are moved by the predicted score. If the least score of all these is below
 that of the partitions in ``measurements.csv``, its partition is trained, too.
 """
 
@@ -13,56 +12,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
 
-import numpy as np
 from measure import Case, Row, cases, costs_to, inputs_of, instance_of, read, train_to
 
 from report import clusters_in
-from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import SCORES, Clusters, ScoreInputs
-from ssdfl.clusters.cost_aware import Agglomeration, clusters_after_merges, move_devices, partitions_by_cost
+from ssdfl.clusters.balanced import partitions_by_data
+from ssdfl.clusters.cost_aware import move_devices
 
 SCORE = SCORES["time"]
 
 
-def balanced_merges(inputs: ScoreInputs) -> IntArray:
-    """(N − 1, 2) merges as of `agglomerate`, but for closeness the fall of Σ_s N_s ‖mean_s − mean‖²."""
-    clusters = Agglomeration(inputs)
-    sums = dict(enumerate(inputs.differences))
-
-    def scatter(total: FloatArray, size: int) -> float:
-        return float(total @ total) / size
-
-    def priority(a: int, b: int) -> tuple[int, float, int, int]:
-        sizes = clusters.size[a], clusters.size[b]
-        apart = scatter(sums[a], sizes[0]) + scatter(sums[b], sizes[1])
-        fall = apart - scatter(sums[a] + sums[b], sum(sizes))
-        return clusters.between[a][b][0], -round(fall, 9), min(a, b), max(a, b)
-
-    queue = [priority(a, b) for a in clusters.between for b in clusters.between[a] if a < b]
-    heapify(queue)
-    merges = []
-    while queue:
-        entry = heappop(queue)
-        a, b = entry[2:]
-        if b not in clusters.between.get(a, {}) or priority(a, b) != entry:
-            continue
-        merges.append((a, b))
-        clusters.merge(a, b)
-        sums[a] = sums[a] + sums[b]
-        for c in clusters.between[a]:
-            heappush(queue, priority(a, c))
-    return np.array(merges, dtype=np.int64).reshape(-1, 2)
-
-
 def candidates(inputs: ScoreInputs) -> Iterator[Clusters]:
     """The best of three partitions of every size, with devices moved."""
-    n = inputs.network.num_devices
-    merges = balanced_merges(inputs)
-    for size, found in enumerate(partitions_by_cost(inputs, range(1, n + 1)), start=1):
-        options = [clusters for clusters, _ in found] + [clusters_after_merges(merges, n, size)]
-        best = min(options, key=lambda clusters: SCORE(inputs, clusters))
+    for found in partitions_by_data(inputs, range(1, inputs.network.num_devices + 1)):
+        best = min((clusters for clusters, _ in found), key=lambda clusters: SCORE(inputs, clusters))
         yield move_devices(inputs, best, SCORE)
 
 

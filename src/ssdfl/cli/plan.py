@@ -51,7 +51,8 @@ def plan(
     tolerance: Annotated[float | None, typer.Option(help="Δ_tol, the tolerated consensus gap.")] = None,
     message_bytes: Annotated[int | None, typer.Option(help="Size of a model on the wire.")] = None,
     partition: Annotated[
-        str | None, typer.Option(help="cost (sees slow links), or paper (Algorithm 2).")
+        str | None,
+        typer.Option(help="cost (sees slow links), balanced (also sees data), or paper (Algorithm 2)."),
     ] = None,
     score: Annotated[
         str | None,

@@ -34,6 +34,10 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option(metavar="N", help="Seeds 0 … N−1 instead of the profile's.")
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this panel, point or series, such as Comp; can be repeated."),
+    ] = None,
     resume: Annotated[
         bool,
         typer.Option("--resume/--fresh", help="Reuse finished runs (the default), or repeat them."),
@@ -60,6 +64,8 @@ def reproduce(
 
     - `ssdfl reproduce fmnist-taur fmnist-taua --dry-run`
 
+    - `ssdfl reproduce fmnist-architecture --only Comp --only SSD-FL` runs a part.
+
     - `ssdfl reproduce all --profile paper --workers 16`
 
     - `ssdfl reproduce all --profile paper --backend ray --address auto`
@@ -72,7 +78,7 @@ def reproduce(
         _list()
         return
     resources = Resources(workers, cpus, gpus, address)
-    chosen = _choose(artefacts or [], profile, seeds)
+    chosen = [one.part(only or ()) for one in _choose(artefacts or [], profile, seeds)]
     if dry_run:
         groups = [([artefact.name], artefact.runs()) for artefact in chosen]
         pool.estimate(["artefact"], groups, cache, resources, data)
@@ -84,6 +90,7 @@ def reproduce(
     options = ["--profile", profile]
     if seeds is not None:
         options += ["--seeds", str(seeds)]
+    options += [text for name in only or () for text in ("--only", name)]
     _write(chosen, cache, out or OUT / profile, options, data)
 
 

@@ -29,7 +29,7 @@ Priority = tuple[int, float, int, int]
 def partitions_by_cost(inputs: ScoreInputs, sizes: Iterable[int]) -> Iterator[list[tuple[Clusters, str]]]:
     """For each number of clusters, in ascending order, the partitions of both families and their rules."""
     wanted = set(sizes)
-    merges = agglomerate(inputs)
+    merges = agglomerate(Agglomeration(inputs))
     n = inputs.network.num_devices
     last = max(wanted - {n}, default=1)
     by_bisection = bisections(link_speeds(inputs), _slowed(inputs.weights))
@@ -61,13 +61,8 @@ def _slowed(weights: Weights) -> Weights:
     return lambda links: scaled(weights(links), links)
 
 
-def agglomerate(inputs: ScoreInputs) -> IntArray:
-    """(N − 1, 2) pairs of devices whose clusters merge, in order.
-
-    The next to merge are those two linked clusters whose slowest link between them is fastest; among
-    nearly equally fast ones, those that are linked most closely for their sizes.
-    """
-    clusters = Agglomeration(inputs)
+def agglomerate(clusters: Agglomeration) -> IntArray:
+    """(N − 1, 2) pairs of devices whose clusters merge, in order: always the pair of least priority."""
     queue = clusters.priorities()
     heapify(queue)
     merges: list[tuple[int, int]] = []
@@ -85,6 +80,9 @@ def agglomerate(inputs: ScoreInputs) -> IntArray:
 
 class Agglomeration:
     """Clusters that merge, each known by its lowest device.
+
+    The next to merge are those two linked clusters whose slowest link between them is fastest; among
+    nearly equally fast ones, those that are linked most closely for their sizes.
 
     Attributes:
         size: devices of each cluster.

@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import cost_aware, spectral
+from ssdfl.clusters.balanced import partitions_by_data
 from ssdfl.clusters.candidates import Candidate, choose, round_score
 from ssdfl.clusters.diagnostics import Diagnostic, diagnose
 from ssdfl.clusters.heterogeneity import PAPER_AMPLIFICATION, AmplificationSettings, Device
@@ -30,7 +31,7 @@ from ssdfl.errors import InputError, check_range
 from ssdfl.graph import Network, Weights, metropolis
 from ssdfl.theory import THRESHOLD_STEPS, Constants, conductance_threshold
 
-PARTITIONS = ("cost", "paper")
+PARTITIONS = ("cost", "balanced", "paper")
 MODES = ("auto", "literal", "fast")
 PREDICTIONS = tuple(COSTS)
 PRICE = 1.1
@@ -52,7 +53,7 @@ class FormationSettings:
 
     Attributes:
         constants: of training and of the bounds.
-        partition: ``cost``, or ``paper`` for Algorithm 2.
+        partition: ``cost``, ``balanced`` for candidates that also see data, or ``paper`` for Algorithm 2.
         score: a name of `SCORES`, ``package.module:function``, or a function.
         mode: ``literal`` weighs every number of clusters and conductances as exact as can be, ``fast`` leaves
             out what costs most, ``auto`` is literal up to 200 devices.
@@ -182,7 +183,7 @@ def _form(network: Network, devices: Sequence[Device], settings: FormationSettin
         sizes=n - len(sizes),
         prefixes=inputs.cache.skipped_prefixes,
         halves=inputs.cache.inexact_halves,
-        moves=settings.partition == "cost" and not _moves_devices(settings, n),
+        moves=settings.partition != "paper" and not _moves_devices(settings, n),
         inexact=sum(not candidate.min_conductance.exact for candidate in candidates),
     )
     diagnostics = diagnose(inputs, chosen.clusters)
@@ -285,7 +286,9 @@ def _of_sizes(
 def _by_cost(weigher: _Weigher, sizes: list[int]) -> list[Candidate]:
     """The better cost-aware partition of each size, the most promising improved by moving devices."""
     found = []
-    for options in cost_aware.partitions_by_cost(weigher.inputs, sizes):
+    sees_data = weigher.settings.partition == "balanced"
+    partitions = partitions_by_data if sees_data else cost_aware.partitions_by_cost
+    for options in partitions(weigher.inputs, sizes):
         candidates = [weigher.candidate(clusters, rule) for clusters, rule in options]
         found.append(weigher.better(candidates))
     if _moves_devices(weigher.settings, weigher.num_devices):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -118,6 +118,19 @@ class Artefact:
         values["network"]["spec"] = self.networks.get(spec, spec)
         if self.rule:
             values["methods"] = [name if "+" in name else f"{name}+{self.rule}" for name in values["methods"]]
+
+    def part(self, names: Collection[str]) -> Artefact:
+        """Only the panels, points and series with these names; all of a kind of which none is named.
+
+        Raises:
+            InputError: a name that the artefact does not have.
+        """
+        whole = (self.panels, self.points, self.series)
+        known = [variant.name for variants in whole for variant in variants if variant.name]
+        for name in names:
+            _check_one_of(f"--only of {self.name}", name, known, "Name a panel, a point or a series.")
+        kept = [tuple(one for one in variants if one.name in names) or variants for variants in whole]
+        return replace(self, panels=kept[0], points=kept[1], series=kept[2])
 
     def runs(self) -> list[Experiment]:
         """Its runs of one method and one seed; none for the bound."""

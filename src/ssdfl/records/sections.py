@@ -96,7 +96,9 @@ class ClustersSection(Section):
 
     number: OrAll = Field(0, description="S, the number of clusters; 0 lets formation choose")
     plan: str = Field("", description="a plan.json to take the clusters from")
-    partition: Literal["cost", "paper"] = Field("cost", description="formation: how candidates are made")
+    partition: Literal["cost", "balanced", "paper"] = Field(
+        "cost", description="formation: how candidates are made"
+    )
     score: str = Field("time", description="time, bytes, drift, stationarity, integrated or module:function")
     mode: Literal["auto", "literal", "fast"] = Field("auto", description="how thorough formation is")
     strict: bool = Field(False, description="respect the conductance threshold, whatever it costs")
