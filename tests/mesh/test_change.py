@@ -13,10 +13,11 @@ from ssdfl.mesh.membership import Membership
 from ssdfl.mesh.mesh_pb2 import ChangesRequest, Request
 
 NETWORK = "network.json"
+BASE = text_digest(NETWORK)
 AUTHORITY = Authority()
 
 
-def change(version=1, previous=text_digest(NETWORK), cycle=None, names=("a", "b", "c"), **more):
+def change(version=1, previous=BASE, cycle=None, names=("a", "b", "c"), **more):
     network = make_network(len(names), [(k, k + 1) for k in range(len(names) - 1)], names=names)
     facts = {"addresses": dict.fromkeys(names, ""), "joins": {"c": Newcomer("sgd")}, **more}
     return Change(version, previous, cycle or 10 * version, to_json(network), **facts)
@@ -26,7 +27,7 @@ def chain(length):
     """Changes that follow each other, signed."""
     found = []
     for version in range(1, length + 1):
-        before = found[-1].digest if found else text_digest(NETWORK)
+        before = found[-1].digest if found else BASE
         found.append(signed_change(change(version, before), AUTHORITY.key()))
     return found
 

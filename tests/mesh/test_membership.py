@@ -5,10 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from mesh_help import finish, local_parameters, made, running, small, wait_for_step
+from mesh_help import finish, kill, local_parameters, made, running, small, wait_for_step
+from own_data_help import own_settings, write_files
 from ssdfl.clusters import read_plan
 from ssdfl.graph import joined, load_network, make_network, without, write_network
 from ssdfl.mesh.changing import Mesh, add_devices, remove_devices
+from ssdfl.mesh.folder import device_folders
+from ssdfl.mesh.own_data import ENCODING
 
 pytestmark = pytest.mark.mesh
 
@@ -35,7 +38,7 @@ def settings(*more):
 
 
 def from_the_start(tmp_path):
-    """What a mesh comes to that had the same devices all the time, by the local engine, which a mesh equals."""
+    """What a mesh comes to that had these devices from the start; the local engine equals it."""
     network = without(joined(load_network("barbell:size=4"), NEWCOMERS), LEAVING)
     write_network(network, tmp_path / "network.json")
     return local_parameters(settings(f"network.spec={tmp_path / 'network.json'}"), "ssdfl")[1]
@@ -70,3 +73,34 @@ def test_two_join_and_three_leave_while_all_others_train_on(tmp_path):
     assert "continuing without it" not in logs
     scores = [last_score(mesh / name) for name in STAYING]
     assert np.mean(scores) == pytest.approx(from_the_start(tmp_path).score, abs=0.06)
+
+
+def test_a_device_with_its_own_data_joins_while_another_is_away(tmp_path):
+    """No file has everyone's summaries: a newcomer learns them and the facts from its neighbours."""
+    files = write_files(tmp_path / "files")
+    experiment = own_settings(
+        tmp_path, f"data.name={files}", "data.weights=size", "clusters.number=0", "cycles=400"
+    )
+    mesh = made(experiment, tmp_path / "mesh", patience_s=20)
+    for folder in device_folders(mesh):
+        (folder / ENCODING).unlink()
+        text = (folder / "experiment.toml").read_text()
+        (folder / "experiment.toml").write_text(text.replace(ENCODING, ""))
+    newcomer = make_network(3, [(0, 1), (0, 2)], names=["Zoe", "Ann", "Bob"])
+    with running(mesh) as processes:
+        wait_for_step(processes, 3)
+        kill(processes, mesh / "Bob")
+        (files / "Ann.parquet").rename(files / "Zoe.parquet")
+        add_devices(Mesh.of_folder(mesh), newcomer, cycle=100, files=files)
+        (mesh / "Bob" / "changes" / "1.json").unlink()  # it learns of it from its neighbours
+        start(processes, mesh / "Zoe")
+        wait_for_step(processes, 120 * 3)
+        processes.start_device(mesh / "Bob")
+        finish(processes)
+    plans = {read_plan(folder / "changes" / "1.plan.json").clusters for folder in device_folders(mesh)}
+    assert len(plans) == 1
+    assert all(cycles_of(folder)[-1] == 400 for folder in device_folders(mesh))
+    digests = {(folder / "holdings.binpb").stat().st_size for folder in device_folders(mesh)}
+    assert len(digests) == 1  # Zoe's own summary changes nobody's encoding
+    assert "joining at step" in (mesh / "Zoe" / "device.log").read_text()
+    assert "membership 1: 5 devices" in (mesh / "Bob" / "device.log").read_text()

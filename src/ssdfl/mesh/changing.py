@@ -261,8 +261,8 @@ def _newcomer(mesh: Mesh, network: Network, name: str, optimizer: str) -> Newcom
     """What a change says of a newcomer: what it would share of its data, if they are at hand."""
     folder = mesh.folder / name
     experiment = load_experiment(folder / "experiment.toml")
-    at_hand = experiment.data.train == TRAIN and (folder / TRAIN).exists() and (folder / ENCODING).exists()
-    if not at_hand:
+    encoded = experiment.data.encoding == ENCODING  # else only devices know how, together
+    if not (encoded and experiment.data.train == TRAIN and (folder / TRAIN).exists()):
         return Newcomer(optimizer)
     member = Member.of_folder(folder).moved(network, [parse_optimizer(optimizer)] * network.num_devices)
     samples = len(member.data.train_targets) if experiment.data.weights == "size" else 0

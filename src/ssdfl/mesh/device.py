@@ -33,7 +33,7 @@ from ssdfl.mesh.flood import FACTS, Flood, lacking
 from ssdfl.mesh.folder import LOCK, DeviceConfig, read_device
 from ssdfl.mesh.journal import Journal
 from ssdfl.mesh.member import PLAN, Member
-from ssdfl.mesh.membership import Membership
+from ssdfl.mesh.membership import Membership, network_at_entry
 from ssdfl.mesh.metrics import Reading, serving_metrics
 from ssdfl.mesh.newcomer import entry_step, joined_state, renewed
 from ssdfl.mesh.node import Node, StoppedError
@@ -70,7 +70,7 @@ class RunningDevice:
         credentials = _credentials(folder, config.name)
         text = (folder / "network.json").read_text(encoding="utf-8")
         membership = Membership(folder, credentials.authority, text)
-        network = _network_at_entry(config, self._base, membership)
+        network = network_at_entry(config, self._base.network, membership)
         _check_neighbours(config, network)
         limit = _largest_message_bytes(self._base)
         self.transport = GrpcTransport(config.listen, config.neighbours, credentials, limit)
@@ -177,9 +177,12 @@ class RunningDevice:
         while edition.has(self.config.name):
             job = self._enter(edition)
             if state is None:
+                joins = self._joins_now
                 state = self._state(job, edition)
                 self.node.announce(state.step)
-                self._agree(job, state)
+                if not joins:
+                    self._meet_again(job, state)
+                self._check_plans()
             else:
                 state = renewed(state, job)
             with one_thread_each(), fork_generators(job.task.device):
@@ -244,13 +247,18 @@ class RunningDevice:
         step = entry_step(self.node, edition.cycle * job.steps_per_cycle)
         return joined_state(job, self.node, index, min(step, job.last_step))
 
-    def _agree(self, job: Job, state: State) -> None:
-        """Wait for neighbours to have a plan, all of them at the start, and refuse one that differs.
+    @property
+    def _joins_now(self) -> bool:
+        """Whether the device joins a mesh that runs, and has not done so before."""
+        return bool(self.config.joins) and not (self.folder / CHECKPOINT).exists()
+
+    def _meet_again(self, job: Job, state: State) -> None:
+        """Wait for neighbours to have a plan, all of them at the start.
 
         A device that comes back also waits for those that may be coming back, unless others have gone on
         without it.
         """
-        begins = state.step == 0 and not self.config.joins
+        begins = state.step == 0
         limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
 
         def need_not_wait() -> bool:
@@ -262,11 +270,10 @@ class RunningDevice:
         if begins and not met:
             missing = self._without_plan()[0]
             raise InputError("neighbour", missing, f"a plan within {GATHER_S:g} s", "Start it.")
-        self._check_plans()
 
     def _without_plan(self) -> list[str]:
         """The neighbours that are not there, or have no plan yet."""
-        known = {name: self.node.neighbours[name] for name in self.node.neighbours.names}
+        known = {name: self.node.neighbours[name] for name in self.node.linked}
         return [name for name, one in known.items() if not (one.alive and one.plan_digest)]
 
     def _check_plans(self) -> None:
@@ -389,21 +396,6 @@ def _holder_of(stack: ExitStack, lock: Path) -> str:
     except BlockingIOError as error:
         return str(error.strerror)
     return ""
-
-
-def _network_at_entry(config: DeviceConfig, member: Member, membership: Membership) -> Network:
-    """The network in which a device was first: that of the start, or of the change by which it joins.
-
-    Raises:
-        InputError: that change is not in its folder.
-    """
-    if not config.joins:
-        return member.network
-    if membership.version < config.joins:
-        expected = f"changes to {config.joins}, by which {config.name} joins"
-        remedy = "Copy the files in changes/ of the folder that ssdfl mesh add made."
-        raise InputError("last change of membership", membership.version, expected, remedy)
-    return membership.changes[config.joins - 1].change.devices
 
 
 def _check_neighbours(config: DeviceConfig, network: Network) -> None:

@@ -11,7 +11,9 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ssdfl.errors import InputError
 from ssdfl.files import write_text
+from ssdfl.graph import Network
 from ssdfl.mesh.change import (
     MAX_CHANGE_BYTES,
     BadChangeError,
@@ -20,6 +22,7 @@ from ssdfl.mesh.change import (
     read_change,
     text_digest,
 )
+from ssdfl.mesh.folder import DeviceConfig
 from ssdfl.mesh.gathering import ASK_S
 from ssdfl.mesh.mesh_pb2 import Changes, ChangesRequest, Request, Response
 from ssdfl.mesh.node import Node
@@ -171,3 +174,21 @@ def _text_of(path: Path) -> str:
 def _named(names: tuple[str, ...]) -> str:
     """A few names of many."""
     return f"{len(names)} devices, {', '.join(names[:8])}{', …' * (len(names) > 8)}"
+
+
+def network_at_entry(config: DeviceConfig, start: Network, membership: Membership) -> Network:
+    """The network in which a device was first: that of the start, or of the change by which it joins.
+
+    Args:
+        start: the network as the mesh began.
+
+    Raises:
+        InputError: that change is not in its folder.
+    """
+    if not config.joins:
+        return start
+    if membership.version < config.joins:
+        expected = f"changes to {config.joins}, by which {config.name} joins"
+        remedy = "Copy the files in changes/ of the folder that ssdfl mesh add made."
+        raise InputError("last change of membership", membership.version, expected, remedy)
+    return membership.changes[config.joins - 1].change.devices

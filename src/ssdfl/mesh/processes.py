@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -180,13 +180,17 @@ def collected_rows(folders: list[Path]) -> list[Row]:
     last = max((cycle for rows in of_devices for cycle in rows), default=0)
     bytes_each, score = _message_bytes(folders), RunFolder(folders[0]).goal().score
     lies = _who_lies(folders)
-    honest = [folder for folder, lying in zip(folders, lies, strict=True) if not lying]
+    first = sum(not read_device(folder).joins for folder in folders)
+    at_last = zip(folders, of_devices, lies, strict=True)
+    honest = [folder for folder, rows, lying in at_last if last in rows and not lying]
     records = []
     for cycle in range(1, last + 1):
         rows = [own.get(cycle) for own in of_devices]
         if any(rows):
             distance = _consensus_distance(honest) if cycle == last else math.nan
-            records.append(asdict(_record(cycle, rows, lies, bytes_each, distance, score)))
+            record = _record(cycle, rows, lies, bytes_each, distance, score)
+            # Devices that joined are not in the network that the mesh began with, which reports show.
+            records.append(asdict(replace(record, device_score=record.device_score[:first])))
     return records
 
 

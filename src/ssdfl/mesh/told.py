@@ -81,14 +81,19 @@ def average_device(devices: Mapping[str, Device]) -> Device:
 
 
 def _newcomer(facts: dict[str, object], average: Device, optimizer: Optimizer) -> Device:
-    """A newcomer from what a change says of it."""
-    found = average
-    if facts:
-        try:
-            found = device_of(ParseDict(facts, Descriptor()))
-        except ParseError as error:
-            raise InputError("facts of a newcomer", str(error), "a descriptor", "Leave them out.") from None
-    if found.labels.shape != average.labels.shape or (found.sketch is None) != (average.sketch is None):
-        expected = "like those of the other devices"
-        raise InputError("facts of a newcomer", f"{len(found.labels)} labels", expected, "Leave them out.")
-    return replace(found, rho=optimizer.rho, mu=optimizer.mu)
+    """A newcomer from what a change says of it; what is not like others' facts says nothing."""
+    found = _described(facts) if facts else average
+    fits = found is not None and _form(found) == _form(average)
+    return replace(found if found is not None and fits else average, rho=optimizer.rho, mu=optimizer.mu)
+
+
+def _described(facts: dict[str, object]) -> Device | None:
+    try:
+        return device_of(ParseDict(facts, Descriptor()))
+    except (ParseError, InputError):
+        return None
+
+
+def _form(device: Device) -> tuple[int, int]:
+    """How many numbers describe a device's labels and its gradient."""
+    return len(device.labels), 0 if device.sketch is None else len(device.sketch)
