@@ -19,6 +19,9 @@ class InputError(ValueError):
         p = 1.5: expected a probability in [0, 1]. Choose p=0.1 for a sparse network.
     """
 
+    exit_code = 2
+    """What a command ends with: a restart would not help."""
+
     def __init__(self, what: str, got: object, expected: str, remedy: str) -> None:
         shown = got if isinstance(got, str) else repr(got)
         self.what, self.got, self.expected, self.remedy = what, got, expected, remedy
@@ -26,6 +29,12 @@ class InputError(ValueError):
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, object, str, str]]:
         return type(self), (self.what, self.got, self.expected, self.remedy)
+
+
+class NotYetError(InputError):
+    """Something is missing that may come: others, or room on a disk. A restart later may find it."""
+
+    exit_code = 75  # EX_TEMPFAIL of sysexits.h
 
 
 class InputWarning(UserWarning):

@@ -304,7 +304,7 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
         (["run", "--port", "8000"], "--port = 8000", "Add --live"),
         (["run", "--live", "--port", "70000"], "--port = 70000", "[0, 65535]"),
         (["run", "--live", "--set", "network.spec=er:n=0,p=0.5"], "n = 0", "at least 1"),
-        (["run", "--log", "wandb"], "--log = wandb", "tensorboard, mlflow"),
+        (["run", "--log", "comet"], "--log = comet", "tensorboard, mlflow, wandb"),
         (["report", "nowhere"], "run folder = nowhere", "Check the path"),
         (["report", "nowhere", "nowhere"], "runs = nowhere, nowhere", "each once"),
         (["report", "nowhere", "--out", "a.html"], "--out = a.html", "into its folder"),

@@ -1,56 +1,15 @@
 import sys
-from dataclasses import asdict
 from types import SimpleNamespace
 
 import pytest
 
+from logs_help import EXPERIMENT, advances, log_cycles, make_resumable, record
 from ssdfl.errors import InputError
 from ssdfl.experiments import Advance
-from ssdfl.experiments import logs as module
-from ssdfl.experiments.logs import logging_to
-from ssdfl.records import Record, RunFolder, load_experiment
-from ssdfl.records.config import write_experiment
+from ssdfl.experiments.logs import logging_to, opening
+from ssdfl.records import RunFolder
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
-EXPERIMENT = load_experiment(None, ["name=logged", "cycles=4"])
-
-
-def record(cycle):
-    accuracy = 0.25 if cycle == 1 else float("nan")
-    return Record(
-        cycle=cycle,
-        score=accuracy,
-        score_std=accuracy,
-        score_worst=accuracy,
-        average_model_score=accuracy,
-        loss=1 / cycle,
-        consensus_distance=0.0,
-        effective_gradient=0.0,
-        transmissions=cycle,
-        sent_bytes=cycle,
-        time_s=0.5 * cycle,
-        device_score=(0.2, 0.3),
-    )
-
-
-def advances(cycles, earlier=()):
-    """Cycles that are done now, after some that an earlier run had done."""
-    yield from (Advance(3, "own:method", cycle, None) for cycle in earlier)
-    yield from (Advance(3, "own:method", cycle, record(cycle)) for cycle in cycles)
-
-
-def log_cycles(name, out, cycles, earlier=()):
-    with logging_to([name], EXPERIMENT, RunFolder(out)) as watch:
-        for advance in advances(cycles, earlier):
-            watch(advance)
-
-
-def make_resumable(out, cycles):
-    """A folder as an interrupted run leaves it."""
-    folder = RunFolder(out)
-    write_experiment(EXPERIMENT, folder.experiment_file)
-    folder.write_rows(3, "own:method", [asdict(record(cycle)) for cycle in cycles])
 
 
 def tensorboard_points(out, name):
@@ -180,7 +139,7 @@ def test_a_log_that_cannot_be_closed_hides_neither_the_others_nor_the_error(tmp_
 
         return lambda *_: SimpleNamespace(last=lambda *_: 0, write=lambda *_: None, close=close)
 
-    monkeypatch.setattr(module, "LOGS", {"bad": make("bad", OSError("full")), "good": make("good", None)})
+    monkeypatch.setattr(opening, "LOGS", {"bad": make("bad", OSError("full")), "good": make("good", None)})
     with (
         pytest.raises(ValueError, match="the run's own"),
         logging_to(["good", "bad"], EXPERIMENT, RunFolder(tmp_path)),
@@ -191,9 +150,10 @@ def test_a_log_that_cannot_be_closed_hides_neither_the_others_nor_the_error(tmp_
 
 
 def test_an_unknown_log_and_a_missing_extra(tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="--log = wandb: expected one of tensorboard, mlflow"):
-        log_cycles("wandb", tmp_path, [1])
-    monkeypatch.setitem(sys.modules, "tensorboard.summary", None)
-    with pytest.raises(InputError, match=r"pip install 'ssdfl\[tensorboard\]'"):
-        log_cycles("tensorboard", tmp_path, [1])
+    with pytest.raises(InputError, match="--log = comet: expected one of tensorboard, mlflow, wandb"):
+        log_cycles("comet", tmp_path, [1])
+    for name, package in [("tensorboard", "tensorboard.summary"), ("mlflow", "mlflow"), ("wandb", "wandb")]:
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(InputError, match=rf"pip install 'ssdfl\[{name}\]'"):
+            log_cycles(name, tmp_path, [1])
     assert list(tmp_path.iterdir()) == []

@@ -42,7 +42,17 @@ from ssdfl.learning.tables import Reading
 from ssdfl.mesh.facts_file import read_facts, write_facts
 from ssdfl.mesh.folder import DeviceConfig, read_device
 from ssdfl.mesh.hosts import read_hosts
-from ssdfl.mesh.mesh_pb2 import Facts, LinkFact, Parameters, Request, Response, Samples
+from ssdfl.mesh.mesh_pb2 import (
+    Fact,
+    Facts,
+    LinkFact,
+    Parameters,
+    Request,
+    Response,
+    Samples,
+    Signature,
+    SignedFact,
+)
 from ssdfl.mesh.wire import BadMessageError, pack, pack_samples, unpack, unpack_samples
 from ssdfl.methods import Message, find_attack, find_method
 from ssdfl.methods.rules import find_rule
@@ -483,8 +493,7 @@ def _wire_input(draw):
     elif kind == len(RULES):
         corpus = [pack_samples(np.ones((3, 4))).SerializeToString()]
     else:
-        fact = LinkFact(a="a", b="b", distance=0.5)
-        facts = Facts(links=[fact, fact])
+        facts = Facts(facts=[_signed_fact()] * 2)
         corpus = [Response(id=3, facts=facts).SerializeToString(), Request(id=7).SerializeToString()]
     return bytes([kind]) + mutated(draw, corpus)
 
@@ -501,9 +510,14 @@ def _use_wire(content, folder):
         (Request if kind % 2 else Response).FromString(data)
 
 
+def _signed_fact():
+    content = Fact(link=LinkFact(a="a", b="b", distance=0.5)).SerializeToString()
+    return SignedFact(fact=content, signatures=[Signature(signature=b"1", certificate=b"2")])
+
+
 @cache
 def _facts():
-    facts = Facts(links=[LinkFact(a="a", b="b", distance=0.5)])
+    facts = Facts(facts=[_signed_fact()])
     return _written(".binpb", lambda path: write_facts(facts, path))
 
 

@@ -15,7 +15,7 @@ from ssdfl.mesh import device
 from ssdfl.mesh.device import RunningDevice
 from ssdfl.mesh.dry_run import facts_to_tell
 from ssdfl.mesh.folder import init_mesh
-from ssdfl.mesh.mesh_pb2 import Descriptor, Response
+from ssdfl.mesh.mesh_pb2 import Descriptor, Fact, Response
 from ssdfl.mesh.transport import GrpcTransport
 from ssdfl.mesh.wire import unpack_samples
 
@@ -72,9 +72,10 @@ def own_facts(name, sent):
     """Of all that left a device: what is about itself and its data, by kind; each fact once."""
     answers = [message for message in sent if isinstance(message, Response)]
     kinds = {message.WhichOneof("kind") for message in sent}
-    about = [fact for answer in answers for fact in answer.facts.descriptors if fact.device == name]
+    facts = [Fact.FromString(signed.fact) for answer in answers for signed in answer.facts.facts]
+    about = [fact.descriptor for fact in facts if fact.descriptor.device == name]
     held = [fact for answer in answers for fact in answer.held.devices if fact.device == name]
-    links = {(fact.a, fact.b) for answer in answers for fact in answer.facts.links if fact.a == name}
+    links = {(fact.link.a, fact.link.b) for fact in facts if fact.link.a == name}
     samples = [answer.sample_batch for answer in answers if answer.HasField("sample_batch")]
     return kinds, about, held, links, samples
 

@@ -8,6 +8,7 @@ from ssdfl.mesh.device_engine import device_steps
 from ssdfl.mesh.evidence import Evidence
 from ssdfl.mesh.mesh_pb2 import Absent, Ping, Request, Response, Status
 from ssdfl.mesh.node import Node
+from ssdfl.mesh.signing import Signer
 from ssdfl.mesh.transport import Credentials
 
 
@@ -32,7 +33,7 @@ def signers():
     """What each of three devices needs to sign its steps, and to check the others' signatures."""
     authority = Authority()
     credentials = {name: Credentials(*authority.issue(name), authority.certificate) for name in NAMES}
-    return {name: Evidence(name, NAMES, own) for name, own in credentials.items()}
+    return {name: Evidence(name, NAMES, Signer(own)) for name, own in credentials.items()}
 
 
 def listening(signers, answer=None, spec="path:n=3"):
@@ -95,7 +96,7 @@ def test_a_forged_signature_is_counted_and_worth_nothing(signers, forge):
         witness.step = 25
     elif forge == "certificate":
         other = Authority()
-        eve = Evidence("c", NAMES, Credentials(*other.issue("c"), other.certificate))
+        eve = Evidence("c", NAMES, Signer(Credentials(*other.issue("c"), other.certificate)))
         witness.CopyFrom(eve.own(18, "plan"))
     else:
         witness.device = "eve"

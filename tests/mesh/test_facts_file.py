@@ -2,12 +2,12 @@ import pytest
 
 from ssdfl.errors import InputError
 from ssdfl.mesh.facts_file import read_facts, write_facts
-from ssdfl.mesh.mesh_pb2 import Facts, LinkFact
+from ssdfl.mesh.mesh_pb2 import Facts, SignedFact
 
 
 def test_facts_are_read_back_unless_one_bit_has_flipped(tmp_path):
     path = tmp_path / "facts.binpb"
-    facts = Facts(links=[LinkFact(a="device-00", b="device-01", distance=0.5)])
+    facts = Facts(facts=[SignedFact(fact=b"distance 0.5 of device-00 and device-01")])
     write_facts(facts, path)
     assert read_facts(path) == facts
     whole = path.read_bytes()

@@ -1,4 +1,4 @@
-"""What a device believes of the facts that its neighbours tell."""
+"""What devices know after the flood, whatever one of them tells the others."""
 
 import math
 from collections import Counter
@@ -8,147 +8,305 @@ import numpy as np
 import pytest
 
 from ssdfl.clusters import Device
-from ssdfl.errors import InputError
+from ssdfl.errors import NotYetError
 from ssdfl.graph import load_network
 from ssdfl.learning import DeviceConstants
-from ssdfl.mesh.flood import Flood, lacking
-from ssdfl.mesh.mesh_pb2 import Descriptor, Facts, Gossip, LinkFact, Request, Response, Samples
+from ssdfl.mesh import flood as flood_module
+from ssdfl.mesh.certificates import Authority
+from ssdfl.mesh.facts import FactBook
+from ssdfl.mesh.flood import Flood, describe
+from ssdfl.mesh.mesh_pb2 import Descriptor, Fact, Facts, LinkFact, Response, Samples, SignedFact
 from ssdfl.mesh.node import StoppedError
+from ssdfl.mesh.signing import Signer
+from ssdfl.mesh.transport import Credentials, UnreachableError
 from ssdfl.mesh.wire import pack_samples
 
-NAMES = ("a", "b", "c")
-SAMPLES = np.arange(8.0).reshape(4, 2)
+NAMES = ("a", "b", "c", "d", "e")
+AUTHORITY = Authority()
+SIGNERS = {name: Signer(Credentials(*AUTHORITY.issue(name), AUTHORITY.certificate)) for name in NAMES}
 
 
-class Neighbour:
-    """A transport on which b tells certain facts and shows certain samples."""
+class Clock:
+    """Time that passes only when a device sleeps."""
 
-    def __init__(self, facts, samples):
-        self.facts, self.samples = facts, samples
+    def __init__(self):
+        self.s = 0.0
 
-    def ask(self, name, request, timeout_s, wanted=None):
-        assert name == "b"
-        if request.HasField("gossip"):
-            return Response(facts=self.facts)
-        return Response(sample_batch=self.samples)
+    def now(self):
+        return self.s
+
+    def sleep(self, seconds):
+        self.s += seconds
 
 
-def flood(*facts, samples=None, **options):
-    """Device a of the path a – b – c, whose neighbour b tells these facts."""
-    told = Facts(
-        descriptors=[fact for fact in facts if isinstance(fact, Descriptor)],
-        links=[fact for fact in facts if isinstance(fact, LinkFact)],
+class Wire:
+    """A transport between floods in this process; the answers of some devices can be spoilt, or lost."""
+
+    def __init__(self, floods, lies, name):
+        self.floods, self.lies, self.name = floods, lies, name
+
+    def ask(self, neighbour, request, timeout_s, wanted=None):
+        answers = self.floods[neighbour].node.answers
+        answer = answers[request.WhichOneof("kind")](request)
+        return self.lies[neighbour](self.name, answer) if neighbour in self.lies else answer
+
+
+def silence(asker, answer):
+    raise UnreachableError("silent")
+
+
+def mesh(spec="complete:n=4", lies=None, own=None):
+    """Devices that have yet to gather, by name."""
+    network = load_network(spec)
+    names, found = NAMES[: network.num_devices], {}
+    for index, name in enumerate(names):
+        linked = tuple(names[j] for j in network.neighbours(index))
+        node = SimpleNamespace(
+            network=network,
+            names=names,
+            index=index,
+            name=name,
+            answers={},
+            bad_messages=Counter(),
+            neighbours=SimpleNamespace(alive=linked, names=linked),
+            transport=Wire(found, lies or {}, name),
+            stopped=False,
+            runtime=Clock(),
+        )
+        device = Device(np.array([1.0, 2.0 + index]), rho=0.1 * index, samples=np.eye(2) + index)
+        constants = DeviceConstants(1.0 + index, 2.0, 3.0) if index < 2 else None
+        found[name] = Flood(node, (own or {}).get(name, device), SIGNERS[name], constants)
+    return found
+
+
+def rounds(floods, number=6):
+    for _ in range(number):
+        for one in floods.values():
+            one._ask_neighbours()
+
+
+def signed(name, **changes):
+    """A fact of a device, signed by it."""
+    fact = Fact(descriptor=Descriptor(**{"device": name, "labels": [2.0, 2.0], "rho": 0.1, **changes}))
+    return book(name).sign(fact)
+
+
+def book(name):
+    return FactBook(NAMES, [], Device(np.ones(2)), SIGNERS[name])
+
+
+def test_all_devices_know_the_same_facts_signed_by_those_whom_they_are_about():
+    floods = mesh("path:n=3")
+    rounds(floods)
+    known = [one.gather(10) for one in floods.values()]
+    for one in known:
+        assert [device.rho for device in one.devices] == [0, 0.1, 0.2]
+        assert one.data_distance.tolist() == known[0].data_distance.tolist()
+        assert one.measured == {0: DeviceConstants(1.0, 2.0, 3.0), 1: DeviceConstants(2.0, 2.0, 3.0)}
+        assert not one.absent
+    assert (known[0].data_distance > 0).all()
+    assert len({one.book.digest for one in floods.values()}) == 1
+    assert {len(fact.signatures) for fact in floods["a"].facts().facts} == {1, 2}
+    assert not any(one.node.bad_messages for one in floods.values())
+
+
+BAD = {
+    "no device": signed("a", device="eve"),
+    "labels": signed("c", labels=[1.0]),
+    "negative": signed("c", labels=[-1.0, 2.0]),
+    "NaN": signed("c", labels=[math.nan, 2.0]),
+    "rho": signed("c", rho=math.nan),
+    "bound": signed("c", gradient_bound=-1.0),
+    "absurd bound": signed("c", gradient_bound=1e300),
+    "loss": signed("c", initial_loss=math.nan),
+    "smoothness": signed("c", smoothness=math.inf),
+    "signed by another": signed("b", device="c"),
+    "unsigned": SignedFact(fact=signed("c").fact),
+    "changed": SignedFact(fact=signed("c", rho=0.2).fact, signatures=signed("c").signatures),
+    "another authority": SignedFact(
+        fact=signed("c").fact,
+        signatures=[
+            Signer(Credentials(*Authority().issue("c"), b"")).sign(b"ssdfl fact\0" + signed("c").fact)
+        ],
+    ),
+    "undecodable": SignedFact(fact=b"\xff\xff"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+def test_an_impossible_or_forged_fact_is_refused_and_counted_against_who_told_it(bad, caplog):
+    floods = mesh("path:n=3", lies={"b": lambda asker, answer: Response(facts=Facts(facts=[bad]))})
+    floods["a"]._learn("b")
+    assert floods["a"].book.missing() == ["b", "c", "a – b", "b – c"]
+    assert floods["a"].node.bad_messages == {"b": 1}
+    assert caplog.messages[0].startswith("b sent ")
+
+
+@pytest.mark.parametrize("distance", [-0.1, math.nan, math.inf, 1e13])
+def test_an_impossible_distance_is_refused_whoever_signs_it(distance):
+    content = Fact(link=LinkFact(a="b", b="c", distance=distance)).SerializeToString()
+    statement = b"ssdfl fact\0" + content
+    fact = SignedFact(fact=content, signatures=[SIGNERS[name].sign(statement) for name in "bc"])
+    floods = mesh("path:n=3", lies={"b": lambda asker, answer: Response(facts=Facts(facts=[fact]))})
+    floods["a"]._learn("b")
+    assert floods["a"].node.bad_messages == {"b": 1}
+    assert "b – c" in floods["a"].book.missing()
+
+
+def test_a_bad_fact_ends_what_is_read_of_an_answer():
+    many = [BAD["signed by another"]] * 1000
+    floods = mesh("path:n=3", lies={"b": lambda asker, answer: Response(facts=Facts(facts=many))})
+    floods["a"]._learn("b")
+    assert floods["a"].node.bad_messages == {"b": 1}
+
+
+def test_a_false_distance_is_not_countersigned():
+    floods = mesh("path:n=3")
+    floods["a"]._computed["b"] = 0.125  # a lies about the link to b
+    rounds(floods)
+    assert all("a – b" in one.book.missing() for one in floods.values())
+    assert floods["b"].node.bad_messages["a"] > 0
+    assert not floods["c"].node.bad_messages
+
+
+def test_a_link_fact_with_one_signature_is_none():
+    lie = book("b").sign(Fact(link=LinkFact(a="b", b="c", distance=0.5)))
+    floods = mesh("path:n=3", lies={"b": lambda asker, answer: Response(facts=Facts(facts=[lie]))})
+    floods["a"]._learn("b")
+    assert "b – c" in floods["a"].book.missing()
+    twice = SignedFact(fact=lie.fact, signatures=[*lie.signatures, *lie.signatures])
+    floods["a"].node.transport.lies["b"] = lambda asker, answer: Response(facts=Facts(facts=[twice]))
+    floods["a"]._learn("b")
+    assert "b – c" in floods["a"].book.missing()
+    assert floods["a"].node.bad_messages == {"b": 1}
+
+
+def test_forged_facts_of_honest_devices_change_nothing():
+    """Attacks 18, 19 and 20: a neighbour invents the facts of others, before they come."""
+    invented = [signed("d", device=name, gradient_bound=1e9, measured=True) for name in "abc"]
+
+    def lie(asker, answer):
+        return Response(facts=Facts(facts=invented)) if answer.HasField("facts") else answer
+
+    floods, honest = mesh(lies={"d": lie}), mesh()
+    for devices in (floods, honest):
+        rounds(devices)
+    for name in "abc":
+        told = floods[name].facts().facts
+        expected = {one.fact for one in honest[name].facts().facts}
+        assert {one.fact for one in told} <= expected
+        assert floods[name].node.bad_messages == {"d": 6}
+
+
+def contradicting(asker, answer):
+    """Device d tells a another fact about itself than the others."""
+    if asker != "a" or not answer.HasField("facts"):
+        return answer
+    own = Fact(descriptor=describe("d", Device(np.array([9.0, 9.0])), None))
+    known = {one.fact: one for one in answer.facts.facts}
+    other = book("d").sign(own)
+    kept = [one for fact, one in known.items() if Fact.FromString(fact).descriptor.device != "d"]
+    return Response(facts=Facts(facts=[*kept, other], digest=answer.facts.digest))
+
+
+def test_who_signs_two_facts_is_proven_a_liar_and_the_plan_is_formed_without_both(caplog):
+    floods = mesh(lies={"d": contradicting})
+    rounds(floods)
+    known = {name: floods[name].gather(10) for name in "abc"}
+    assert len({floods[name].book.digest for name in "abc"}) == 1
+    for name in "abc":
+        assert floods[name].book.contradicted == ["d"]
+        assert known[name].absent == ("d",)
+        assert known[name].data_distance.tolist() == known["a"].data_distance.tolist()
+    assert {m.split()[0] for m in caplog.messages if "two different facts" in m} == {"d"}
+
+
+@pytest.mark.parametrize("silent", ["a", "d"])
+def test_a_majority_forms_a_plan_without_a_silent_device_and_says_so(silent, caplog):
+    floods = mesh(lies={silent: silence})
+    honest = [name for name in floods if name != silent]
+    rounds({name: floods[name] for name in honest})
+    known = [floods[name].gather(5) for name in honest]
+    assert {one.absent for one in known} == {(silent,)}
+    assert len({floods[name].book.digest for name in honest}) == 1
+    assert len({tuple(one.data_distance) for one in known}) == 1
+    index = NAMES.index(silent)
+    others = [device.labels for k, device in enumerate(known[0].devices) if k != index]
+    assert known[0].devices[index].labels == pytest.approx(np.mean(others, axis=0))
+    assert f"Start {silent}" in caplog.text
+    assert "Forming a plan without them" in caplog.text
+
+
+def test_half_of_the_devices_form_no_plan():
+    floods = mesh(lies={"c": silence, "d": silence})
+    rounds({name: floods[name] for name in "ab"})
+    with pytest.raises(NotYetError, match=r"missing = .*: expected all within 5 s. Start c, d") as caught:
+        floods["a"].gather(5)
+    assert caught.value.exit_code == 75
+
+
+def test_a_device_that_comes_late_takes_the_facts_of_the_plan_that_is_there():
+    floods = mesh(lies={"d": silence})
+    honest = {name: floods[name] for name in "abc"}
+    rounds(honest)
+    for one in honest.values():
+        one.gather(5)
+    floods["a"].node.transport.lies.clear()
+    known = floods["d"].gather(5)
+    assert known.absent == ("d",)
+    assert floods["d"].book.digest == floods["a"].book.digest
+
+
+def test_one_neighbour_alone_cannot_have_facts_left_out():
+    def few(asker, answer):
+        facts = FactBook(NAMES[:4], [], Device(np.ones(2)), SIGNERS["d"])
+        facts.take(signed("d"))
+        return Response(facts=facts.facts(final=True)) if answer.HasField("facts") else answer
+
+    floods = mesh(lies={"d": few})
+    rounds({name: floods[name] for name in "abc"})
+    assert not any(floods[name].final for name in "abc")
+    assert {len(floods[name].book.missing()) for name in "abc"} == {3}  # d's links, which it does not sign
+
+
+def test_a_neighbour_with_other_facts_is_waited_for_only_a_while(monkeypatch):
+    monkeypatch.setattr(flood_module, "SETTLE_ROUNDS", 3)
+
+    def odd(asker, answer):
+        answer.facts.digest = "odd"
+        return answer
+
+    floods = mesh(
+        lies={"d": lambda asker, answer: odd(asker, answer) if answer.HasField("facts") else answer}
     )
-    node = SimpleNamespace(
-        name="a",
-        network=load_network("path:n=3"),
-        names=NAMES,
-        index=0,
-        answers={},
-        bad_messages=Counter(),
-        neighbours=SimpleNamespace(alive=("b",)),
-        transport=Neighbour(told, samples or pack_samples(SAMPLES)),
-        stopped=False,
-    )
-    return Flood(node, Device(np.array([1.0, 3.0]), samples=SAMPLES), **options)
-
-
-def descriptor(name, **changes):
-    return Descriptor(**{"device": name, "labels": [2.0, 2.0], "rho": 0.1, **changes})
-
-
-GOOD = (descriptor("b"), descriptor("c"), LinkFact(a="b", b="c", distance=0.5))
-
-
-def test_facts_are_gathered():
-    one = flood(*GOOD, measured=DeviceConstants(1.0, 2.0, 3.0))
-    known = one.gather(10)
-    assert [device.rho for device in known.devices] == [0, 0.1, 0.1]
-    assert known.devices[2].labels.tolist() == [2, 2]
-    assert known.data_distance[1] == 0.5
-    assert known.data_distance[0] > 0
-    assert known.measured == {0: DeviceConstants(1.0, 2.0, 3.0)}
-    assert not one.node.bad_messages
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        LinkFact(a="b", b="c", distance=-0.1),
-        LinkFact(a="b", b="c", distance=math.nan),
-        LinkFact(a="b", b="c", distance=math.inf),
-        LinkFact(a="a", b="c", distance=0.1),
-        LinkFact(a="c", b="b", distance=0.1),
-        descriptor("eve"),
-        descriptor("c", labels=[1.0]),
-        descriptor("c", labels=[-1.0, 2.0]),
-        descriptor("c", labels=[math.nan, 2.0]),
-        descriptor("c", rho=math.nan),
-        descriptor("c", gradient_bound=-1.0),
-        descriptor("c", initial_loss=math.nan),
-        descriptor("c", smoothness=math.inf),
-    ],
-    ids=lambda fact: " ".join(str(fact).split()),
-)
-def test_an_impossible_fact_is_refused_and_counted(bad, caplog):
-    one = flood(bad)
-    one._learn("b")
-    assert set(one.descriptors) == {"a"}
-    assert not one.links
-    assert one.node.bad_messages == {"b": 1}
-    assert "dropped" in caplog.text
-
-
-@pytest.mark.parametrize(
-    "later",
-    [LinkFact(a="b", b="c", distance=0.6), descriptor("c", rho=0.2), descriptor("a")],
-    ids=["link", "device", "this device"],
-)
-def test_a_later_fact_does_not_replace_the_first(later):
-    one = flood(*GOOD)
-    one._learn("b")
-    before = one.facts()
-    assert not one.node.bad_messages
-    one.node.transport.facts = flood(later).node.transport.facts
-    one._learn("b")
-    assert one.facts() == before
-    assert one.node.bad_messages == {"b": 1}
-
-
-def test_the_same_fact_again_is_no_lie():
-    one = flood(*GOOD)
-    one._learn("b")
-    one._learn("b")
-    assert not one.node.bad_messages
+    rounds(floods)
+    before = floods["a"].node.runtime.now()
+    floods["a"].gather(10)
+    assert floods["a"].node.runtime.now() - before < 1
 
 
 def test_bad_samples_are_counted_and_the_link_stays_unknown():
-    one = flood(*GOOD, samples=Samples(rows=1, columns=2, data=np.full(2, np.nan).tobytes()))
-    one._learn("b")
-    one._compare_data()
-    assert ("a", "b") not in one.links
-    assert one.node.bad_messages == {"b": 1}
+    bad = Samples(rows=1, columns=2, data=np.full(2, np.nan).tobytes())
+    floods = mesh("path:n=3", lies={"b": lambda _, answer: spoilt(answer, bad)})
+    rounds({"a": floods["a"]}, 2)
+    assert "a – b" in floods["a"].book.missing()
+    assert floods["a"].node.bad_messages == {"b": 2}
 
 
-def test_what_is_missing_at_the_deadline_is_named():
-    one = flood(descriptor("b"))
-    one._learn("b")
-    one._compare_data()
-    with pytest.raises(InputError, match="missing = 2: expected all within 0 s. Start c, b – c") as caught:
-        one.gather(0)
-    assert caught.value.got == 2
+def spoilt(answer, samples):
+    return Response(sample_batch=samples) if answer.HasField("sample_batch") else answer
+
+
+def test_more_samples_than_a_device_describes_itself_by_are_refused():
+    """16,384 of them would take 2 GB to compare."""
+    many = pack_samples(np.ones((16384, 2)))
+    floods = mesh("path:n=3", lies={"b": lambda _, answer: spoilt(answer, many)})
+    rounds({"a": floods["a"]}, 1)
+    assert floods["a"].node.bad_messages == {"b": 1}
 
 
 def test_a_device_that_is_stopped_gathers_no_longer():
-    one = flood()
+    one = mesh()["a"]
     one.node.stopped = True
     with pytest.raises(StoppedError):
         one.gather(10)
-
-
-def test_a_neighbour_is_told_only_what_it_lacks():
-    facts = Facts(descriptors=GOOD[:2], links=GOOD[2:])
-    told = lacking(facts, Request(gossip=Gossip(known=["b", "b|c"]))).facts
-    assert [fact.device for fact in told.descriptors] == ["c"]
-    assert not told.links
-    assert lacking(facts, Request(gossip=Gossip())).facts == facts

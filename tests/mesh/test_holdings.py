@@ -9,6 +9,7 @@ from ssdfl.errors import InputError
 from ssdfl.learning.summaries import NUMBER, ColumnSummary, Summary
 from ssdfl.mesh.holdings import HOLDINGS, Holders, save_holdings, saved_holdings
 from ssdfl.mesh.mesh_pb2 import Holding, Holdings, HoldingsRequest, Request, Response, Wait
+from ssdfl.mesh.runtime import REAL
 
 NAMES = ("a", "b", "c")
 
@@ -30,6 +31,7 @@ def holders(*told, answer=None):
         answers={},
         bad_messages=Counter(),
         neighbours=SimpleNamespace(alive=("b",)),
+        runtime=REAL,
         transport=SimpleNamespace(ask=lambda *_: response),
         stopped=False,
     )

@@ -29,7 +29,7 @@ from mesh_help import (
     wait_for_step,
 )
 from ssdfl.clusters import read_plan
-from ssdfl.errors import InputError
+from ssdfl.errors import InputError, NotYetError
 from ssdfl.experiments import run_experiment
 from ssdfl.learning import load_dataset
 from ssdfl.mesh import device, mesh_pb2
@@ -376,17 +376,18 @@ def test_a_lead_that_the_schedule_allows_is_none():
 def test_a_neighbour_ahead_is_no_reason_to_start_without_the_others(method, goes_on, tmp_path, monkeypatch):
     """Unless it has passed a step at which it should have waited for this device."""
     monkeypatch.setattr(device, "GATHER_S", 0.3)
-    experiment = small("network.spec=path:n=3", "clusters.number=1", "schedule.tau_a=5")
-    one = device.RunningDevice(made(experiment, tmp_path / "mesh", method) / "1")
-    job = one.member.job(one._plan())
+    experiment = small("network.spec=star:n=5", "clusters.number=1", "schedule.tau_a=5")
+    one = device.RunningDevice(made(experiment, tmp_path / "mesh", method) / "0")
+    plan = one._plan()
+    job = one.member.job(plan)
     alike = dataclasses.replace(job, schedule=lambda t: job.schedule(0))
     one.node.plan_digest = "same"
-    one.node.neighbours.heard("0", Status(step=8, plan_digest="same"))
+    one.node.neighbours.heard("1", Status(step=8, plan_digest="same"))
     if goes_on:
-        one._agree(alike, initial_device_state(alike, 1))
+        one._agree(alike, initial_device_state(alike, 0), plan)
     else:
-        with pytest.raises(InputError, match="neighbour = 2: expected a plan"):
-            one._agree(alike, initial_device_state(alike, 1))
+        with pytest.raises(NotYetError, match="neighbour = 2: expected a plan"):
+            one._agree(alike, initial_device_state(alike, 0), plan)
     one.node.close()
 
 

@@ -73,7 +73,7 @@ def _print_warning(
 
 
 def main() -> None:
-    """Run the command; a user's mistake ends with one line and exit code 2.
+    """Run the command; a user's mistake ends with one line and exit code 2, what may pass with 75.
 
     SIGTERM has the same effect as Ctrl-C: finished work is kept, and our own processes end, too.
     """
@@ -87,7 +87,7 @@ def main() -> None:
     except OtherRankError:
         sys.exit(report_mistake(""))
     except InputError as error:
-        sys.exit(report_mistake(f"ssdfl: {error}"))
+        sys.exit(report_mistake(f"ssdfl: {error}", error.exit_code))
     except OSError as error:
         sys.exit(report_mistake(f"ssdfl: {_in_words(error)}"))
 

@@ -60,10 +60,11 @@ def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
-def report_mistake(text: str) -> int:
+def report_mistake(text: str, exit_code: int = 2) -> int:
     """Show a user's mistake, in this process or in the one that started it; returns the exit code.
 
-    It is 2, but 0 in a rank that this command has started: torch's launcher would try again, and in vain.
+    It is the given one, but 0 in a rank that this command has started: torch's launcher would try again, and
+    in vain.
 
     Args:
         text: what is shown; nothing if another rank says it.
@@ -72,7 +73,7 @@ def report_mistake(text: str) -> int:
     if place is None:
         if text:
             typer.echo(text, err=True)
-        return 2
+        return exit_code
     if text:
         with suppress(FileExistsError), Path(place).open("x", encoding="utf-8") as file:
             file.write(text)

@@ -80,7 +80,7 @@ def run(
     port: Annotated[int, typer.Option(help="For --live; by default a free one.")] = 0,
     log: Annotated[
         list[str] | None,
-        typer.Option(help="Also write records for tensorboard or mlflow. Repeatable."),
+        typer.Option(help="Also write records for tensorboard, mlflow or wandb. Repeatable."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from itertools import islice
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -31,12 +30,11 @@ def partitions_by_cost(inputs: ScoreInputs, sizes: Iterable[int]) -> Iterator[li
     wanted = set(sizes)
     merges = agglomerate(Agglomeration(inputs))
     n = inputs.network.num_devices
-    last = max(wanted - {n}, default=1)
-    by_bisection = bisections(link_speeds(inputs), _slowed(inputs.weights))
-    for size, bisected in enumerate(islice(by_bisection, last), start=1):
-        if size in wanted:
-            yield _families(bisected, clusters_after_merges(merges, n, size))
-    if n > last and n in wanted:
+    fewer = sorted(wanted - {n}) or ([1] if n == 1 else [])
+    by_bisection = bisections(link_speeds(inputs), _slowed(inputs.weights), fewer)
+    for size, bisected in zip(fewer, by_bisection, strict=True):
+        yield _families(bisected, clusters_after_merges(merges, n, size))
+    if n > 1 and n in wanted:
         yield [(clusters_after_merges(merges, n, n), "agglomeration")]
 
 

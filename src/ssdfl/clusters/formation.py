@@ -43,6 +43,9 @@ _KNOWN: dict[str, Collection[str]] = {
 }
 _AUTO_LIMIT = 200
 _FAST = Budget(state_limit=1 << 8, half_limit=1 << 6, prefixes=3)
+_HUGE = 20_000
+"""Above so many devices fewer numbers of clusters are weighed, and only small clusters are searched."""
+_FASTEST = Budget(state_limit=2, half_limit=2, prefixes=1)
 _EVERY_SIZE_TO = 16
 _IMPROVED = 3
 
@@ -203,11 +206,18 @@ def score_inputs(network: Network, devices: Sequence[Device], settings: Formatio
         settings.constants,
         settings.weights,
         settings.message_bytes,
-        _FAST if settings.mode_for(network.num_devices) == "fast" else Budget(),
+        _budget(settings.mode_for(network.num_devices), network.num_devices),
         settings.data_distance,
         settings.amplification,
         settings.sends_early,
     )
+
+
+def _budget(mode: str, num_devices: int) -> Budget:
+    """What a mode may leave out."""
+    if mode != "fast":
+        return Budget()
+    return _FAST if num_devices <= _HUGE else _FASTEST
 
 
 class _Weigher:
@@ -249,14 +259,16 @@ class _Weigher:
 def _sizes(num_devices: int) -> list[int]:
     """Every number of clusters to 16, then some 20 % more each time to N / 2, and N.
 
-    More than N / 2 clusters leave a device alone, so they never reach a threshold.
+    More than N / 2 clusters leave a device alone, so they never reach a threshold. Of huge networks 40 % more
+    each time from the start.
     """
     half = num_devices // 2
     if half <= _EVERY_SIZE_TO:
         return list(range(1, num_devices + 1))
-    sizes = {*range(1, _EVERY_SIZE_TO + 1), half, num_devices}
-    size = float(_EVERY_SIZE_TO)
-    while (size := size * 1.2) < half:
+    every, growth = (_EVERY_SIZE_TO, 1.2) if num_devices <= _HUGE else (2, 1.4)
+    sizes = {*range(1, every + 1), half, num_devices}
+    size = float(every)
+    while (size := size * growth) < half:
         sizes.add(round(size))
     return sorted(sizes)
 

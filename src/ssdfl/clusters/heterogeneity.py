@@ -217,16 +217,27 @@ def energy_distance(x: FloatArray, y: FloatArray) -> float:
         >>> energy_distance(np.array([[0.0], [2.0]]), np.array([[1.0], [1.0]]))
         1.0
     """
-    return float(2 * distance.cdist(x, y).mean() - distance.cdist(x, x).mean() - distance.cdist(y, y).mean())
+    return _energy_distance(x, y, _spread(x), _spread(y))
+
+
+def _spread(x: FloatArray) -> float:
+    """The mean distance of samples from each other."""
+    return float(distance.cdist(x, x).mean())
+
+
+def _energy_distance(x: FloatArray, y: FloatArray, x_spread: float, y_spread: float) -> float:
+    return float(2 * distance.cdist(x, y).mean() - x_spread - y_spread)
 
 
 def data_distances(devices: Sequence[Device], links: IntArray) -> FloatArray:
     """(L,) summands of `eq:data_het_alpha_s`: divergence, and energy distance per feature if known."""
     distances = _divergences(devices, links)
+    spreads = [None if one.samples is None else _spread(one.samples) for one in devices]
     for link, (a, b) in enumerate(links.tolist()):
         x, y = devices[a].samples, devices[b].samples
-        if x is not None and y is not None:
-            distances[link] += energy_distance(x, y) / x.shape[1]
+        x_spread, y_spread = spreads[a], spreads[b]
+        if x is not None and y is not None and x_spread is not None and y_spread is not None:
+            distances[link] += _energy_distance(x, y, x_spread, y_spread) / x.shape[1]
     return distances
 
 

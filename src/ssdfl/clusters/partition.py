@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
-from itertools import islice
 
 import numpy as np
 
-from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
+from ssdfl.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from ssdfl.errors import check_range
 from ssdfl.graph import (
+    DENSE_LIMIT,
+    Blocks,
     MixingMatrix,
     Network,
     Weights,
     component_labels,
     links_within,
+    make_blocks,
     metropolis,
     num_components,
-    slowest_mode,
     sweep_cut,
 )
 
@@ -43,37 +44,106 @@ def spectral_bisection(network: Network, num_clusters: int, weights: Weights = m
         network.num_devices,
         "There are at most as many clusters as devices.",
     )
-    return next(islice(bisections(network.adjacency, weights), num_clusters - 1, None))
+    return next(bisections(network.adjacency, weights, [num_clusters]))
 
 
-def bisections(links: SparseMatrix, weights: Weights) -> Iterator[Clusters]:
-    """The partitions into 1, 2, … N clusters that repeated bisection of the worst-mixing one goes through.
+def bisections(links: SparseMatrix, weights: Weights, sizes: Iterable[int]) -> Iterator[Clusters]:
+    """Partitions that repeated bisection of the worst-mixing cluster passes, of some numbers of clusters.
 
     Args:
         links: (N, N) the links; their values matter to weight rules that look at them.
+        sizes: from 1 to N, in any order; partitions come in ascending order.
     """
-    n = links.shape[0]
-    clusters: set[Cluster] = set()
-    halves_of: dict[Cluster, tuple[Cluster, ...]] = {}
-    queue: list[tuple[float, Cluster]] = []
+    wanted = sorted(set(sizes))
+    splitting = _Splitting(links, weights)
+    for size in wanted:
+        while len(splitting.clusters) < size:
+            splitting.split_worst()
+        yield tuple(cluster for _, cluster in sorted(splitting.clusters.items()))
 
-    def add(cluster: Cluster) -> None:
-        clusters.add(cluster)
-        if len(cluster) > 1:
-            W = weights(links[list(cluster)][:, list(cluster)])
-            lambda_2, fiedler = slowest_mode(W)
-            halves_of[cluster] = bisect(cluster, W, fiedler)
-            heappush(queue, (-round(lambda_2, 9), cluster))
 
-    add(tuple(range(n)))
-    while True:
-        yield tuple(sorted(clusters))
-        if not queue:
-            return
-        worst = heappop(queue)[1]
-        clusters.remove(worst)
-        for half in halves_of.pop(worst):
-            add(half)
+class _Part:
+    """A cluster that repeated bisection may come to; its parts are known once they have been looked at."""
+
+    __slots__ = ("cluster", "halves", "lambda_2", "parts")
+
+    def __init__(self, devices: IntArray) -> None:
+        self.cluster: Cluster = tuple(devices.tolist())
+        self.lambda_2 = 0.0
+        self.halves: tuple[IntArray, ...] = ()
+        self.parts: tuple[_Part, ...] = ()
+
+
+class _Splitting:
+    """Clusters of a network, of which always the worst-mixing one is split.
+
+    A cluster's halves do not depend on the order of splits. So small clusters are looked at many at a time:
+    as soon as the parts of one are needed, those of all that are waiting.
+
+    Attributes:
+        clusters: by their lowest device.
+    """
+
+    def __init__(self, links: SparseMatrix, weights: Weights) -> None:
+        self._links, self._weights = links, weights
+        self.clusters: dict[int, Cluster] = {}
+        self._queue: list[tuple[float, int, _Part]] = []
+        self._waiting: list[_Part] = []
+        for part in self._look_at([np.arange(links.shape[0])]):
+            self._add(part)
+
+    def split_worst(self) -> None:
+        """Put two halves in the place of the cluster of largest λ₂; of equals, of the lowest device."""
+        worst = heappop(self._queue)[2]
+        if not worst.parts:
+            self._look_ahead(worst)
+        del self.clusters[worst.cluster[0]]
+        for part in worst.parts:
+            self._add(part)
+
+    def _add(self, part: _Part) -> None:
+        self.clusters[part.cluster[0]] = part.cluster
+        if len(part.cluster) > 1:
+            heappush(self._queue, (-round(part.lambda_2, 9), part.cluster[0], part))
+            if len(part.cluster) <= DENSE_LIMIT:
+                self._waiting.append(part)
+
+    def _look_ahead(self, worst: _Part) -> None:
+        """Find the parts of a cluster and, if it is small, of all small ones whose parts are not known."""
+        small = len(worst.cluster) <= DENSE_LIMIT
+        chosen = self._waiting if small else [worst]
+        found = self._look_at([half for part in chosen for half in part.halves])
+        for part, parts in zip(chosen, _pairs(found), strict=True):
+            part.parts, part.halves = parts, ()
+        if small:
+            self._waiting = []
+
+    def _look_at(self, groups: list[IntArray]) -> list[_Part]:
+        """Find λ₂ and the halves of clusters."""
+        found = list(map(_Part, groups))
+        several = [k for k, devices in enumerate(groups) if len(devices) > 1]
+        if several:
+            blocks = make_blocks(self._links, [groups[k] for k in several], self._weights)
+            split = zip(several, blocks.slowest[0].tolist(), halves_of(blocks), strict=True)
+            for k, lambda_2, halves in split:
+                found[k].lambda_2, found[k].halves = lambda_2, halves
+        return found
+
+
+def _pairs(values: list[_Part]) -> Iterator[tuple[_Part, _Part]]:
+    """Two at a time."""
+    return zip(values[::2], values[1::2], strict=True)
+
+
+def halves_of(blocks: Blocks) -> list[tuple[IntArray, IntArray]]:
+    """Two connected halves of each of several connected clusters: see `bisect`."""
+    first = blocks.sweep()
+    for number in np.flatnonzero(blocks.parts(first) != 2).tolist():
+        inside = blocks.places(number)
+        first[inside] = _in_one_piece(blocks.matrix(number), first[inside])
+    starts = blocks.starts[1:-1]
+    pairs = zip(np.split(blocks.devices, starts), np.split(first, starts), strict=True)
+    return [(devices[mask], devices[~mask]) for devices, mask in pairs]
 
 
 def bisect(cluster: Cluster, W: MixingMatrix, fiedler: FloatArray) -> tuple[Cluster, Cluster]:
@@ -85,13 +155,20 @@ def bisect(cluster: Cluster, W: MixingMatrix, fiedler: FloatArray) -> tuple[Clus
     """
     devices = np.array(cluster)
     first = sweep_cut(W, fiedler)
-    in_one_piece = num_components(links_within(W, first)) == 2
-    for side in () if in_one_piece else (True, False):
+    if num_components(links_within(W, first)) != 2:
+        first = _in_one_piece(W, first)
+    return tuple(devices[first].tolist()), tuple(devices[~first].tolist())
+
+
+def _in_one_piece(W: MixingMatrix, first: BoolArray) -> BoolArray:
+    """A cut whose sides are connected: what has come off one side joins the other."""
+    first = first.copy()
+    for side in (True, False):
         inside = np.flatnonzero(first == side)
         parts = component_labels(W[inside][:, inside])
         stray = parts != np.bincount(parts).argmax()
         first[inside[stray]] = not side
-    return tuple(devices[first].tolist()), tuple(devices[~first].tolist())
+    return first
 
 
 def random_clusters(network: Network, rng: np.random.Generator) -> Clusters:

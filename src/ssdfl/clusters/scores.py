@@ -26,7 +26,17 @@ from ssdfl.clusters.heterogeneity import (
 from ssdfl.clusters.partition import Cluster, Clusters, labels_of
 from ssdfl.clusters.spectral import Budget, ClusterCache
 from ssdfl.errors import InputError, find_function, number_from
-from ssdfl.graph import Clock, CycleCost, MixingMatrix, Network, Weights, links_within, metropolis
+from ssdfl.graph import (
+    Clock,
+    CycleCost,
+    MixingMatrix,
+    Network,
+    Weights,
+    links_inside,
+    links_within,
+    metropolis,
+)
+from ssdfl.memo import by_identity
 from ssdfl.theory import (
     ClusterTerms,
     Constants,
@@ -75,6 +85,7 @@ class ScoreInputs:
             expected = f"{n}, one per device"
             raise InputError("number of device descriptors", len(self.devices), expected, "List them all.")
         self.cache = ClusterCache(self.network, self.weights, self.budget)
+        self.A_intra = by_identity(self._A_intra, size=2)
         self._terms: dict[Cluster, ClusterTerms] = {}
         self._costs: dict[Clusters, CycleCost] = {}
 
@@ -83,7 +94,7 @@ class ScoreInputs:
         """The mixing of the whole network."""
         return self.weights(self.network.adjacency)
 
-    def A_intra(self, clusters: Clusters) -> MixingMatrix:
+    def _A_intra(self, clusters: Clusters) -> MixingMatrix:
         """Ã, the mixing inside clusters."""
         labels = labels_of(clusters, self.network.num_devices)
         return self.weights(links_within(self.network.adjacency, labels))
@@ -149,8 +160,7 @@ class ScoreInputs:
         return self._terms[cluster]
 
     def _terms_of(self, cluster: Cluster) -> ClusterTerms:
-        chosen = np.array(cluster)
-        inside = self._data_distance[chosen][:, chosen]
+        inside = links_inside(self._data_distance, np.array(cluster))
         distance = float(inside.sum()) / inside.nnz if inside.nnz else 0.0
         members = [self.devices[device] for device in cluster]
         return ClusterTerms(

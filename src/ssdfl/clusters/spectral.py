@@ -18,6 +18,8 @@ from ssdfl.graph import (
     Network,
     Weights,
     conductance,
+    links_inside,
+    make_blocks,
     metropolis,
     num_components,
     prefix_conductance,
@@ -26,6 +28,7 @@ from ssdfl.graph import (
 )
 
 _TIE = 1e-12
+_CERTAIN = 1e-6  # Lanczos finds λ₂ to about 1e-7
 # Minus its conductance, its imbalance, and devices of its first half: worse than any split.
 _NO_SPLIT = (math.inf, 0, 0)
 
@@ -81,8 +84,7 @@ class ClusterCache:
 
     def links(self, devices: IntArray | Cluster) -> SparseMatrix:
         """The links inside a set of devices, by position in it."""
-        chosen = np.asarray(devices)
-        return self.network.adjacency[chosen][:, chosen]
+        return links_inside(self.network.adjacency, np.asarray(devices))
 
     def mixing(self, cluster: Cluster) -> MixingMatrix:
         """Ã_s."""
@@ -118,11 +120,37 @@ class ClusterCache:
         """
         if min(len(cluster) for cluster in clusters) == 1:
             return Conductance(0.0, 0.0, ())
-        known = [self.conductance(cluster) for cluster in clusters]
-        number = int(np.argmin([found.upper for found in known]))
+        known = self._weakest_few(clusters)
+        number = min(known, key=lambda k: (known[k].upper, k))
         weakest, cluster = known[number], clusters[number]
-        lower = min(found.lower for found in known)
+        lower = min(found.lower for found in known.values())
         return Conductance(lower, weakest.upper, tuple(cluster[k] for k in weakest.cut))
+
+    def _weakest_few(self, clusters: Clusters) -> dict[int, Conductance]:
+        """By number, the conductances of clusters that may have the least of all.
+
+        By Cheeger's inequality Φ is at least (1 − λ₂) / 2, so those that mix well need no search.
+        """
+        self._find_modes(clusters)
+        least = np.array([(1 - self._modes[cluster][0]) / 2 for cluster in clusters])
+        known: dict[int, Conductance] = {}
+        best = math.inf
+        for number in np.argsort(least, kind="stable").tolist():
+            if least[number] > best * (1 + _CERTAIN) + _CERTAIN:
+                break
+            known[number] = self.conductance(clusters[number])
+            best = min(best, known[number].upper)
+        return known
+
+    def _find_modes(self, clusters: Clusters) -> None:
+        """Compute what is not known yet of `mode`, of all clusters together."""
+        missing = [cluster for cluster in clusters if cluster not in self._modes]
+        if not missing:
+            return
+        blocks = make_blocks(self.network.adjacency, list(map(np.array, missing)), self.weights)
+        lambda_2, fiedler = blocks.slowest
+        for number, cluster in enumerate(missing):
+            self._modes[cluster] = float(lambda_2[number]), fiedler[blocks.places(number)]
 
     def split(self, cluster: Cluster) -> Split:
         """The cut of a cluster along its Fiedler vector whose weaker half is strongest: Algorithm 2's loop.

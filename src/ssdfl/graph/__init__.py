@@ -1,6 +1,7 @@
 """Networks, mixing matrices, their spectra and their costs."""
 
 from ssdfl.graph.attributes import DEVICE_UNITS, read_costs
+from ssdfl.graph.blocks import Blocks, links_inside, make_blocks
 from ssdfl.graph.certified import Certificate, certify, check_certificate
 from ssdfl.graph.components import component_labels, num_components
 from ssdfl.graph.conductance import (
@@ -36,14 +37,16 @@ from ssdfl.graph.mixing import (
 )
 from ssdfl.graph.network import Network, make_network
 from ssdfl.graph.spec import NetworkLike, load_network
-from ssdfl.graph.spectrum import Spectrum, slowest_mode, smallest_eigenvalue, spectrum
+from ssdfl.graph.spectrum import DENSE_LIMIT, Spectrum, slowest_mode, smallest_eigenvalue, spectrum
 from ssdfl.graph.topologies import TOPOLOGIES
 
 __all__ = [
+    "DENSE_LIMIT",
     "DEVICE_UNITS",
     "MIXINGS",
     "STATE_LIMIT",
     "TOPOLOGIES",
+    "Blocks",
     "Certificate",
     "Clock",
     "Conductance",
@@ -74,9 +77,11 @@ __all__ = [
     "from_networkx",
     "joined",
     "lazy",
+    "links_inside",
     "links_of",
     "links_within",
     "load_network",
+    "make_blocks",
     "make_network",
     "metropolis",
     "num_components",

@@ -20,6 +20,8 @@ from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_mode
 
 STATE_LIMIT = 1 << 17
 EXACT = 1e-9  # relative difference of the two ends that is only rounding
+VECTOR_DIGITS, VALUE_DIGITS = 9, 12
+"""To which vectors and conductances are rounded, so that what is equal but for rounding counts as equal."""
 _SWEEP_VECTORS = 4
 _ROUNDING = 1e-12
 
@@ -121,8 +123,10 @@ def cut_conductance(W: MixingMatrix, inside: BoolArray) -> float:
         >>> round(cut_conductance(W, np.array([True, True, False, False])), 6)
         0.333333
     """
-    cut = float(W[inside][:, ~inside].sum())
-    return cut / min(int(inside.sum()), int((~inside).sum()))
+    size = int(inside.sum())
+    row = np.repeat(np.arange(len(inside)), np.diff(W.indptr))
+    across = inside[row] & ~inside[W.indices]
+    return float(W.data[across].sum()) / min(size, len(inside) - size)
 
 
 def _positions(mask: BoolArray) -> tuple[int, ...]:
@@ -149,7 +153,7 @@ def sweep_cut(W: MixingMatrix, vector: FloatArray) -> BoolArray:
         >>> sweep_cut(metropolis(load_network("path:n=4").adjacency), np.array([0.0, 1, 2, 3])).tolist()
         [True, True, False, False]
     """
-    order = np.argsort(np.round(vector, 9), kind="stable")
+    order = np.argsort(np.round(vector, VECTOR_DIGITS), kind="stable")
     first = np.zeros(len(order), dtype=bool)
     first[order[: int(np.argmin(prefix_conductance(W, order))) + 1]] = True
     return first
@@ -167,7 +171,7 @@ def prefix_conductance(W: MixingMatrix, order: IntArray) -> FloatArray:
     np.add.at(change, right[once] + 1, -entries.data[once])
     sizes = np.arange(1, n)
     values: FloatArray = np.cumsum(change)[1:n] / np.minimum(sizes, n - sizes)
-    return np.round(values, 12)
+    return np.round(values, VALUE_DIGITS)
 
 
 def _improve(W: MixingMatrix, inside: BoolArray) -> BoolArray:

@@ -33,6 +33,7 @@ class Messages:
     """The messages of one step: from whom to whom, how long each travels, and hops in all.
 
     Attributes:
+        receiver: (M,) in ascending order.
         ports: what uplinks and downlinks carry; None if all are unlimited.
     """
 
@@ -50,8 +51,16 @@ class Messages:
         """
         done_s = ready_s + compute_s
         left_s = ready_s if early else done_s.copy()
-        np.maximum.at(done_s, self.receiver, left_s[self.sender] + self.travel_s)
+        if len(self.receiver):
+            hearing, first = self._receivers
+            arrived_s = np.maximum.reduceat(left_s[self.sender] + self.travel_s, first)
+            done_s[hearing] = np.maximum(done_s[hearing], arrived_s)
         return done_s
+
+    @cached_property
+    def _receivers(self) -> tuple[IntArray, IntArray]:
+        """The devices that receive something, and the place of the first message for each."""
+        return np.unique(self.receiver, return_index=True)
 
 
 @dataclass(frozen=True)

@@ -113,9 +113,10 @@ def links_within(adjacency: SparseMatrix, labels: IntArray | BoolArray) -> Spars
         >>> links_within(csr_array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]), np.array([0, 0, 1])).toarray().tolist()
         [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
     """
-    links = adjacency.tocoo()
-    inside = labels[links.row] == labels[links.col]
-    return csr_array((links.data[inside], (links.row[inside], links.col[inside])), shape=adjacency.shape)
+    row = np.repeat(np.arange(adjacency.shape[0]), np.diff(adjacency.indptr))
+    inside = labels[row] == labels[adjacency.indices]
+    ends = np.concatenate([[0], np.cumsum(inside)])[adjacency.indptr]
+    return csr_array((adjacency.data[inside], adjacency.indices[inside], ends), shape=adjacency.shape)
 
 
 def scaled(W: MixingMatrix, links: SparseMatrix) -> MixingMatrix:
@@ -155,8 +156,14 @@ def links_of(matrix: SparseMatrix) -> tuple[IntArray, IntArray, FloatArray]:
     """
     entries = matrix.tocoo()
     above = np.flatnonzero(entries.row < entries.col)
-    above = above[np.lexsort((entries.col[above], entries.row[above]))]
+    if not _is_sorted(matrix):
+        above = above[np.lexsort((entries.col[above], entries.row[above]))]
     return entries.row[above].astype(np.int64), entries.col[above].astype(np.int64), entries.data[above]
+
+
+def _is_sorted(matrix: SparseMatrix) -> bool:
+    """Whether entries come by rows, and in each row by columns."""
+    return matrix.format == "csr" and bool(matrix.has_sorted_indices)
 
 
 def on_links(n: int, i: IntArray, j: IntArray, weight: FloatArray) -> MixingMatrix:

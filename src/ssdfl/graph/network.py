@@ -97,7 +97,9 @@ class Network:
         i, j = self.links.T
         rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
         entries = (np.concatenate([values, values]), (rows, columns))
-        return csr_array(entries, shape=(self.num_devices, self.num_devices))
+        matrix = csr_array(entries, shape=(self.num_devices, self.num_devices))
+        matrix.sort_indices()
+        return matrix
 
     def neighbours(self, device: int) -> IntArray:
         """The devices that a device has a link to, in order."""

@@ -93,6 +93,7 @@ class _Search:
         self._half = len(order) // 2
         self._size_bits = self._half.bit_length()
         self._weights = _link_weights(W)
+        self._dense = W.toarray()
         self._last = _last_neighbours(self._weights, order)
         self._slot_of: dict[int, int] = {}
         self._sides = np.zeros(1, dtype=np.int64)
@@ -150,11 +151,9 @@ class _Search:
 
     def _cut_to_come(self, to_come: list[int], sides: IntArray) -> FloatArray:
         """A lower bound of what each state will cut yet: every device to come cuts its links to one side."""
-        frontier = list(self._slot_of)
         slots = np.array(list(self._slot_of.values()), dtype=np.int64)
-        near = [v for v in to_come if any(u in self._weights[v] for u in frontier)]
-        rows = [[self._weights[v].get(u, 0.0) for v in near] for u in frontier]
-        links = np.array(rows).reshape(len(frontier), len(near))
+        to_all = self._dense[list(self._slot_of)][:, to_come]
+        links = np.compress(to_all.any(axis=0), to_all, axis=1)
         inside = (sides[:, None] >> slots & 1) @ links
         bound: FloatArray = np.minimum(inside, links.sum(axis=0) - inside).sum(axis=1)
         return bound

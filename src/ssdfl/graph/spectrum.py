@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csc_array
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse import csc_array, eye_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
 
 from ssdfl.arrays import FloatArray
 from ssdfl.graph.mixing import MixingMatrix
@@ -15,6 +17,8 @@ from ssdfl.graph.mixing import MixingMatrix
 DENSE_LIMIT = 400
 _TIE = 1e-9
 _FEW_LINKS = 5
+_NARROW = 4  # of √N: about the width of devices in a plane
+_SHIFT = 1 + 1e-6
 _TOLERANCE = 1e-7
 
 
@@ -64,22 +68,37 @@ def slowest_mode(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> tuple[float
         return 0.0, np.ones(1)
     if n > dense_limit:
         return _slowest_of_many(W)
-    values, vectors = np.linalg.eigh(W.toarray())
-    tied = vectors[:, np.abs(values - values[-2]) < _TIE]
-    return float(values[-2]), _canonical(tied)
+    return next(slowest_modes(W.toarray()[None]))
+
+
+def slowest_modes(stacked: FloatArray) -> Iterator[tuple[float, FloatArray]]:
+    """λ₂ and the Fiedler vector of each of several dense matrices (k, n, n) of at least two devices."""
+    for values, vectors in zip(*np.linalg.eigh(stacked), strict=True):
+        tied = vectors[:, np.abs(values - values[-2]) < _TIE]
+        yield float(values[-2]), _canonical(tied)
 
 
 def _slowest_of_many(W: MixingMatrix) -> tuple[float, FloatArray]:
     """By Lanczos, plain or inverted.
 
-    Networks of few links mix slowly: their eigenvalues crowd next to 1, where plain Lanczos hardly
-    converges, but factorising them is cheap. With more links it is the other way round.
+    Networks of few links mix slowly, and so do those that are long and narrow, such as sites in a row: their
+    eigenvalues crowd next to 1, where plain Lanczos hardly converges, but factorising them is cheap. With
+    more links it is the other way round.
     """
-    many_links = W.nnz > _FEW_LINKS * W.shape[0]
-    found = _largest_two(W) if many_links else None
+    is_plain = W.nnz > _FEW_LINKS * W.shape[0] and not _is_narrow(W)
+    found = _largest_two(W) if is_plain else None
     values, vectors = found or _largest_two_inverted(W)
     second = int(values.argmin())
     return float(values[second]), _canonical(vectors[:, [second]])
+
+
+def _is_narrow(W: MixingMatrix) -> bool:
+    """Whether devices can be numbered such that links join numbers that are close on average."""
+    n = W.shape[0]
+    place = np.empty(n, dtype=np.int64)
+    place[reverse_cuthill_mckee(W, symmetric_mode=True)] = np.arange(n)
+    lowest = np.minimum.reduceat(place[W.indices], W.indptr[:-1])
+    return bool((place - lowest).mean() <= _NARROW * np.sqrt(n))
 
 
 def _largest_two(W: MixingMatrix) -> tuple[FloatArray, FloatArray] | None:
@@ -92,7 +111,16 @@ def _largest_two(W: MixingMatrix) -> tuple[FloatArray, FloatArray] | None:
 
 def _largest_two_inverted(W: MixingMatrix) -> tuple[FloatArray, FloatArray]:
     """The two eigenvalues closest to 1 and their vectors, by factorising the matrix."""
-    return eigsh(csc_array(W), k=2, sigma=1 + 1e-6, which="LM", v0=_start(W), tol=_TOLERANCE)
+    n = W.shape[0]
+    # Positive definite, so neither pivots nor room for them are needed.
+    factors = splu(
+        csc_array(_SHIFT * eye_array(n) - W),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
+    inverse = LinearOperator((n, n), matvec=lambda x: -factors.solve(x), dtype=np.float64)
+    return eigsh(W, k=2, sigma=_SHIFT, which="LM", v0=_start(W), tol=_TOLERANCE, OPinv=inverse)
 
 
 def smallest_eigenvalue(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> float:

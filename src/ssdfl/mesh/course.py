@@ -50,6 +50,7 @@ class Course:
     def begin(self, plan: Plan) -> None:
         """Follow the known changes from the first plan on."""
         with self._following:
+            self._node.fitting_digests.clear()
             self._editions = [first_edition(self._member, plan, self._folder)]
         self.news()
 

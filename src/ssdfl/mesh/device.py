@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import logging
 import math
+import os
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,25 +22,39 @@ from ssdfl.clusters import Plan, form_clusters, write_plan
 from ssdfl.engine import Job, State, save_state
 from ssdfl.engine.checkpoint import load_moved_state, saved_step
 from ssdfl.engine.threads import one_thread_each
-from ssdfl.errors import InputError
+from ssdfl.errors import InputError, NotYetError
 from ssdfl.files import remove_temporaries
 from ssdfl.graph import Network
 from ssdfl.learning import fork_generators, parse_optimizer
 from ssdfl.locks import locked
+from ssdfl.mesh.agreement import (
+    ABSENT,
+    FACTS_DIGEST,
+    OtherPlanError,
+    absent_devices,
+    go_without,
+    other_plans,
+    refuse_other_plans,
+    without_plan,
+)
 from ssdfl.mesh.certificates import check_certificate, check_private
 from ssdfl.mesh.course import Course
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
 from ssdfl.mesh.editions import Edition
 from ssdfl.mesh.evidence import Evidence
 from ssdfl.mesh.facts_file import read_facts, write_facts
-from ssdfl.mesh.flood import FACTS, Flood, lacking
+from ssdfl.mesh.flood import FACTS, OWN_FACT, Flood, answer_gossip
 from ssdfl.mesh.folder import LOCK, DeviceConfig, read_device
 from ssdfl.mesh.journal import Journal
+from ssdfl.mesh.logs import logging_to
 from ssdfl.mesh.member import PLAN, Member
 from ssdfl.mesh.membership import Membership, network_at_entry
+from ssdfl.mesh.mesh_pb2 import Facts
 from ssdfl.mesh.metrics import Reading, serving_metrics
 from ssdfl.mesh.newcomer import entry_step, joined_state, renewed
 from ssdfl.mesh.node import Node, StoppedError
+from ssdfl.mesh.open_files import allow_more_files
+from ssdfl.mesh.signing import Signer
 from ssdfl.mesh.transport import MAX_MESSAGE_BYTES, Credentials, GrpcTransport
 from ssdfl.preparation import settings_of
 from ssdfl.records import RunFolder
@@ -48,6 +66,8 @@ MEET_S = 20.0
 TELL_S = 3.0
 LOCK_S = 0.5
 """How long to try: whoever looks whether a device runs holds its lock for an instant."""
+PASSING = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.EAGAIN}
+"""What may be over when the device is started again."""
 SLACK_BYTES = 4 << 20
 FACT_BYTES = 4 << 10
 
@@ -68,6 +88,7 @@ class RunningDevice:
             self._base.draw()
         config = self.config
         credentials = _credentials(folder, config.name)
+        self.signer = Signer(credentials)
         text = (folder / "network.json").read_text(encoding="utf-8")
         membership = Membership(folder, credentials.authority, text)
         network = network_at_entry(config, self._base.network, membership)
@@ -81,7 +102,7 @@ class RunningDevice:
             self.transport,
             config.patience_s,
             config.ping_deadline_s,
-            Evidence(config.name, config.names, credentials),
+            Evidence(config.name, config.names, self.signer),
         )
         self.course = Course(folder, self._base, membership, self.node, self._steps_per_cycle)
         self.journal: Journal | None = None
@@ -122,13 +143,43 @@ class RunningDevice:
             self.course.watch()
             if self._base.has_own_data:
                 self._base.agree_on_data(self.node, GATHER_S)
-            self.course.begin(self._plan())
             return self._take_part()
         except StoppedError:
             return False
         finally:
             self.course.close()
             self.node.close()
+
+    def _entered(self) -> tuple[Edition, Job | None, State | None]:
+        """The edition in which the device begins or continues, its job there, and where it is in it.
+
+        There is no job if the device is not in the mesh any more. If most neighbours have formed another
+        plan, their facts are gathered anew, once.
+        """
+        for is_last in (False, True):
+            plan = self._plan()
+            self.course.begin(plan)
+            edition = self._edition_at_entry()
+            self._announce()
+            if not edition.has(self.config.name):
+                return edition, None, None
+            job, waits = self._enter(edition), not self._joins_now
+            state = self._state(job, edition)
+            self.node.announce(state.step)
+            try:
+                self._agree(job, state, plan, waits)
+                break
+            except OtherPlanError as error:
+                if is_last or state.step or FACTS_DIGEST not in plan.settings:
+                    raise
+                log.warning("%s Gathering facts again.", error)
+                self._forget_plan()
+        return edition, job, state
+
+    def _forget_plan(self) -> None:
+        self.node.plan_digest = ""
+        for name in (PLAN, FACTS):
+            (self.folder / name).unlink(missing_ok=True)
 
     def _plan(self) -> Plan:
         """The plan at the start."""
@@ -140,24 +191,39 @@ class RunningDevice:
 
     def _form(self) -> Plan:
         """The plan that every device forms from the same facts; whoever joins later forms it for itself."""
-        member = self._joining() if self.config.joins else self._base
         joins = bool(self.config.joins)
+        member = self._joining() if joins else self._base
         flood = Flood(
             self.node,
             member.described(),
+            self.signer,
             None if joins else member.measured(),
+            self._signed_before(),
             self._base.network if joins else None,
         )
+        if not joins:
+            write_facts(flood.facts(), self.folder / OWN_FACT)
         known = flood.gather(GATHER_S)
         write_facts(flood.facts(), self.folder / FACTS)
+        if not known.measured:
+            raise NotYetError("measured constants", 0, "some device's", "Start the devices that measure.")
         settings = settings_of(member.experiment, member.task, known.measured, known.data_distance)
         self._tell_facts()
-        return form_clusters(self._base.network, known.devices, settings)
+        plan = form_clusters(self._base.network, known.devices, settings)
+        formed_from = {FACTS_DIGEST: flood.book.digest, ABSENT: json.dumps(known.absent)}
+        return replace(plan, settings={**plan.settings, **formed_from})
 
     def _joining(self) -> Member:
         """A device that joins, in the network that it joins: to describe it before there are editions."""
         network = self.node.network
         return self._base.moved(network, [parse_optimizer("sgd")] * network.num_devices)
+
+    def _signed_before(self) -> Facts | None:
+        """What an earlier process has signed about this device."""
+        try:
+            return read_facts(self.folder / OWN_FACT)
+        except InputError:  # there is none, or it is damaged
+            return None
 
     def _tell_facts(self) -> None:
         """Go on telling the facts that the plan was formed from, to neighbours that still gather them."""
@@ -168,23 +234,12 @@ class RunningDevice:
             except InputError as error:
                 log.error("%s Neighbours that still gather facts do not get them from here.", error)
             else:
-                self.node.answers["gossip"] = partial(lacking, facts)
+                self.node.answers["gossip"] = partial(answer_gossip, facts)
 
     def _take_part(self) -> bool:
         """Train in one edition of the mesh after the other; whether the device has finished."""
-        edition = self._edition_at_entry()
-        state: State | None = None
-        while edition.has(self.config.name):
-            job = self._enter(edition)
-            if state is None:
-                joins = self._joins_now
-                state = self._state(job, edition)
-                self.node.announce(state.step)
-                if not joins:
-                    self._meet_again(job, state)
-                self._check_plans()
-            else:
-                state = renewed(state, job)
+        edition, job, state = self._entered()
+        while job is not None and state is not None:
             with one_thread_each(), fork_generators(job.task.device):
                 state = self._train(job, state, edition)
             following = None if self.node.stopped else self.course.following(edition, state.step)
@@ -192,8 +247,18 @@ class RunningDevice:
                 self.node.linger()
                 return state.step >= job.last_step
             edition = following
+            job = self._enter(edition) if edition.has(self.config.name) else None
+            state = state if job is None else renewed(state, job)
         self._leave(edition, state)
         return True
+
+    def _announce(self) -> None:
+        """Let neighbours know where the device will be, before they learn that it has a plan."""
+        checkpoint = self.folder / CHECKPOINT
+        if checkpoint.exists():
+            self.node.announce(saved_step(checkpoint))
+        elif self.config.joins:  # nobody waits for it before it is there
+            self.node.outbox.jump(self.member.experiment.cycles * self._steps_per_cycle)
 
     def _edition_at_entry(self) -> Edition:
         """The edition in which the device begins or continues."""
@@ -243,7 +308,6 @@ class RunningDevice:
             return load_moved_state(checkpoint, job, index)
         if not self.config.joins:
             return initial_device_state(job, index)
-        self.node.outbox.jump(job.last_step)  # nobody waits for it before it is there
         step = entry_step(self.node, edition.cycle * job.steps_per_cycle)
         return joined_state(job, self.node, index, min(step, job.last_step))
 
@@ -252,52 +316,31 @@ class RunningDevice:
         """Whether the device joins a mesh that runs, and has not done so before."""
         return bool(self.config.joins) and not (self.folder / CHECKPOINT).exists()
 
-    def _meet_again(self, job: Job, state: State) -> None:
-        """Wait for neighbours to have a plan, all of them at the start.
+    def _agree(self, job: Job, state: State, plan: Plan, waits: bool) -> None:
+        """Wait for neighbours to have a plan, all of them at the start, and train without those that differ.
 
         A device that comes back also waits for those that may be coming back, unless others have gone on
-        without it.
+        without it. Nobody waits for devices that the plan was formed without.
+
+        Args:
+            waits: without, it only compares: nobody may wait for a device that joins.
         """
         begins = state.step == 0
         limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
+        absent = absent_devices(plan)
 
         def need_not_wait() -> bool:
-            return not self._without_plan() or self.node.is_left_behind(job, state.step)
+            return not without_plan(self.node, absent) or self.node.is_left_behind(job, state.step)
 
-        met = self.node.neighbours.wait(need_not_wait, limit_s)
+        met = not waits or self.node.neighbours.wait(need_not_wait, limit_s)
         if self.node.stopped:
             raise StoppedError
         if begins and not met:
-            missing = self._without_plan()[0]
-            raise InputError("neighbour", missing, f"a plan within {GATHER_S:g} s", "Start it.")
-
-    def _without_plan(self) -> list[str]:
-        """The neighbours that are not there, or have no plan yet."""
-        known = {name: self.node.neighbours[name] for name in self.node.linked}
-        return [name for name, one in known.items() if not (one.alive and one.plan_digest)]
-
-    def _check_plans(self) -> None:
-        """Train without neighbours that have another plan; refuse if most of them do.
-
-        This device counts among those that agree, so that one liar stops nobody with two other neighbours.
-        """
-        ours, neighbours = self.node.plan_digest, self.node.neighbours
-        plans = {name: neighbours[name].plan_digest for name in neighbours.alive}
-        others = {name: plan for name, plan in plans.items() if plan and not self._may_have(name, plan)}
-        agreeing = 1 + sum(plan == ours for plan in plans.values())
-        for name, theirs in others.items():
-            if len(others) < agreeing:
-                log.error("%s has another plan (%s): training without it", name, theirs[:12])
-                continue
-            expected = f"{ours[:12]}, as {self.config.name} has"
-            remedy = "Give all devices the same experiment, network and version of ssdfl."
-            time.sleep(TELL_S)  # so that the other learns of it, too
-            raise InputError(f"plan of {name}", theirs[:12], expected, remedy)
-
-    def _may_have(self, name: str, plan: str) -> bool:
-        """Whether a neighbour has a plan from before or after a change of membership."""
-        newer = self.node.neighbours[name].membership > self.node.membership
-        return newer or plan in (self.node.plan_digest, *self.node.fitting_digests)
+            go_without(self.node, limit_s)
+        others = other_plans(self.node)
+        if others:
+            self.node.runtime.sleep(TELL_S)  # so that they learn of it, too
+        refuse_other_plans(self.node, others)
 
     def _train(self, job: Job, state: State, edition: Edition) -> State:
         """Take steps until the last, or until the mesh has another edition."""
@@ -305,7 +348,7 @@ class RunningDevice:
         RunFolder(self.folder).write_task(scores, self.member.notes)
         journal = self.journal = Journal(self.folder, self.node, scores, job, self.journal)
         self._save(state, job)
-        saved_s = time.monotonic()
+        saved_s = self.node.runtime.now()
 
         def is_due(step: int) -> bool:
             return self.course.following(edition, step) is not None
@@ -315,9 +358,9 @@ class RunningDevice:
             if record is not None:
                 journal.record(record, state)
                 self.course.part(edition)
-            if time.monotonic() - saved_s > SAVE_S:
+            if self.node.runtime.now() - saved_s > SAVE_S:
                 self._save(state, job)
-                saved_s = time.monotonic()
+                saved_s = self.node.runtime.now()
             journal.tell(state, self._refused)
         self._save(state, job)
         journal.tell(state, self._refused, always=True)
@@ -352,27 +395,33 @@ def run_device(folder: Path, data: Path | None = None, metrics_port: int | None 
         metrics_port: where to serve metrics on loopback, if anywhere.
 
     Raises:
-        InputError: something in the folder cannot be used, or neighbours have another plan.
+        InputError: something in the folder cannot be used.
+        NotYetError: neighbours are missing or have another plan, or there is no room on the disk.
     """
+    allow_more_files()
     read_device(folder)  # before anything is written into a folder that may be another
-    handler = logging.FileHandler(folder / "device.log", encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    root = logging.getLogger("ssdfl")
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-    try:
-        with _alone(folder):
-            device = RunningDevice(folder, data)
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: device.stop())
-            with serving_metrics(metrics_port, device.reading):
-                return device.run()
-    except InputError as error:
-        log.error("%s", error)
-        raise
-    finally:
-        root.removeHandler(handler)
-        handler.close()
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it has a line for every stranger
+    with logging_to(folder):
+        try:
+            return _run(folder, data, metrics_port)
+        except InputError as error:
+            log.error("%s", error)
+            raise
+        except OSError as error:
+            log.error("%s", error)
+            if error.errno in PASSING:
+                what = str(error.filename or folder)
+                raise NotYetError(what, str(error), "room", "Make some.") from error
+            raise
+
+
+def _run(folder: Path, data: Path | None, metrics_port: int | None) -> bool:
+    with _alone(folder):
+        device = RunningDevice(folder, data)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: device.stop())
+        with serving_metrics(metrics_port, device.reading):
+            return device.run()
 
 
 @contextmanager
@@ -413,7 +462,8 @@ def _largest_message_bytes(member: Member) -> int:
     """
     if member.has_own_data or member.config.joins:
         return MAX_MESSAGE_BYTES
-    return SLACK_BYTES + 4 * 8 * member.task.num_parameters + FACT_BYTES * len(member.config.names)
+    facts = len(member.config.names) + len(member.network.links)
+    return SLACK_BYTES + 4 * 8 * member.task.num_parameters + FACT_BYTES * facts
 
 
 def _credentials(folder: Path, name: str) -> Credentials:

@@ -8,7 +8,6 @@ neighbours, because it was away or cut off, continues at their step with the par
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -182,7 +181,7 @@ def device_steps(
     engine = DeviceEngine(job, node)
     loop = Loop(job, engine)
     state = engine.begin(state)
-    before_s, started = state.real_s, time.monotonic()
+    before_s, started = state.real_s, node.runtime.now()
     while state.step < job.last_step:
         if state.step % job.steps_per_cycle == 0 and due(state.step):
             return
@@ -190,7 +189,7 @@ def device_steps(
         after = loop.step(state) if state.step < job.last_step else state
         if node.stopped:
             return
-        state = replace(after, real_s=before_s + time.monotonic() - started)
+        state = replace(after, real_s=before_s + node.runtime.now() - started)
         ends_cycle = state.step % job.steps_per_cycle == 0
         yield state, loop.record(state) if ends_cycle else None
     node.finish(job.last_step)

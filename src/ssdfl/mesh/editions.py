@@ -22,14 +22,15 @@ from ssdfl.clusters.recorded_settings import settings_from
 from ssdfl.errors import InputError
 from ssdfl.graph import Network
 from ssdfl.learning import Optimizer, draw_optimizers, parse_optimizer
+from ssdfl.mesh.agreement import FACTS_DIGEST
 from ssdfl.mesh.change import Newcomer, SignedChange
+from ssdfl.mesh.descriptions import Descriptions
 from ssdfl.mesh.digest import plan_digest
 from ssdfl.mesh.facts_file import read_facts
 from ssdfl.mesh.flood import FACTS
 from ssdfl.mesh.folder import INITIAL
 from ssdfl.mesh.member import Member
 from ssdfl.mesh.membership import CHANGES
-from ssdfl.mesh.told import Told
 from ssdfl.preparation import dealt_task, draw_optimizers_of, given_plan, shared_devices
 from ssdfl.records.config import Experiment
 from ssdfl.rng import generator
@@ -59,7 +60,7 @@ class Edition:
     optimizers: tuple[Optimizer, ...]
     sizes: IntArray | None
     addresses: Mapping[str, str]
-    told: Told | None = None
+    told: Descriptions | None = None
 
     def has(self, name: str) -> bool:
         """Whether a device is in it."""
@@ -92,14 +93,16 @@ def first_edition(member: Member, plan: Plan, folder: Path) -> Edition:
     )
 
 
-def _told_at_start(member: Member, folder: Path) -> Told | None:
+def _told_at_start(member: Member, folder: Path) -> Descriptions | None:
     """What devices told before the first plan, unless it was given or their data are dealt."""
     if not member.has_own_data or not (folder / FACTS).exists():
         return None
-    return Told.at_start(read_facts(folder / FACTS))
+    return Descriptions.at_start(read_facts(folder / FACTS), member.network.names)
 
 
-def _told(before: Edition, joins: Mapping[str, Newcomer], optimizers: Mapping[str, Optimizer]) -> Told | None:
+def _told(
+    before: Edition, joins: Mapping[str, Newcomer], optimizers: Mapping[str, Optimizer]
+) -> Descriptions | None:
     return None if before.told is None else before.told.with_newcomers(joins, optimizers)
 
 
@@ -122,7 +125,7 @@ def next_edition(before: Edition, found: SignedChange, member: Member, folder: P
         told=_told(before, change.joins, dict(zip(network.names, optimizers, strict=True))),
     )
     plan = _known_plan(edition, folder) or _repaired(before.plan, edition, member, folder)
-    return replace(edition, plan=plan, digest=_digest(folder, found.text, plan))
+    return replace(edition, plan=plan, digest=_digest(folder, before.digest + found.text, plan))
 
 
 def drawn_optimizer(experiment: Experiment, seed: int, version: int, number: int) -> str:
@@ -200,4 +203,5 @@ def _digest(folder: Path, network_text: str, plan: Plan) -> str:
     experiment = (folder / "experiment.toml").read_text(encoding="utf-8")
     initial = folder / INITIAL
     parameters = sha256(initial.read_bytes()).hexdigest() if initial.exists() else ""
-    return plan_digest(experiment + parameters, network_text, plan.clusters, ssdfl.__version__)
+    facts = str(plan.settings.get(FACTS_DIGEST, ""))
+    return plan_digest(experiment + parameters, network_text, plan.clusters, ssdfl.__version__, facts)

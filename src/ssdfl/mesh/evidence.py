@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import Any
 
-from ssdfl.mesh.certificates import certified_key, sign, signed
-from ssdfl.mesh.mesh_pb2 import Witness
-from ssdfl.mesh.transport import Credentials
+from ssdfl.mesh.mesh_pb2 import Signature, Witness
+from ssdfl.mesh.signing import Signer
 from ssdfl.mesh.wire import BadMessageError
 
 NEEDED = 2
@@ -27,13 +25,12 @@ class Evidence:
     Args:
         name: of this device.
         names: of all devices.
-        credentials: this device's own.
+        signer: signs for this device.
     """
 
-    def __init__(self, name: str, names: Iterable[str], credentials: Credentials) -> None:
-        self._name, self._names, self._credentials = name, frozenset(names), credentials
+    def __init__(self, name: str, names: Iterable[str], signer: Signer) -> None:
+        self._name, self._names, self._signer = name, frozenset(names), signer
         self._furthest: dict[str, Witness] = {}
-        self._keys: dict[bytes, tuple[str, Any]] = {}
         self._own = Witness()
         self._lock = threading.Lock()
 
@@ -48,8 +45,8 @@ class Evidence:
         with self._lock:
             if (self._own.step, self._own.plan_digest) != (step, plan_digest) or not self._own.signature:
                 self._own = Witness(device=self._name, step=step, plan_digest=plan_digest)
-                self._own.signature = sign(self._credentials.key, _statement(self._own))
-                self._own.certificate = self._credentials.certificate
+                by = self._signer.sign(_statement(self._own))
+                self._own.signature, self._own.certificate = by.signature, by.certificate
             return self._own
 
     def take(self, witness: Witness, plan_digest: str) -> None:
@@ -69,20 +66,9 @@ class Evidence:
     def _check(self, witness: Witness) -> None:
         if witness.device not in self._names:
             raise BadMessageError(f"a step of no device, {witness.device!r}")
-        device, key = self._signer(witness.certificate)
-        if device != witness.device or not signed(key, _statement(witness), witness.signature):
+        signature = Signature(signature=witness.signature, certificate=witness.certificate)
+        if not self._signer.has_signed(witness.device, _statement(witness), signature):
             raise BadMessageError(f"step {witness.step} of {witness.device}, which has not signed it")
-
-    def _signer(self, certificate: bytes) -> tuple[str, Any]:
-        """The device of a certificate and its key; an unknown one is checked against the authority."""
-        if certificate not in self._keys:
-            found = certified_key(certificate, self._credentials.authority)
-            if found is None:
-                raise BadMessageError("a certificate that the mesh's authority has not signed")
-            if len(self._keys) > 2 * len(self._names):
-                self._keys.clear()
-            self._keys[certificate] = found
-        return self._keys[certificate]
 
     def passed_on(self) -> list[Witness]:
         """What others have signed, the furthest first, as far as it is worth passing on."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
-from ssdfl.errors import InputError
+from ssdfl.errors import NotYetError
 from ssdfl.mesh.node import Node, StoppedError
 
 ASK_S = 5.0
@@ -23,16 +22,16 @@ def gather(
         ask: one round of questions to the neighbours that are there.
 
     Raises:
-        InputError: some have not come in time; it names them.
+        NotYetError: some have not come in time; it names them.
         StoppedError: the device was asked to stop.
     """
-    deadline = time.monotonic() + timeout_s
+    deadline = node.runtime.now() + timeout_s
     while lacking := missing():
         if node.stopped:
             raise StoppedError
-        if time.monotonic() > deadline:
+        if node.runtime.now() > deadline:
             expected = f"all within {timeout_s:g} s"
             remedy = f"Start {', '.join(lacking[:5])}, and check addresses and firewalls."
-            raise InputError(f"{what} missing", len(lacking), expected, remedy)
+            raise NotYetError(f"{what} missing", len(lacking), expected, remedy)
         ask()
-        time.sleep(ROUND_S)
+        node.runtime.sleep(ROUND_S)

@@ -157,12 +157,38 @@ class Gossip(_message.Message):
     def __init__(self, known: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Facts(_message.Message):
-    __slots__ = ("descriptors", "links")
-    DESCRIPTORS_FIELD_NUMBER: _ClassVar[int]
-    LINKS_FIELD_NUMBER: _ClassVar[int]
-    descriptors: _containers.RepeatedCompositeFieldContainer[Descriptor]
-    links: _containers.RepeatedCompositeFieldContainer[LinkFact]
-    def __init__(self, descriptors: _Optional[_Iterable[_Union[Descriptor, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[LinkFact, _Mapping]]] = ...) -> None: ...
+    __slots__ = ("facts", "digest", "final")
+    FACTS_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    FINAL_FIELD_NUMBER: _ClassVar[int]
+    facts: _containers.RepeatedCompositeFieldContainer[SignedFact]
+    digest: str
+    final: bool
+    def __init__(self, facts: _Optional[_Iterable[_Union[SignedFact, _Mapping]]] = ..., digest: _Optional[str] = ..., final: _Optional[bool] = ...) -> None: ...
+
+class SignedFact(_message.Message):
+    __slots__ = ("fact", "signatures")
+    FACT_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURES_FIELD_NUMBER: _ClassVar[int]
+    fact: bytes
+    signatures: _containers.RepeatedCompositeFieldContainer[Signature]
+    def __init__(self, fact: _Optional[bytes] = ..., signatures: _Optional[_Iterable[_Union[Signature, _Mapping]]] = ...) -> None: ...
+
+class Signature(_message.Message):
+    __slots__ = ("signature", "certificate")
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
+    signature: bytes
+    certificate: bytes
+    def __init__(self, signature: _Optional[bytes] = ..., certificate: _Optional[bytes] = ...) -> None: ...
+
+class Fact(_message.Message):
+    __slots__ = ("descriptor", "link")
+    DESCRIPTOR_FIELD_NUMBER: _ClassVar[int]
+    LINK_FIELD_NUMBER: _ClassVar[int]
+    descriptor: Descriptor
+    link: LinkFact
+    def __init__(self, descriptor: _Optional[_Union[Descriptor, _Mapping]] = ..., link: _Optional[_Union[LinkFact, _Mapping]] = ...) -> None: ...
 
 class Descriptor(_message.Message):
     __slots__ = ("device", "labels", "rho", "mu", "measured", "gradient_bound", "initial_loss", "smoothness", "sketch", "sketch_scale")

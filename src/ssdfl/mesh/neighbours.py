@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from ssdfl.mesh.evidence import MOST_PASSED_ON, Evidence
 from ssdfl.mesh.mesh_pb2 import Ping, Request, Status
+from ssdfl.mesh.runtime import REAL, Runtime
 from ssdfl.mesh.transport import Transport, UnreachableError
 from ssdfl.mesh.wire import BadMessageError
 
@@ -52,8 +52,7 @@ class Neighbours:
         deadline_s: how soon a ping has to be answered.
         bad_messages: counts impossible statuses by neighbour, beside whatever else it counts.
         evidence: what devices have signed; without it nobody is believed to be far ahead.
-
-    Time is read from the monotonic clock only, so that a clock set forward or back changes nothing.
+        runtime: its threads and clock.
     """
 
     def __init__(
@@ -64,13 +63,14 @@ class Neighbours:
         deadline_s: float = PING_DEADLINE_S,
         bad_messages: Counter[str] | None = None,
         evidence: Evidence | None = None,
+        runtime: Runtime = REAL,
     ) -> None:
         self._known = {name: Neighbour() for name in names}
-        self._deadline_s = deadline_s
+        self._deadline_s, self._runtime = deadline_s, runtime
         self._transport, self._plan_digest, self._evidence = transport, plan_digest, evidence
         self.bad_messages = Counter[str]() if bad_messages is None else bad_messages
-        self._stopping = threading.Event()
-        self.changed = threading.Condition()
+        self._stopping = runtime.event()
+        self.changed = runtime.condition()
         self.last_step = 1 << 62
         self._started = False
 
@@ -81,7 +81,7 @@ class Neighbours:
             self._begin(name)
 
     def _begin(self, name: str) -> None:
-        threading.Thread(target=self._watch, args=(name,), daemon=True, name=f"ping {name}").start()
+        self._runtime.start(partial(self._watch, name), f"ping {name}")
 
     def meet(self, names: Iterable[str]) -> None:
         """Get to know more neighbours."""
@@ -150,10 +150,10 @@ class Neighbours:
 
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until news of neighbours makes a condition true; whether it did in time."""
-        deadline = time.monotonic() + timeout_s
+        deadline = self._runtime.now() + timeout_s
         with self.changed:
             while not condition():
-                left_s = deadline - time.monotonic()
+                left_s = deadline - self._runtime.now()
                 if left_s <= 0 or self._stopping.is_set():
                     return False
                 self.changed.wait(min(left_s, PING_EVERY_S))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +18,7 @@ from ssdfl.mesh.evidence import Evidence
 from ssdfl.mesh.mesh_pb2 import Parameters, Pull, Request, Response, Status, Wait
 from ssdfl.mesh.neighbours import PING_DEADLINE_S, Neighbours
 from ssdfl.mesh.outbox import POLL_S, Outbox
+from ssdfl.mesh.runtime import REAL, Runtime
 from ssdfl.mesh.shelf import Shelf
 from ssdfl.mesh.transport import Answer, Transport, UnreachableError, UnreadableError, refusal
 from ssdfl.mesh.wire import BadMessageError, pack, unpack
@@ -52,6 +52,7 @@ class Node:
             in a row that it was waited for in vain halves this.
         ping_deadline_s: how soon neighbours have to answer pings.
         evidence: what devices have signed. Without it this device never skips steps.
+        runtime: its threads and clock.
 
     Attributes:
         name: this device's.
@@ -71,28 +72,35 @@ class Node:
         patience_s: float = 60.0,
         ping_deadline_s: float = PING_DEADLINE_S,
         evidence: Evidence | None = None,
+        runtime: Runtime = REAL,
     ) -> None:
         self.network, self.index, self.names, self.transport = network, index, names, transport
         self.name = names[index]
-        self.patience_s, self.evidence = patience_s, evidence
+        self.patience_s, self.evidence, self.runtime = patience_s, evidence, runtime
         self._waited_in_vain: Counter[str] = Counter()
-        self.outbox, self.bad_messages = Outbox(), Counter[str]()
+        self.outbox, self.bad_messages = Outbox(runtime), Counter[str]()
         self.received, self.received_bytes = 0, 0
         self._counting = threading.Lock()
         self.plan_digest = ""
         self.fitting_digests: set[str] = set()
         self.membership = 0
         self._step, self._done = 0, False
-        self._stopping = threading.Event()
+        self._stopping = runtime.event()
         self._places = {name: place for place, name in enumerate(names)}
         linked = [names[j] for j in network.neighbours(index)]
         self.neighbours = Neighbours(
-            linked, transport, lambda: self.plan_digest, ping_deadline_s, self.bad_messages, evidence
+            linked,
+            transport,
+            lambda: self.plan_digest,
+            ping_deadline_s,
+            self.bad_messages,
+            evidence,
+            runtime,
         )
         # Of each neighbour: a pull, what it waits for, and what is asked for ahead of it.
-        self._pulls = ThreadPoolExecutor(max(1, 3 * (len(linked) + SPARE)), thread_name_prefix="pull")
+        self._pulls = runtime.pool(max(1, 3 * (len(linked) + SPARE)), "pull")
         self._ahead: dict[tuple[str, int], Future[Response | None]] = {}
-        self.shelf = Shelf()
+        self.shelf = Shelf(runtime)
         self._former: set[str] = set()
         self.answers: dict[str, Callable[[Request], Response]] = {"model": self.shelf.answer}
 
@@ -128,6 +136,12 @@ class Node:
     def linked(self) -> tuple[str, ...]:
         """The neighbours in the present network."""
         return tuple(self.names[j] for j in self.network.neighbours(self.index))
+
+    def has_other_plan(self, name: str) -> bool:
+        """Whether a neighbour has a plan that is not from before or after a change of membership."""
+        neighbour = self.neighbours[name]
+        fitting = neighbour.plan_digest in ("", self.plan_digest, *self.fitting_digests)
+        return not fitting and neighbour.membership <= self.membership
 
     def part(self, names: Iterable[str]) -> None:
         """Talk no longer to some neighbours; they may still ask which changes of membership there are."""
@@ -208,15 +222,15 @@ class Node:
 
     def _ask_early(self, name: str, step: int) -> Response | None:
         """A neighbour's answer about a step to come, if it gives one."""
-        deadline = time.monotonic() + self.patience_s
+        deadline = self.runtime.now() + self.patience_s
         try:
-            while self._there(name) and time.monotonic() < deadline:
-                answer = self._ask_once(name, step, deadline - time.monotonic())
+            while self._there(name) and self.runtime.now() < deadline:
+                answer = self._ask_once(name, step, deadline - self.runtime.now())
                 if answer.WhichOneof("kind") == "parameters":
                     return answer
                 if answer.WhichOneof("kind") != "wait":
                     return None
-                time.sleep(RETRY_S)
+                self.runtime.sleep(RETRY_S)
         except UnreachableError:
             log.debug("%s cannot be asked ahead for step %d", name, step)
         return None
@@ -316,22 +330,22 @@ class Node:
     def _pull_now(self, name: str, at: Moment, own: Message) -> Tensor | None:
         """The same, asked for now."""
         step, patience_s = at.t, self._patience(name)
-        deadline = time.monotonic() + patience_s
+        deadline = self.runtime.now() + patience_s
         while self._there(name) and self.neighbours[name].first_step <= step:
-            if time.monotonic() > deadline:
+            if self.runtime.now() > deadline:
                 self._gave_up(name, step, patience_s)
                 return None
             try:
                 least_s = self._patience(name, PULL_DEADLINE_S)
-                answer = self._ask_once(name, step, max(least_s, deadline - time.monotonic()))
+                answer = self._ask_once(name, step, max(least_s, deadline - self.runtime.now()))
                 if answer.WhichOneof("kind") != "wait":
                     return self._taken_or_none(name, answer, at, own)
-                time.sleep(RETRY_S)
+                self.runtime.sleep(RETRY_S)
             except UnreadableError as error:
                 self._refused(name, error)
                 return None
             except UnreachableError:
-                time.sleep(RETRY_S)
+                self.runtime.sleep(RETRY_S)
         return None
 
     def _gave_up(self, name: str, step: int, waited_s: float) -> None:

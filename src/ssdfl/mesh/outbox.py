@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 
 from ssdfl.mesh.mesh_pb2 import Absent, Parameters, Response, Wait
+from ssdfl.mesh.runtime import REAL, Runtime
 from ssdfl.mesh.transport import Answer
 
 POLL_S = 8.0
 """Longer than most steps, since a neighbour's next request may have to queue behind its own messages."""
 MOST_KEPT = 64
+MOST_KEPT_BYTES = 64 << 20
+LEAST_KEPT = 4
+"""Messages, however large: a neighbour that stays behind costs no more."""
 
 
 class Outbox:
@@ -21,9 +23,10 @@ class Outbox:
         first_step: the first step of the device's present stretch.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, runtime: Runtime = REAL) -> None:
+        self._runtime = runtime
         self._messages: dict[int, bytes] = {}
-        self._changed = threading.Condition()
+        self._changed = runtime.condition()
         self.first_step = 0
         self._closed = False
 
@@ -45,9 +48,14 @@ class Outbox:
     def _drop_before(self, step: int) -> None:
         known = sorted(self._messages)
         too_old = [old for old in known if old < step]
-        too_many = known[: max(0, len(known) - MOST_KEPT)]
+        too_many = known[: max(0, len(known) - self._room())]
         for old in {*too_old, *too_many}:
             del self._messages[old]
+
+    def _room(self) -> int:
+        """How many messages of the size of the largest are kept."""
+        largest = max(map(len, self._messages.values()), default=1)
+        return max(LEAST_KEPT, min(MOST_KEPT, MOST_KEPT_BYTES // largest))
 
     def jump(self, step: int) -> None:
         """The device takes part from this step on."""
@@ -58,10 +66,10 @@ class Outbox:
 
     def answer(self, step: int, current: Callable[[], int]) -> Answer:
         """The message of a step; waits a little if the device is not there yet."""
-        deadline = time.monotonic() + POLL_S
+        deadline = self._runtime.now() + POLL_S
         with self._changed:
             while step not in self._messages:
-                left_s = deadline - time.monotonic()
+                left_s = deadline - self._runtime.now()
                 if step < self.first_step or step < current():
                     return Response(absent=Absent())
                 if left_s <= 0 or self._closed:

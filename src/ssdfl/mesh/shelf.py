@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-
 import torch
 from torch import Tensor
 
 from ssdfl.mesh.mesh_pb2 import Request, Response, Wait
 from ssdfl.mesh.outbox import POLL_S
+from ssdfl.mesh.runtime import REAL, Runtime
 from ssdfl.mesh.wire import pack_row
 
 
 class Shelf:
     """This device's parameters at its present step, for neighbours that join."""
 
-    def __init__(self) -> None:
+    def __init__(self, runtime: Runtime = REAL) -> None:
         self._step, self._row = -1, torch.empty(0)
-        self._changed = threading.Condition()
+        self._changed = runtime.condition()
 
     def put(self, step: int, row: Tensor) -> None:
         """The device is at a step with these parameters, (d,)."""

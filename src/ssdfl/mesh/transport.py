@@ -17,18 +17,16 @@ from functools import partial
 from itertools import product
 from typing import Any, Protocol
 
-from ssdfl.errors import InputError, require
+from ssdfl.errors import require
 from ssdfl.mesh.mesh_pb2 import Refusal, Request, Response
 from ssdfl.mesh.names import certificate_name
 from ssdfl.mesh.reverse_call import CHECK_EVERY_S, ReverseCall
+from ssdfl.mesh.server import PURPOSE_KEY, SERVICE, Server
 
 MAX_MESSAGE_BYTES = 64 << 20
-_SERVICE = "ssdfl.mesh.v1.Device"
 _PURPOSES = ("talk", "ping")
-_PURPOSE_KEY = "ssdfl-purpose"
-_MAX_REQUESTS = 8  # of one neighbour at a time, so that it cannot take all threads from the others
-_SPARE_NEIGHBOURS = 8  # that may join; threads are started only when they are needed
 _REVERSE_THREADS = 6
+_MAX_UNANSWERED = 16  # requests on a call that this device keeps open, answered or waiting to be
 _REDIAL_S = 0.2
 _OPTIONS = (
     ("grpc.keepalive_time_ms", 2000),
@@ -128,19 +126,20 @@ class GrpcTransport:
         )
         self._listen = listen
         self._neighbours: dict[str, str] = {}
-        self._former: set[str] = set()
         self._credentials = credentials
         self._reverse_calls: dict[Connection, ReverseCall] = {}
         self._handler: Handler | None = None
         self._channels: dict[Connection, Any] = {}
         self._asks: dict[Connection, Any] = {}
-        self._under_way: Counter[str] = Counter()
-        self._lock = threading.Lock()
-        self._server: Any = None
+        self._server: Server | None = None
         self._stopping = threading.Event()
-        self.refused: Counter[str] = Counter()
         self.port = 0
         self._add(neighbours)
+
+    @property
+    def refused(self) -> Counter[str]:
+        """Calls of strangers that were turned away, by name."""
+        return Counter() if self._server is None else self._server.refused
 
     def start(self, handler: Handler) -> None:
         """Begin to answer neighbours; raises InputError if the address cannot be listened at."""
@@ -153,6 +152,8 @@ class GrpcTransport:
         """Ask and answer more neighbours."""
         new = {name: address for name, address in neighbours.items() if name not in self._neighbours}
         self._add(new)
+        if self._server is not None:
+            self._server.meet(new)
         if self._handler is not None:
             self._connect(new, self._handler)
 
@@ -175,7 +176,6 @@ class GrpcTransport:
     def part(self, names: Iterable[str]) -> None:
         """Ask some neighbours no longer; their calls still come to the handler."""
         gone = set(names)
-        self._former |= gone
         self._neighbours = {name: one for name, one in self._neighbours.items() if name not in gone}
         for connection in [one for one in self._reverse_calls if one[0] in gone]:
             self._reverse_calls.pop(connection).close()
@@ -207,7 +207,7 @@ class GrpcTransport:
         for reverse_call in self._reverse_calls.values():
             reverse_call.close()
         if self._server is not None:
-            self._server.stop(grace=0.2).wait()
+            self._server.stop()
         for channel in self._channels.values():
             channel.close()
 
@@ -221,7 +221,7 @@ class GrpcTransport:
             channel = self._grpc.secure_channel(address, credentials, options=options)
             self._channels[name, purpose] = channel
             self._asks[name, purpose] = channel.unary_unary(
-                f"/{_SERVICE}/Ask",
+                f"/{SERVICE}/Ask",
                 request_serializer=Request.SerializeToString,
                 response_deserializer=Response.FromString,
             )
@@ -238,86 +238,30 @@ class GrpcTransport:
         raise ConnectionError("no longer wanted")
 
     def _serve(self, handler: Handler) -> None:
-        grpc, credentials = self._grpc, self._credentials
-        threads_each = _MAX_REQUESTS + len(_PURPOSES)
-        most = 4 + threads_each * (len(self._neighbours) + _SPARE_NEIGHBOURS)
-        threads = ThreadPoolExecutor(most, thread_name_prefix="mesh")
-        self._server = grpc.server(threads, options=self._options)
-        calls = grpc.method_handlers_generic_handler(_SERVICE, self._calls(handler))
-        self._server.add_generic_rpc_handlers((calls,))
-        server = grpc.ssl_server_credentials(
-            [(credentials.key, credentials.certificate)], credentials.authority, require_client_auth=True
+        self._server = Server(
+            self._listen,
+            self._neighbours,
+            self._options,
+            lambda name, request: _bytes_of(handler(name, request)),
+            self._reverse_calls,
         )
-        try:
-            self.port = self._server.add_secure_port(self._listen, server)
-        except RuntimeError:
-            self.port = 0
-        if not self.port:
-            expected = "an address that is free on this host"
-            raise InputError("listen", self._listen, expected, "Choose another.")
-        self._server.start()
-
-    def _calls(self, handler: Handler) -> dict[str, Any]:
-        """What neighbours may call, by name, as gRPC wants it."""
-        grpc = self._grpc
-
-        def ask(request: Request, context: Any) -> Answer:
-            return self._answer(handler, request, context)
-
-        return {
-            "Ask": grpc.unary_unary_rpc_method_handler(
-                ask, request_deserializer=Request.FromString, response_serializer=_bytes_of
-            ),
-            "Attach": grpc.stream_stream_rpc_method_handler(
-                self._open_reverse_call,
-                request_deserializer=Response.FromString,
-                response_serializer=Request.SerializeToString,
-            ),
-        }
-
-    def _answer(self, handler: Handler, request: Request, context: Any) -> Answer:
-        """Answer a caller, unless it has too many requests under way."""
-        name = self._caller(context)
-        with self._lock:
-            busy = self._under_way[name] >= _MAX_REQUESTS
-            if not busy:
-                self._under_way[name] += 1
-        if busy:
-            reason = f"{_MAX_REQUESTS} requests are under way"
-            context.abort(self._grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
-        try:
-            return handler(name, request)
-        finally:
-            with self._lock:
-                self._under_way[name] -= 1
-
-    def _open_reverse_call(self, answers: Iterator[Response], context: Any) -> Iterator[Request]:
-        """A neighbour that cannot be dialled has opened a call: send our requests on it."""
-        name = self._caller(context)
-        purpose = str(dict(context.invocation_metadata()).get(_PURPOSE_KEY, "talk"))
-        if (name, purpose) not in self._reverse_calls:
-            context.abort(self._grpc.StatusCode.FAILED_PRECONDITION, f"{name} can be dialled")
-        yield from self._reverse_calls[name, purpose].opened(answers)
-
-    def _caller(self, context: Any) -> str:
-        """The neighbour whose certificate the caller has shown; others are turned away."""
-        names = context.auth_context().get("x509_common_name", [b""])
-        name = str(names[0].decode("utf-8", "replace"))
-        if name not in self._neighbours and name not in self._former:
-            self.refused[name] += 1
-            context.abort(self._grpc.StatusCode.PERMISSION_DENIED, f"{name} is no neighbour")
-        return name
+        credentials = self._grpc.ssl_server_credentials(
+            [(self._credentials.key, self._credentials.certificate)],
+            self._credentials.authority,
+            require_client_auth=True,
+        )
+        self.port = self._server.start(credentials)
 
     def _attach(self, connection: Connection, handler: Handler) -> None:
         """Keep a call open to a neighbour and answer what it asks there; dial again whenever it ends."""
         name, purpose = connection
         call = self._channels[connection].stream_stream(
-            f"/{_SERVICE}/Attach",
+            f"/{SERVICE}/Attach",
             request_serializer=Response.SerializeToString,
             response_deserializer=Request.FromString,
         )
         while not self._stopping.is_set() and name in self._neighbours:
-            self._answer_on(partial(call, metadata=((_PURPOSE_KEY, purpose),)), partial(handler, name))
+            self._answer_on(partial(call, metadata=((PURPOSE_KEY, purpose),)), partial(handler, name))
             self._stopping.wait(_REDIAL_S)
 
     def _answer_on(
@@ -327,15 +271,24 @@ class GrpcTransport:
     ) -> None:
         """Open a call and answer the requests that come on it, several at a time, until it ends."""
         answers: queue.SimpleQueue[Response | None] = queue.SimpleQueue()
+        room = threading.Semaphore(_MAX_UNANSWERED)
 
         def answer(request: Request) -> None:
             response = _response_of(handler(request))
             response.id = request.id
             answers.put(response)
 
+        def sent() -> Iterator[Response]:
+            for response in iter(answers.get, None):
+                yield response
+                room.release()
+
         with ThreadPoolExecutor(_REVERSE_THREADS, thread_name_prefix="mesh") as threads:
             try:
-                for request in call(iter(answers.get, None)):
+                for request in call(sent()):
+                    while not room.acquire(timeout=_REDIAL_S):  # until then nothing more is read
+                        if self._stopping.is_set():
+                            break
                     threads.submit(answer, request)
             except (self._grpc.RpcError, ValueError):
                 pass

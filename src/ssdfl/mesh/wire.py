@@ -23,6 +23,7 @@ from ssdfl.methods.compressors import BITS, part_bytes
 assert sys.byteorder == "little", "messages are little-endian, so this machine has to be"
 _DTYPES = {torch.float32: ("float32", "<f4"), torch.float64: ("float64", "<f8")}
 MAX_SAMPLE_NUMBERS = 1 << 20
+MAX_SAMPLES = 256
 MAX_ABSOLUTE = 1e12
 
 
@@ -142,7 +143,7 @@ def unpack_samples(message: Samples, columns: int) -> FloatArray:
     data = message.data
     count = message.rows * message.columns
     fits = message.columns == columns and len(data) == 8 * count
-    if not fits or not 0 < count <= MAX_SAMPLE_NUMBERS:
+    if not fits or not 0 < count <= MAX_SAMPLE_NUMBERS or message.rows > MAX_SAMPLES:
         raise BadMessageError(f"{message.rows} samples of {message.columns} features instead of {columns}")
     samples: FloatArray = np.frombuffer(data, dtype="<f8").reshape(message.rows, message.columns)
     _check_magnitude(samples)

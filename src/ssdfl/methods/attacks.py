@@ -159,6 +159,6 @@ def find_attack(text: str) -> Attack:
     make = find_function(ATTACKS, name, "faults.attack")
     attack = make(**call_with_options(make, options, f"attack {name}"))
     if not callable(attack):
-        remedy = "Return a function of a Hearing; see docs/extend.md."
+        remedy = "Return a function of a Hearing; see docs/methods.md, Liars."
         raise InputError("faults.attack", name, "an attack", remedy)
     return attack  # type: ignore[no-any-return]

@@ -89,7 +89,11 @@ def _by_iteration(
         for _ in range(tau_r):
             X = _mix(A, X)
         for _ in range(tau_a):
-            X = _mix(A_intra, X) - pull * X + G
+            moved = _mix(A_intra, X)
+            X *= pull
+            moved -= X
+            moved += G
+            X = moved
     return X
 
 

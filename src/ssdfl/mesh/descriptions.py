@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,14 +15,15 @@ from ssdfl.errors import InputError
 from ssdfl.graph import Network
 from ssdfl.learning import Optimizer
 from ssdfl.mesh.change import Newcomer
-from ssdfl.mesh.flood import device_of
-from ssdfl.mesh.mesh_pb2 import Descriptor, Facts
+from ssdfl.mesh.facts import parsed
+from ssdfl.mesh.knowledge import average_device
+from ssdfl.mesh.mesh_pb2 import Descriptor, Fact, Facts
 
 Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class Descriptions:
     """What is known of devices by name, and how different the data at links are.
 
     Attributes:
@@ -33,16 +35,24 @@ class Told:
     extra: float
 
     @classmethod
-    def at_start(cls, facts: Facts) -> Told:
-        """What devices told before the first plan."""
-        devices = {one.device: device_of(one) for one in facts.descriptors}
-        distances = {pair(link.a, link.b): link.distance for link in facts.links}
-        extras = [found - data_divergence(devices[a], devices[b]) for (a, b), found in distances.items()]
+    def at_start(cls, facts: Facts, names: Sequence[str]) -> Descriptions:
+        """What devices told before the first plan; those that did not, or lied, are like the average."""
+        told = _undisputed(facts)
+        known = {one.descriptor.device: device_of(one.descriptor) for one in told if not one.HasField("link")}
+        average = average_device(list(known.values()))
+        devices = {name: known.get(name, average) for name in names}
+        links = [
+            one.link for one in told if one.HasField("link") and {one.link.a, one.link.b} <= known.keys()
+        ]
+        distances = {pair(link.a, link.b): link.distance for link in links}
+        extras = [one - data_divergence(devices[a], devices[b]) for (a, b), one in distances.items()]
         return cls(devices, distances, float(np.mean(extras)) if extras else 0.0)
 
-    def with_newcomers(self, joins: Mapping[str, Newcomer], optimizers: Mapping[str, Optimizer]) -> Told:
+    def with_newcomers(
+        self, joins: Mapping[str, Newcomer], optimizers: Mapping[str, Optimizer]
+    ) -> Descriptions:
         """The same with devices that join; of one that told nothing, the average of all others is assumed."""
-        average = average_device(self.devices)
+        average = average_device(list(self.devices.values()))
         found = {name: _newcomer(one.facts, average, optimizers[name]) for name, one in joins.items()}
         old = {ends: one for ends, one in self.distances.items() if found.keys().isdisjoint(ends)}
         return replace(self, devices={**self.devices, **found}, distances=old)
@@ -64,20 +74,27 @@ def pair(a: str, b: str) -> Pair:
     return (a, b) if a < b else (b, a)
 
 
-def average_device(devices: Mapping[str, Device]) -> Device:
-    """What devices hold on average.
+def device_of(descriptor: Descriptor) -> Device:
+    """A device from what it told about itself.
 
-    Examples:
-        >>> average_device({"a": Device(np.array([3.0, 1.0])), "b": Device(np.array([1.0, 3.0]))}).labels
-        array([2., 2.])
+    Raises:
+        InputError: impossible label counts or optimizer.
     """
-    known = list(devices.values())
-    sketches = [one.sketch for one in known if one.sketch is not None]
-    return Device(
-        labels=np.mean([one.labels for one in known], axis=0),
-        sketch=np.mean(sketches, axis=0) if sketches else None,
-        sketch_scale=float(np.mean([one.sketch_scale for one in known])),
-    )
+    sketch = np.array(descriptor.sketch) if descriptor.sketch else None
+    labels = np.array(descriptor.labels)
+    return Device(labels, descriptor.rho, descriptor.mu, None, sketch, descriptor.sketch_scale)
+
+
+def _undisputed(facts: Facts) -> list[Fact]:
+    """Facts about what there is one version of only, in an order that does not depend on how they came."""
+    found = {one.fact: parsed(one) for one in facts.facts}
+    subjects = Counter(map(_subject, found.values()))
+    return [found[content] for content in sorted(found) if subjects[_subject(found[content])] == 1]
+
+
+def _subject(fact: Fact) -> Pair:
+    """The link or device that a fact is about."""
+    return (fact.link.a, fact.link.b) if fact.HasField("link") else (fact.descriptor.device, "")
 
 
 def _newcomer(facts: dict[str, object], average: Device, optimizer: Optimizer) -> Device:

@@ -7,18 +7,25 @@ from ssdfl.clusters import Device, data_divergence
 from ssdfl.graph import make_network
 from ssdfl.learning import parse_optimizer
 from ssdfl.mesh.change import Newcomer
-from ssdfl.mesh.mesh_pb2 import Descriptor, Facts, LinkFact
-from ssdfl.mesh.told import Told
+from ssdfl.mesh.descriptions import Descriptions
+from ssdfl.mesh.mesh_pb2 import Descriptor, Fact, Facts, LinkFact, SignedFact
 
-FACTS = Facts(
-    descriptors=[Descriptor(device="a", labels=[4, 0]), Descriptor(device="b", labels=[0, 2], rho=0.5)],
-    links=[LinkFact(a="b", b="a", distance=1.25)],
+
+def signed(*facts):
+    return Facts(facts=[SignedFact(fact=fact.SerializeToString()) for fact in facts])
+
+
+TOLD = (
+    Fact(descriptor=Descriptor(device="a", labels=[4, 0])),
+    Fact(descriptor=Descriptor(device="b", labels=[0, 2], rho=0.5)),
+    Fact(link=LinkFact(a="b", b="a", distance=1.25)),
 )
+FACTS = signed(*TOLD)
 SGD = {"new": parse_optimizer("sgd")}
 
 
 def joined(**facts):
-    told = Told.at_start(FACTS).with_newcomers({"new": Newcomer("sgd", facts)}, SGD)
+    told = Descriptions.at_start(FACTS, ["a", "b"]).with_newcomers({"new": Newcomer("sgd", facts)}, SGD)
     return told.of_network(make_network(3, [(0, 1), (1, 2)], names=["a", "b", "new"]))
 
 
@@ -47,7 +54,15 @@ def test_facts_unlike_the_others_say_nothing(facts):
 
 
 def test_who_left_takes_nothing_along():
-    told = Told.at_start(FACTS).with_newcomers({"new": Newcomer("sgd")}, SGD)
+    told = Descriptions.at_start(FACTS, ["a", "b"]).with_newcomers({"new": Newcomer("sgd")}, SGD)
     devices, distances = told.of_network(make_network(2, [(0, 1)], names=["new", "a"]))
     assert [device.labels.tolist() for device in devices] == [[2.0, 1.0], [4.0, 0.0]]
     assert distances.shape == (1,)
+
+
+def test_who_contradicts_itself_is_like_the_others_in_whatever_order_facts_come():
+    other = Fact(descriptor=Descriptor(device="b", labels=[9, 9]))
+    for order in ([*TOLD, other], [other, *TOLD[::-1]]):
+        found = Descriptions.at_start(signed(*order), ["a", "b"])
+        assert found.devices["b"].labels.tolist() == [4.0, 0.0]
+        assert not found.distances

@@ -1,0 +1,175 @@
+"""Facts about many groups of devices at once: their mixing matrices as the blocks of one.
+
+A partition of a large network has thousands of small clusters. What is known of each is computed for all
+together, to the same bits as one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from ssdfl.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
+from ssdfl.graph.components import component_labels
+from ssdfl.graph.conductance import VALUE_DIGITS, VECTOR_DIGITS
+from ssdfl.graph.mixing import MixingMatrix, Weights, links_within
+from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_mode, slowest_modes
+
+_STACKED = 1 << 22  # numbers of matrices that are decomposed in one call
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Disjoint groups of devices and the mixing inside each.
+
+    Attributes:
+        devices: (n,) the devices of all groups, one group after the other.
+        starts: (k + 1,) where each group begins, and the end of the last.
+        W: (n, n) block-diagonal.
+    """
+
+    devices: IntArray
+    starts: IntArray
+    W: MixingMatrix
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """(k,) how many devices each group has."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """(n,) the number of each place's group."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    def places(self, number: int) -> slice:
+        """Where a group is among all."""
+        return slice(int(self.starts[number]), int(self.starts[number + 1]))
+
+    def matrix(self, number: int) -> MixingMatrix:
+        """One group's mixing matrix."""
+        first, end = int(self.starts[number]), int(self.starts[number + 1])
+        ends = self.W.indptr[first : end + 1]
+        entries = slice(int(ends[0]), int(ends[-1]))
+        parts = (self.W.data[entries], self.W.indices[entries] - first, ends - ends[0])
+        return csr_array(parts, shape=(end - first, end - first))
+
+    def of_equal_size(self) -> Iterator[IntArray]:
+        """Numbers of the groups of each size; of large ones only as many as fit into memory at a time."""
+        by_size = np.argsort(self.sizes, kind="stable")
+        for group in np.split(by_size, np.flatnonzero(np.diff(self.sizes[by_size])) + 1):
+            most = max(1, _STACKED // int(self.sizes[group[0]]) ** 2)
+            yield from np.split(group, range(most, len(group), most))
+
+    def stacked(self, numbers: IntArray) -> FloatArray:
+        """(k, n, n) the dense matrices of groups of equal size."""
+        n = int(self.sizes[numbers[0]])
+        rows = self.starts[numbers][:, None] + np.arange(n)
+        ends = self.W.indptr
+        counts = (ends[rows + 1] - ends[rows]).ravel()
+        entries = _ranges(ends[rows].ravel(), counts)
+        row = np.repeat(np.arange(len(numbers) * n), counts)
+        column = self.W.indices[entries] - np.repeat(self.starts[numbers], n)[row]
+        dense = np.zeros((len(numbers) * n, n))
+        dense[row, column] = self.W.data[entries]
+        return dense.reshape(len(numbers), n, n)
+
+    @cached_property
+    def slowest(self) -> tuple[FloatArray, FloatArray]:
+        """(k,) each group's λ₂, and (n,) their Fiedler vectors, one after the other; see `slowest_mode`."""
+        lambda_2, fiedler = np.zeros(len(self.sizes)), np.ones(len(self.devices))
+        for numbers in self.of_equal_size():
+            for number, mode in zip(numbers.tolist(), self._modes(numbers), strict=True):
+                lambda_2[number], fiedler[self.places(number)] = mode
+        return lambda_2, fiedler
+
+    def _modes(self, numbers: IntArray) -> Iterator[tuple[float, FloatArray]]:
+        if self.sizes[numbers[0]] > DENSE_LIMIT:
+            return (slowest_mode(self.matrix(number)) for number in numbers.tolist())
+        return slowest_modes(self.stacked(numbers))
+
+    def sweep(self) -> BoolArray:
+        """(n,) which devices come first in the sweep cut of their group's Fiedler vector: `sweep_cut`."""
+        order = np.lexsort((np.round(self.slowest[1], VECTOR_DIGITS), self.owner))
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        change = self._change_of_cut(place)
+        first = np.zeros(len(order), dtype=bool)
+        for numbers in self.of_equal_size():
+            n = int(self.sizes[numbers[0]])
+            if n > 1:
+                starts = self.starts[numbers][:, None]
+                cut = np.cumsum(change[starts + numbers[:, None] + np.arange(n)], axis=1)[:, 1:]
+                smaller = np.minimum(np.arange(1, n), n - np.arange(1, n))
+                last = np.argmin(np.round(cut / smaller, VALUE_DIGITS), axis=1)
+                first[starts + np.arange(n)] = place[starts + np.arange(n)] - starts <= last[:, None]
+        return first
+
+    def _change_of_cut(self, place: IntArray) -> FloatArray:
+        """(n + k,) how the cut changes as each device passes; each group has one more number than devices."""
+        entries = self.W.tocoo()
+        left, right = place[entries.row], place[entries.col]
+        once = left < right
+        shift = self.owner[entries.row[once]] + 1
+        change = np.zeros(len(self.devices) + len(self.sizes))
+        np.add.at(change, left[once] + shift, entries.data[once])
+        np.add.at(change, right[once] + shift, -entries.data[once])
+        return change
+
+    def parts(self, first: BoolArray) -> IntArray:
+        """(k,) into how many connected parts a cut divides each group."""
+        labels = component_labels(links_within(self.W, 2 * self.owner + first))
+        _, representative = np.unique(labels, return_index=True)
+        return np.bincount(self.owner[representative], minlength=len(self.sizes))
+
+
+def make_blocks(links: SparseMatrix, groups: Sequence[IntArray], weights: Weights) -> Blocks:
+    """The mixing inside disjoint groups of devices, each in ascending order.
+
+    Examples:
+        >>> from ssdfl.graph import load_network, metropolis
+        >>> path = load_network("path:n=4").adjacency
+        >>> make_blocks(path, [np.array([0, 1]), np.array([2, 3])], metropolis).matrix(1).toarray().tolist()
+        [[0.5, 0.5], [0.5, 0.5]]
+    """
+    devices = np.concatenate(groups)
+    sizes = np.array([len(group) for group in groups])
+    owner = np.repeat(np.arange(len(groups)), sizes)
+    place = np.full(links.shape[0], -1)
+    place[devices] = np.arange(len(devices))
+    ends = links.indptr
+    counts = ends[devices + 1] - ends[devices]
+    entries = _ranges(ends[devices], counts)
+    row, column = np.repeat(np.arange(len(devices)), counts), place[links.indices[entries]]
+    inside = (column >= 0) & (owner[column] == owner[row])
+    kept = (links.data[entries][inside], (row[inside], column[inside]))
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    return Blocks(devices, starts, weights(csr_array(kept, shape=(len(devices), len(devices)))))
+
+
+def links_inside(links: SparseMatrix, devices: IntArray) -> SparseMatrix:
+    """The links among some devices, in ascending order, by position; never looks at all devices.
+
+    Examples:
+        >>> from ssdfl.graph import load_network
+        >>> links_inside(load_network("path:n=4").adjacency, np.array([1, 2])).toarray().tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
+    """
+    counts = links.indptr[devices + 1] - links.indptr[devices]
+    entries = _ranges(links.indptr[devices], counts)
+    columns = links.indices[entries]
+    place = np.minimum(np.searchsorted(devices, columns), len(devices) - 1)
+    inside = devices[place] == columns
+    row = np.repeat(np.arange(len(devices)), counts)[inside]
+    shape = (len(devices), len(devices))
+    return csr_array((links.data[entries][inside], (row, place[inside])), shape=shape)
+
+
+def _ranges(starts: IntArray, counts: IntArray) -> IntArray:
+    """Whole numbers from each start, as many as each count, one range after the other."""
+    before = np.cumsum(counts) - counts
+    return np.arange(int(counts.sum())) + np.repeat(starts - before, counts)

@@ -1,0 +1,251 @@
+"""The answering side of gRPC: who may call, how much at a time, and for how long.
+
+Calls are held by one event loop, so an idle one costs a few kilobytes and no thread. A thread is taken only
+when the caller has shown a neighbour's certificate and its whole request is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from typing import Any, TypeVar
+
+from google.protobuf.message import DecodeError
+
+from ssdfl.errors import InputError, require
+from ssdfl.mesh.mesh_pb2 import Request, Response
+from ssdfl.mesh.open_files import connections_allowed
+from ssdfl.mesh.reverse_call import ReverseCall
+
+SERVICE = "ssdfl.mesh.v1.Device"
+PURPOSE_KEY = "ssdfl-purpose"
+MAX_REQUESTS = 8
+"""Of one neighbour at a time, so that it cannot take all threads from the others."""
+MAX_WRITES = 2
+"""Answers on their way to one neighbour, pings aside: one that does not fetch them costs no more memory."""
+MAX_REQUEST_BYTES = 4 << 20
+SPARE_NEIGHBOURS = 8
+"""That may join before others have to wait for threads, which are started only when they are needed."""
+PING_THREADS = 2
+RECEIPT_S = 10.0
+"""How long a neighbour may take to send a request: a few hundred bytes."""
+SEND_S = 300.0
+"""How long a neighbour may take to fetch an answer."""
+STOP_S = 5.0
+HANDSHAKE_MS = 5000
+IDLE_MS = 120_000
+MAX_STREAMS = 64
+"""Calls on one connection."""
+_LIMIT = "grpc.max_receive_message_length"
+
+Name = str
+Handle = Callable[[Name, Request], bytes]
+Done = TypeVar("Done")
+
+
+@cache
+def event_loop() -> asyncio.AbstractEventLoop:
+    """The process's loop for servers, on a thread of its own; gRPC works best with a single one."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True, name="server").start()
+    return loop
+
+
+def on_loop(work: Coroutine[Any, Any, Done], timeout_s: float) -> Done:
+    """What a coroutine returns that runs on the loop."""
+    return asyncio.run_coroutine_threadsafe(work, event_loop()).result(timeout_s)
+
+
+class Server:
+    """Answers neighbours, and takes the calls that those keep open who cannot be dialled.
+
+    Args:
+        listen: ``host:port``.
+        names: of the neighbours.
+        options: of gRPC.
+        handle: answers a neighbour's request, on a thread.
+        reverse_calls: by neighbour and purpose.
+
+    Attributes:
+        refused: calls that were turned away, by the name in the caller's certificate.
+    """
+
+    def __init__(
+        self,
+        listen: str,
+        names: Collection[str],
+        options: tuple[tuple[str, int], ...],
+        handle: Handle,
+        reverse_calls: Mapping[tuple[str, str], ReverseCall],
+    ) -> None:
+        self._grpc: Any = require("grpc", "mesh")
+        self._listen, self._names, self._handle = listen, frozenset(names), handle
+        self._reverse_calls = reverse_calls
+        if not reverse_calls:  # only answers are large
+            options = tuple(option for option in options if option[0] != _LIMIT)
+            options = (*options, (_LIMIT, MAX_REQUEST_BYTES))
+        self._options = (
+            *options,
+            ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
+            ("grpc.max_connection_idle_ms", IDLE_MS),
+            ("grpc.max_concurrent_streams", MAX_STREAMS),
+            ("grpc.max_allowed_incoming_connections", connections_allowed()),
+        )
+        self._under_way: Counter[str] = Counter()
+        self._writing = {name: asyncio.Semaphore(MAX_WRITES) for name in names}
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(
+            MAX_REQUESTS * (len(names) + SPARE_NEIGHBOURS), thread_name_prefix="mesh"
+        )
+        self._pings = ThreadPoolExecutor(PING_THREADS, thread_name_prefix="pinged")
+        self._server: Any = None
+        self.refused: Counter[str] = Counter()
+
+    def start(self, credentials: Any) -> int:
+        """Begin to answer; returns the port.
+
+        Raises:
+            InputError: the address cannot be listened at.
+        """
+        port = on_loop(self._open(credentials), timeout_s=60)
+        if not port:
+            expected = "an address that is free on this host"
+            raise InputError("listen", self._listen, expected, "Choose another.")
+        return port
+
+    async def _open(self, credentials: Any) -> int:
+        grpc = self._grpc
+        import grpc.aio as aio
+
+        self._server = aio.server(options=self._options)
+        handlers = {
+            "Ask": grpc.stream_stream_rpc_method_handler(self._ask),
+            "Attach": grpc.stream_stream_rpc_method_handler(self._attach),
+        }
+        calls = grpc.method_handlers_generic_handler(SERVICE, handlers)
+        self._server.add_generic_rpc_handlers((calls,))
+        try:
+            port = int(self._server.add_secure_port(self._listen, credentials))
+        except RuntimeError:
+            return 0
+        if port:
+            await self._server.start()
+        return port
+
+    def meet(self, names: Iterable[str]) -> None:
+        """Let more neighbours call; those that may call before always may, and the handler refuses them."""
+        self._writing |= {name: asyncio.Semaphore(MAX_WRITES) for name in names if name not in self._names}
+        self._names |= set(names)
+
+    def stop(self) -> None:
+        """End all calls."""
+        if self._server is not None:
+            on_loop(self._server.stop(grace=0.2), STOP_S)
+        for pool in (self._threads, self._pings):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _ask(self, _: Any, context: Any) -> None:
+        """A neighbour's question; read and answered by hand, so that both have deadlines."""
+        name = await self._caller(context)
+        await self._admit(name, context)
+        working: Future[bytes] | None = None
+        try:
+            request = await self._received(context)
+            pool = self._pings if request.HasField("ping") else self._threads
+            working = pool.submit(self._handle, name, request)
+            answer = await asyncio.wrap_future(working)
+            await self._within(SEND_S, self._write(name, request, answer, context), context)
+        finally:
+            self._leave(name, working)
+
+    async def _write(self, name: str, request: Request, answer: bytes, context: Any) -> None:
+        """Send an answer when others to the same neighbour have been fetched; pings do not wait."""
+        if request.HasField("ping"):
+            await context.write(answer)
+            return
+        async with self._writing[name]:
+            await context.write(answer)
+
+    async def _caller(self, context: Any) -> str:
+        """The neighbour whose certificate the caller has shown; others are turned away."""
+        names = context.auth_context().get("x509_common_name", [b""])
+        name = str(names[0].decode("utf-8", "replace"))
+        if name not in self._names:
+            self.refused[name] += 1
+            await context.abort(self._grpc.StatusCode.PERMISSION_DENIED, f"{name} is no neighbour")
+        return name
+
+    async def _admit(self, name: str, context: Any) -> None:
+        """Count a neighbour's call, unless it has too many under way."""
+        with self._lock:
+            busy = self._under_way[name] >= MAX_REQUESTS
+            self._under_way[name] += not busy
+        if busy:
+            reason = f"{MAX_REQUESTS} requests are under way"
+            await context.abort(self._grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
+
+    def _leave(self, name: str, working: Future[bytes] | None) -> None:
+        """A call has ended; it counts until its thread is free, too."""
+
+        def left(_: object) -> None:
+            with self._lock:
+                self._under_way[name] -= 1
+
+        if working is None:
+            left(None)
+        else:
+            working.add_done_callback(left)
+
+    async def _received(self, context: Any) -> Request:
+        """The request of a call; without one in time the call ends."""
+        content = await self._within(RECEIPT_S, context.read(), context)
+        try:
+            return Request.FromString(content)
+        except (DecodeError, TypeError):  # the latter: the caller has closed the call without one
+            await context.abort(self._grpc.StatusCode.INVALID_ARGUMENT, "no request")
+            raise
+
+    async def _within(self, limit_s: float, work: Awaitable[Done], context: Any) -> Done:
+        try:
+            return await asyncio.wait_for(work, limit_s)
+        except TimeoutError:
+            await context.abort(self._grpc.StatusCode.DEADLINE_EXCEEDED, f"{limit_s:g} s are over")
+            raise
+
+    async def _attach(self, _: Any, context: Any) -> None:
+        """A neighbour that cannot be dialled has opened a call: send our requests on it."""
+        name = await self._caller(context)
+        purpose = str(dict(context.invocation_metadata()).get(PURPOSE_KEY, "talk"))
+        reverse_call = self._reverse_calls.get((name, purpose))
+        if reverse_call is None:
+            await context.abort(self._grpc.StatusCode.FAILED_PRECONDITION, f"{name} can be dialled")
+            return
+        loop, questions = asyncio.get_running_loop(), asyncio.Queue[Request | None]()
+
+        def send(request: Request | None) -> None:
+            loop.call_soon_threadsafe(questions.put_nowait, request)
+
+        reverse_call.open(send)
+        reading = asyncio.ensure_future(self._read_answers(context, reverse_call, send))
+        try:
+            while (request := await questions.get()) is not None:
+                await context.write(request.SerializeToString())
+        finally:
+            reading.cancel()
+            reverse_call.ended(send)
+
+    async def _read_answers(
+        self, context: Any, reverse_call: ReverseCall, send: Callable[[Request | None], None]
+    ) -> None:
+        """Hand answers to those who wait for them, until the neighbour ends the call or sends nonsense."""
+        try:
+            while isinstance(content := await context.read(), bytes):
+                reverse_call.heard(Response.FromString(content))
+        except (DecodeError, self._grpc.aio.UsageError, self._grpc.RpcError):
+            pass
+        finally:
+            send(None)
