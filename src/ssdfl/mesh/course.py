@@ -50,8 +50,11 @@ class Course:
     def begin(self, plan: Plan) -> None:
         """Follow the known changes from the first plan on."""
         with self._following:
-            self._node.fitting_digests.clear()
-            self._editions = [first_edition(self._member, plan, self._folder)]
+            first = first_edition(self._member, plan, self._folder)
+            self._node.fitting_digests = {
+                first.digest
+            }  # whoever joins meets neighbours that have yet to change
+            self._editions = [first]
         self.news()
 
     def news(self) -> None:
