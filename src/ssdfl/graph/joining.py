@@ -68,16 +68,20 @@ def without(network: Network, names: Collection[str]) -> Network:
         >>> without(ring, ["b"]).links.tolist()
         [[0, 2], [1, 2]]
     """
-    for name in names:
-        if name not in network.names:
-            expected = f"one of {', '.join(network.names[:8])}"
-            raise InputError("device to remove", name, expected, "Check its name.")
+    _check_known(network, names)
     kept = np.array([k for k, name in enumerate(network.names) if name not in names], dtype=np.int64)
     if len(kept) == 0:
         raise InputError("devices left", 0, "at least 1", "Keep one.")
     rest = _of_devices(network, kept)
     check_connected(rest, "network without them")
     return rest
+
+
+def _check_known(network: Network, names: Collection[str]) -> None:
+    for name in names:
+        if name not in network.names:
+            expected = f"one of {', '.join(network.names[:8])}"
+            raise InputError("device to remove", name, expected, "Check its name.")
 
 
 def _of_devices(network: Network, kept: IntArray) -> Network:

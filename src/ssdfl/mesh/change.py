@@ -157,13 +157,7 @@ def _parsed(text: str) -> tuple[Change, bytes]:
 
 def _checked(change: Change) -> Change:
     """The change, if its network is one; the authority may be mistaken, too."""
-    try:
-        check_names(change.devices.names)
-        check_connected(change.devices, f"network of change {change.version}")
-    except InputError as error:
-        raise BadChangeError(str(error)) from None
-    except Exception as error:  # whatever an impossible network makes the parser raise
-        raise BadChangeError(f"a network that cannot be read ({error})") from None
+    _check_network(change)
     names = set(change.devices.names)
     if (
         change.joins.keys() - names
@@ -172,6 +166,16 @@ def _checked(change: Change) -> Change:
     ):
         raise BadChangeError(f"change {change.version}, which contradicts itself")
     return change
+
+
+def _check_network(change: Change) -> None:
+    try:
+        check_names(change.devices.names)
+        check_connected(change.devices, f"network of change {change.version}")
+    except InputError as error:
+        raise BadChangeError(str(error)) from None
+    except Exception as error:  # whatever an impossible network makes the parser raise
+        raise BadChangeError(f"a network that cannot be read ({error})") from None
 
 
 def check_follows(found: SignedChange, known: Sequence[SignedChange], base: str) -> None:

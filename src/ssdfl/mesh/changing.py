@@ -135,7 +135,7 @@ class Mesh:
 
     def _soon(self) -> int:
         """Some cycles from now, by what devices on this host say."""
-        statuses = [status for status in map(device_status, self.devices) if status.get("cycle") is not None]
+        statuses = list(filter(lambda status: "cycle" in status, map(device_status, self.devices)))
         if not statuses:
             expected = "the cycle to take effect after, as no device on this host says where it is"
             raise InputError("--cycle", "nothing", expected, "Give one that all devices have yet to reach.")
@@ -190,12 +190,16 @@ def add_devices(
     with removed_on_failure(folders):
         for name in new:
             _write_newcomer(mesh, _config(mesh, network, name, addresses), certificates)
-        if files is not None:
-            hand_out_files(files, folders)
+        _hand_out(files, folders)
         joins = {name: _newcomer(mesh, network, name, optimizers[name]) for name in new}
         change = mesh.next_change(network, addresses, joins, found)
         mesh.publish(change)
     return change
+
+
+def _hand_out(files: Path | None, folders: Sequence[Path]) -> None:
+    if files is not None:
+        hand_out_files(files, folders)
 
 
 def _check_free(folders: Sequence[Path]) -> None:
@@ -207,11 +211,16 @@ def _check_free(folders: Sequence[Path]) -> None:
 
 def _addresses(mesh: Mesh, new: Sequence[str], hosts: Sequence[Host] | None) -> dict[str, str]:
     """Where newcomers listen."""
-    if hosts is None and not all(one.startswith("127.0.0.1:") for one in mesh.addresses.values()):
+    found = _loopback(mesh, new) if hosts is None else hosts
+    return {host.device: host.address for host in found}
+
+
+def _loopback(mesh: Mesh, new: Sequence[str]) -> list[Host]:
+    """Free ports, if the whole mesh is on this machine."""
+    if not all(one.startswith("127.0.0.1:") for one in mesh.addresses.values()):
         expected = "newcomers' addresses, as the mesh is not on loopback"
         raise InputError("--hosts", "nothing", expected, "Give a CSV file `device,address`.")
-    found = loopback_hosts(new) if hosts is None else hosts
-    return {host.device: host.address for host in found}
+    return loopback_hosts(new)
 
 
 def _config(mesh: Mesh, network: Network, name: str, addresses: Mapping[str, str]) -> DeviceConfig:
@@ -232,13 +241,8 @@ def _config(mesh: Mesh, network: Network, name: str, addresses: Mapping[str, str
 
 def _write_newcomer(mesh: Mesh, config: DeviceConfig, certificates: bool) -> None:
     """Write a newcomer's folder, but for the change that brings it in."""
-    folder, like = mesh.folder / config.name, mesh.devices[0]
-    folder.mkdir(parents=True, exist_ok=True)
-    modules = [path.name for path in like.glob("*.py")]
-    given = [] if (like / FACTS).exists() else [PLAN]  # a plan that was formed, newcomers form for themselves
-    for name in (*_COPIED, *modules, *given):
-        if (like / name).exists():
-            shutil.copyfile(like / name, folder / name)
+    folder = mesh.folder / config.name
+    _copy_settings(mesh.devices[0], folder)
     if certificates:
         key, certificate = mesh.authority.issue(config.name)
         write_secret(folder / "key.pem", key)
@@ -246,6 +250,20 @@ def _write_newcomer(mesh: Mesh, config: DeviceConfig, certificates: bool) -> Non
     for earlier in mesh.changes:
         write_text(folder / CHANGES / f"{earlier.change.version}.json", earlier.text)
     write_config(folder, config)
+
+
+def _copy_settings(like: Path, folder: Path) -> None:
+    """Give a newcomer what is the same for all, and modules; a plan that was formed it forms for itself."""
+    folder.mkdir(parents=True, exist_ok=True)
+    modules = [path.name for path in like.glob("*.py")]
+    given = [] if (like / FACTS).exists() else [PLAN]
+    for name in (*_COPIED, *modules, *given):
+        _copy_if_there(like / name, folder / name)
+
+
+def _copy_if_there(source: Path, target: Path) -> None:
+    if source.exists():
+        shutil.copyfile(source, target)
 
 
 def _optimizers(mesh: Mesh, new: Sequence[str], asked: str) -> dict[str, str]:
@@ -261,11 +279,12 @@ def _newcomer(mesh: Mesh, network: Network, name: str, optimizer: str) -> Newcom
     """What a change says of a newcomer: what it would share of its data, if they are at hand."""
     folder = mesh.folder / name
     experiment = load_experiment(folder / "experiment.toml")
-    encoded = experiment.data.encoding == ENCODING  # else only devices know how, together
-    if not (encoded and experiment.data.train == TRAIN and (folder / TRAIN).exists()):
+    data = experiment.data
+    at_hand = (data.encoding, data.train) == (ENCODING, TRAIN) and (folder / TRAIN).exists()
+    if not at_hand:  # or only the devices know together how to encode them
         return Newcomer(optimizer)
     member = Member.of_folder(folder).moved(network, [parse_optimizer(optimizer)] * network.num_devices)
-    samples = len(member.data.train_targets) if experiment.data.weights == "size" else 0
+    samples = member.samples_to_tell()
     if given_plan(experiment, network) is not None:
         return Newcomer(optimizer, samples=samples)
     facts = MessageToDict(describe(name, member.described(), None), preserving_proto_field_name=True)

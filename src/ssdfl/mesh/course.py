@@ -51,9 +51,8 @@ class Course:
         """Follow the known changes from the first plan on."""
         with self._following:
             first = first_edition(self._member, plan, self._folder)
-            self._node.fitting_digests = {
-                first.digest
-            }  # whoever joins meets neighbours that have yet to change
+            self._node.fitting_digests.clear()
+            self._node.fit(first.digest)  # whoever joins meets neighbours that have yet to change
             self._editions = [first]
         self.news()
 
@@ -76,7 +75,7 @@ class Course:
             self._broken = True
             return False
         with self._meeting:
-            self._node.fitting_digests.add(edition.digest)
+            self._node.fit(edition.digest)
             self._node.meet(edition.neighbours_of(self._node.name))
             self._editions.append(edition)
         return True

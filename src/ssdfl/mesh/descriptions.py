@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,12 +41,9 @@ class Descriptions:
         known = {one.descriptor.device: device_of(one.descriptor) for one in told if not one.HasField("link")}
         average = average_device(list(known.values()))
         devices = {name: known.get(name, average) for name in names}
-        links = [
-            one.link for one in told if one.HasField("link") and {one.link.a, one.link.b} <= known.keys()
-        ]
-        distances = {pair(link.a, link.b): link.distance for link in links}
+        distances = _distances(told, known)
         extras = [one - data_divergence(devices[a], devices[b]) for (a, b), one in distances.items()]
-        return cls(devices, distances, float(np.mean(extras)) if extras else 0.0)
+        return cls(devices, distances, float(np.mean(extras or [0.0])))
 
     def with_newcomers(
         self, joins: Mapping[str, Newcomer], optimizers: Mapping[str, Optimizer]
@@ -90,6 +87,12 @@ def _undisputed(facts: Facts) -> list[Fact]:
     found = {one.fact: parsed(one) for one in facts.facts}
     subjects = Counter(map(_subject, found.values()))
     return [found[content] for content in sorted(found) if subjects[_subject(found[content])] == 1]
+
+
+def _distances(told: Sequence[Fact], known: Container[str]) -> dict[Pair, float]:
+    """How different the data at links are, if both ends are known."""
+    links = [one.link for one in told if one.HasField("link")]
+    return {pair(one.a, one.b): one.distance for one in links if one.a in known and one.b in known}
 
 
 def _subject(fact: Fact) -> Pair:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import logging
 import math
 import os
@@ -11,24 +10,20 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError
 
-from ssdfl.clusters import Plan, form_clusters, write_plan
+from ssdfl.clusters import Plan
 from ssdfl.engine import Job, State, save_state
 from ssdfl.engine.checkpoint import load_moved_state, saved_step
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError, NotYetError
 from ssdfl.files import remove_temporaries
-from ssdfl.graph import Network
-from ssdfl.learning import fork_generators, parse_optimizer
+from ssdfl.learning import fork_generators
 from ssdfl.locks import locked
 from ssdfl.mesh.agreement import (
-    ABSENT,
     FACTS_DIGEST,
     OtherPlanError,
     absent_devices,
@@ -37,30 +32,26 @@ from ssdfl.mesh.agreement import (
     refuse_other_plans,
     without_plan,
 )
-from ssdfl.mesh.certificates import check_certificate, check_private
 from ssdfl.mesh.course import Course
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
 from ssdfl.mesh.editions import Edition
 from ssdfl.mesh.evidence import Evidence
-from ssdfl.mesh.facts_file import read_facts, write_facts
-from ssdfl.mesh.flood import FACTS, OWN_FACT, Flood, answer_gossip
-from ssdfl.mesh.folder import LOCK, DeviceConfig, read_device
+from ssdfl.mesh.first_plan import GATHER_S, FirstPlan
+from ssdfl.mesh.folder import LOCK, read_device
 from ssdfl.mesh.journal import Journal
 from ssdfl.mesh.logs import logging_to
-from ssdfl.mesh.member import PLAN, Member
+from ssdfl.mesh.member import Member
 from ssdfl.mesh.membership import Membership, network_at_entry
-from ssdfl.mesh.mesh_pb2 import Facts
 from ssdfl.mesh.metrics import Reading, serving_metrics
-from ssdfl.mesh.newcomer import entry_step, joined_state, renewed
+from ssdfl.mesh.newcomer import entry_step, joined_state, renewed, usual_step
 from ssdfl.mesh.node import Node, StoppedError
 from ssdfl.mesh.open_files import allow_more_files
+from ssdfl.mesh.set_up import check_neighbours, credentials_of, largest_message_bytes
 from ssdfl.mesh.signing import Signer
-from ssdfl.mesh.transport import MAX_MESSAGE_BYTES, Credentials, GrpcTransport
-from ssdfl.preparation import settings_of
+from ssdfl.mesh.transport import GrpcTransport
 from ssdfl.records import RunFolder
 from ssdfl.records.folder import CHECKPOINT
 
-GATHER_S = 300.0
 SAVE_S = 1.0
 MEET_S = 20.0
 TELL_S = 3.0
@@ -68,8 +59,6 @@ LOCK_S = 0.5
 """How long to try: whoever looks whether a device runs holds its lock for an instant."""
 PASSING = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.EAGAIN}
 """What may be over when the device is started again."""
-SLACK_BYTES = 4 << 20
-FACT_BYTES = 4 << 10
 
 log = logging.getLogger(__name__)
 
@@ -87,13 +76,13 @@ class RunningDevice:
         if not self._base.has_own_data and not self.config.joins:
             self._base.draw()
         config = self.config
-        credentials = _credentials(folder, config.name)
+        credentials = credentials_of(folder, config.name)
         self.signer = Signer(credentials)
         text = (folder / "network.json").read_text(encoding="utf-8")
         membership = Membership(folder, credentials.authority, text)
         network = network_at_entry(config, self._base.network, membership)
-        _check_neighbours(config, network)
-        limit = _largest_message_bytes(self._base)
+        check_neighbours(config, network)
+        limit = largest_message_bytes(self._base)
         self.transport = GrpcTransport(config.listen, config.neighbours, credentials, limit)
         self.node = Node(
             network,
@@ -104,6 +93,7 @@ class RunningDevice:
             config.ping_deadline_s,
             Evidence(config.name, config.names, self.signer),
         )
+        self.first_plan = FirstPlan(folder, self._base, self.node, self.signer)
         self.course = Course(folder, self._base, membership, self.node, self._steps_per_cycle)
         self.journal: Journal | None = None
 
@@ -167,74 +157,20 @@ class RunningDevice:
             state = self._state(job, edition)
             self.node.announce(state.step)
             try:
-                self._agree(job, state, plan, waits)
+                if waits:  # nobody may wait for a device that joins
+                    self._wait_for_plans(job, state, plan)
+                self._compare_plans()
                 break
             except OtherPlanError as error:
-                if is_last or state.step or FACTS_DIGEST not in plan.settings:
+                if is_last or not _may_form_again(plan, state):
                     raise
                 log.warning("%s Gathering facts again.", error)
-                self._forget_plan()
+                self.first_plan.forget()
         return edition, job, state
-
-    def _forget_plan(self) -> None:
-        self.node.plan_digest = ""
-        for name in (PLAN, FACTS):
-            (self.folder / name).unlink(missing_ok=True)
 
     def _plan(self) -> Plan:
         """The plan at the start."""
-        self._tell_facts()
-        plan = self._base.known_plan() or self._form()
-        if not (self.folder / PLAN).exists():
-            write_plan(plan, self.folder / PLAN)
-        return plan
-
-    def _form(self) -> Plan:
-        """The plan that every device forms from the same facts; whoever joins later forms it for itself."""
-        joins = bool(self.config.joins)
-        member = self._joining() if joins else self._base
-        flood = Flood(
-            self.node,
-            member.described(),
-            self.signer,
-            None if joins else member.measured(),
-            self._signed_before(),
-            self._base.network if joins else None,
-        )
-        if not joins:
-            write_facts(flood.facts(), self.folder / OWN_FACT)
-        known = flood.gather(GATHER_S)
-        write_facts(flood.facts(), self.folder / FACTS)
-        if not known.measured:
-            raise NotYetError("measured constants", 0, "some device's", "Start the devices that measure.")
-        settings = settings_of(member.experiment, member.task, known.measured, known.data_distance)
-        self._tell_facts()
-        plan = form_clusters(self._base.network, known.devices, settings)
-        formed_from = {FACTS_DIGEST: flood.book.digest, ABSENT: json.dumps(known.absent)}
-        return replace(plan, settings={**plan.settings, **formed_from})
-
-    def _joining(self) -> Member:
-        """A device that joins, in the network that it joins: to describe it before there are editions."""
-        network = self.node.network
-        return self._base.moved(network, [parse_optimizer("sgd")] * network.num_devices)
-
-    def _signed_before(self) -> Facts | None:
-        """What an earlier process has signed about this device."""
-        try:
-            return read_facts(self.folder / OWN_FACT)
-        except InputError:  # there is none, or it is damaged
-            return None
-
-    def _tell_facts(self) -> None:
-        """Go on telling the facts that the plan was formed from, to neighbours that still gather them."""
-        path = self.folder / FACTS
-        if path.exists():
-            try:
-                facts = read_facts(path)
-            except InputError as error:
-                log.error("%s Neighbours that still gather facts do not get them from here.", error)
-            else:
-                self.node.answers["gossip"] = partial(answer_gossip, facts)
+        return self.first_plan.known() or self.first_plan.formed()
 
     def _take_part(self) -> bool:
         """Train in one edition of the mesh after the other; whether the device has finished."""
@@ -247,10 +183,16 @@ class RunningDevice:
                 self.node.linger()
                 return state.step >= job.last_step
             edition = following
-            job = self._enter(edition) if edition.has(self.config.name) else None
-            state = state if job is None else renewed(state, job)
+            job, state = self._changed(edition, state)
         self._leave(edition, state)
         return True
+
+    def _changed(self, edition: Edition, state: State) -> tuple[Job | None, State]:
+        """The job and state after a change; no job if the device is not in the mesh any more."""
+        if not edition.has(self.config.name):
+            return None, state
+        job = self._enter(edition)
+        return job, renewed(state, job)
 
     def _announce(self) -> None:
         """Let neighbours know where the device will be, before they learn that it has a plan."""
@@ -267,12 +209,9 @@ class RunningDevice:
             return self.course.at(saved_step(checkpoint))
         if not self.config.joins:
             return self.course.at(0)
-        neighbours = self.node.neighbours
-        neighbours.wait(lambda: bool(neighbours.alive), GATHER_S)
-        steps = sorted(neighbours[name].step for name in neighbours.alive)
         begins = self.course.first_with(self.config.name)
-        usual = self.course.at(steps[(len(steps) - 1) // 2] if steps else 0)
-        return usual if usual.version > begins.version else begins
+        usual = self.course.at(usual_step(self.node, GATHER_S))
+        return max(begins, usual, key=lambda edition: edition.version)
 
     def _enter(self, edition: Edition) -> Job:
         """Take part in an edition of the mesh from now on."""
@@ -316,14 +255,11 @@ class RunningDevice:
         """Whether the device joins a mesh that runs, and has not done so before."""
         return bool(self.config.joins) and not (self.folder / CHECKPOINT).exists()
 
-    def _agree(self, job: Job, state: State, plan: Plan, waits: bool) -> None:
-        """Wait for neighbours to have a plan, all of them at the start, and train without those that differ.
+    def _wait_for_plans(self, job: Job, state: State, plan: Plan) -> None:
+        """Wait for neighbours to have a plan, all of them at the start.
 
         A device that comes back also waits for those that may be coming back, unless others have gone on
         without it. Nobody waits for devices that the plan was formed without.
-
-        Args:
-            waits: without, it only compares: nobody may wait for a device that joins.
         """
         begins = state.step == 0
         limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
@@ -332,11 +268,18 @@ class RunningDevice:
         def need_not_wait() -> bool:
             return not without_plan(self.node, absent) or self.node.is_left_behind(job, state.step)
 
-        met = not waits or self.node.neighbours.wait(need_not_wait, limit_s)
+        met = self.node.neighbours.wait(need_not_wait, limit_s)
         if self.node.stopped:
             raise StoppedError
         if begins and not met:
             go_without(self.node, limit_s)
+
+    def _compare_plans(self) -> None:
+        """Train without neighbours that have another plan; not at all if most have.
+
+        Raises:
+            OtherPlanError: most have.
+        """
         others = other_plans(self.node)
         if others:
             self.node.runtime.sleep(TELL_S)  # so that they learn of it, too
@@ -385,6 +328,11 @@ class RunningDevice:
             save_state(state, job, self.folder / CHECKPOINT, np.array([self.node.index]))
         except OSError as error:
             log.error("checkpoint not written: %s; training goes on, the one before is kept", error)
+
+
+def _may_form_again(plan: Plan, state: State) -> bool:
+    """Whether a plan was formed from what devices told, and nobody has trained with it."""
+    return state.step == 0 and FACTS_DIGEST in plan.settings
 
 
 def run_device(folder: Path, data: Path | None = None, metrics_port: int | None = None) -> bool:
@@ -445,33 +393,3 @@ def _holder_of(stack: ExitStack, lock: Path) -> str:
     except BlockingIOError as error:
         return str(error.strerror)
     return ""
-
-
-def _check_neighbours(config: DeviceConfig, network: Network) -> None:
-    linked = [config.names[j] for j in network.neighbours(config.index)]
-    if sorted(linked) != sorted(config.neighbours):
-        expected = f"{', '.join(linked)}, as in network.json"
-        remedy = "Write the folders again: ssdfl mesh init."
-        raise InputError("neighbours in device.json", ", ".join(config.neighbours), expected, remedy)
-
-
-def _largest_message_bytes(member: Member) -> int:
-    """What the largest honest message may have: four vectors of eight bytes a number, or everyone's facts.
-
-    Devices that have yet to agree on how to encode their data do not know their models.
-    """
-    if member.has_own_data or member.config.joins:
-        return MAX_MESSAGE_BYTES
-    facts = len(member.config.names) + len(member.network.links)
-    return SLACK_BYTES + 4 * 8 * member.task.num_parameters + FACT_BYTES * facts
-
-
-def _credentials(folder: Path, name: str) -> Credentials:
-    try:
-        files = [(folder / pem).read_bytes() for pem in ("key.pem", "certificate.pem", "authority.pem")]
-    except OSError as error:
-        expected = "key.pem, certificate.pem and authority.pem"
-        raise InputError("credentials", str(folder), expected, f"({error.strerror})") from None
-    check_private(folder / "key.pem")
-    check_certificate(name, *files)
-    return Credentials(*files)

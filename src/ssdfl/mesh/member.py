@@ -104,7 +104,7 @@ class Member:
         told_before = saved_holdings(self.folder).get(self.config.name)
         if told_before is not None or not self.has_own_data:
             return told_before
-        text, samples = self._summary_to_tell(), self._samples_to_tell()
+        text, samples = self._summary_to_tell(), self.samples_to_tell()
         needed = bool(text or samples)
         return Holding(device=self.config.name, summary=text, samples=samples) if needed else None
 
@@ -113,7 +113,8 @@ class Member:
         summary = self.data.summary
         return "" if self.experiment.data.encoding or summary is None else summary.to_json()
 
-    def _samples_to_tell(self) -> int:
+    def samples_to_tell(self) -> int:
+        """How many training samples it has, if devices are weighed by that; else 0."""
         return len(self.data.train_targets) if self.experiment.data.weights == "size" else 0
 
     @property

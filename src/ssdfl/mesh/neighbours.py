@@ -116,6 +116,10 @@ class Neighbours:
         """Those that answer."""
         return tuple(name for name, neighbour in self._known.items() if neighbour.alive)
 
+    def unfinished(self) -> dict[str, int]:
+        """The steps of those that answer and are not done."""
+        return {name: one.step for name, one in self._known.items() if one.alive and not one.done}
+
     def heard(self, name: str, status: Status) -> None:
         """Remember the status that a neighbour answered with; an impossible step is counted and ignored."""
         if max(status.step, status.first_step) > self.last_step:

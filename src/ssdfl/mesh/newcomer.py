@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import statistics
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -28,6 +29,14 @@ PROOF_S = 3.0
 """How long to wait for what others have signed: some pings."""
 
 log = logging.getLogger(__name__)
+
+
+def usual_step(node: Node, timeout_s: float) -> int:
+    """The step that the median neighbour says it is at, once there is one."""
+    neighbours = node.neighbours
+    neighbours.wait(lambda: bool(neighbours.alive), timeout_s)
+    steps = [neighbours[name].step for name in neighbours.alive]
+    return statistics.median_low(steps or [0])
 
 
 def entry_step(node: Node, first: int) -> int:
@@ -80,11 +89,14 @@ def _models(node: Node, step: int, like: Tensor) -> list[Tensor]:
 def _first_answers(asked: Sequence[Future[Tensor | None]]) -> list[Tensor]:
     """What comes until shortly after the first that is of use."""
     waiting = set(asked)
-    while waiting:
-        done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-        if any(one.result() is not None for one in done):
-            wait(waiting, GRACE_S)
-            break
+    while waiting and not _useful(asked):
+        _, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+    wait(waiting, GRACE_S)
+    return _useful(asked)
+
+
+def _useful(asked: Sequence[Future[Tensor | None]]) -> list[Tensor]:
+    """What has come so far and is of use."""
     found = [one.result() for one in asked if one.done()]
     return [row for row in found if row is not None]
 

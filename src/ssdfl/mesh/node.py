@@ -102,7 +102,11 @@ class Node:
         self._ahead: dict[tuple[str, int], Future[Response | None]] = {}
         self.shelf = Shelf(runtime)
         self._former: set[str] = set()
-        self.answers: dict[str, Callable[[Request], Response]] = {"model": self.shelf.answer}
+        self.answers: dict[str, Callable[[Request], Answer]] = {
+            "ping": lambda _: Response(status=self.status()),
+            "pull": lambda request: self.outbox.answer(request.pull.step, lambda: self._step),
+            "model": self.shelf.answer,
+        }
 
     def status(self) -> Status:
         """What this device tells its neighbours about itself."""
@@ -127,7 +131,7 @@ class Node:
         self.index = network.names.index(self.name)
         self._places = {name: place for place, name in enumerate(network.names)}
         self.plan_digest = plan_digest
-        self.fitting_digests.add(plan_digest)
+        self.fit(plan_digest)
         self._ahead = {}
         if self.evidence is not None:
             self.evidence.know(network.names)
@@ -136,6 +140,12 @@ class Node:
     def linked(self) -> tuple[str, ...]:
         """The neighbours in the present network."""
         return tuple(self.names[j] for j in self.network.neighbours(self.index))
+
+    def fit(self, plan_digest: str) -> None:
+        """Neighbours may have a plan, too: it is from before or after a change of membership."""
+        self.fitting_digests.add(plan_digest)
+        if self.evidence is not None:
+            self.evidence.fitting = frozenset(self.fitting_digests)
 
     def has_other_plan(self, name: str) -> bool:
         """Whether a neighbour has a plan that is not from before or after a change of membership."""
@@ -165,10 +175,6 @@ class Node:
         kind = request.WhichOneof("kind")
         if name in self._former and kind not in FOR_FORMER:
             return refusal(f"{name} is no neighbour since change {self.membership} of the mesh")
-        if kind == "ping":
-            return Response(status=self.status())
-        if kind == "pull":
-            return self.outbox.answer(request.pull.step, lambda: self._step)
         if kind in self.answers:
             return self.answers[kind](request)
         if kind in GATHERED:  # this device has not come so far, or has passed it
@@ -258,9 +264,8 @@ class Node:
 
     def _unfinished(self, until: int | None) -> dict[str, int]:
         """The steps of the neighbours that are there, not done, and before a step."""
-        there = {name: self.neighbours[name] for name in self.neighbours.alive}
-        steps = {name: neighbour.step for name, neighbour in there.items() if not neighbour.done}
-        return {name: step for name, step in steps.items() if until is None or step < until}
+        last = self.neighbours.last_step + 1 if until is None else until
+        return {name: step for name, step in self.neighbours.unfinished().items() if step < last}
 
     def stop(self) -> None:
         """Wait for nobody any more."""

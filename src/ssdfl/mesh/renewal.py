@@ -39,10 +39,14 @@ def renew_certificates(
 
 def _folders(mesh: Path, names: Collection[str]) -> list[Path]:
     found = {folder.name: folder for folder in device_folders(mesh)}
+    _check_known(names, found)
+    return [found[name] for name in names or found]
+
+
+def _check_known(names: Collection[str], found: Collection[str]) -> None:
     for name in names:
         if name not in found:
             raise InputError("device", name, f"one of {', '.join(found)}", "Check its name.")
-    return [folder for name, folder in found.items() if not names or name in names]
 
 
 def _renew(folder: Path, authority: Authority, new_key: bool) -> None:
