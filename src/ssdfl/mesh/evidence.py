@@ -66,7 +66,7 @@ class Evidence:
                 self._furthest[witness.device] = witness
 
     def _is_stranger(self, witness: Witness, plan_digest: str) -> bool:
-        """Whether a step is this device's own, or of one that is in the mesh only after or before a change."""
+        """Whether a step is this device's own, or of one that is only in the mesh of another plan."""
         unknown = witness.device not in self._names and witness.plan_digest != plan_digest
         return unknown or witness.device == self._name
 
