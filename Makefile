@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export MPLBACKEND := Agg
+# Else every process that tests and examples start compiles the library again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo test simulation check complexity fuzz bench docs imports reproduce clean
 .DEFAULT_GOAL := help
@@ -30,7 +32,7 @@ demo: .venv/.base  ## compare seven methods on a small network (a minute)
 # Without them these tests are skipped and say so. .ci/run installs what is missing where it can.
 test: .venv/.dev  ## run the test suite
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not mesh"
-	$(BIN)/pytest -m mesh
+	$(BIN)/pytest -n 2 --dist loadgroup -m mesh
 
 simulation: .venv/.dev  ## run the tests of everything but real devices
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not mesh" --ignore tests/mesh --ignore tests/cli/test_mesh.py
@@ -61,7 +63,7 @@ bench: .venv/.dev  ## measure engine and formation on this machine (ratios)
 	$(BIN)/python benchmarks/mesh.py
 
 docs: .venv/.docs  ## build the documentation into build/site
-	$(BIN)/mkdocs build --strict
+	PYTHONPATH=docs $(BIN)/zensical build --strict --clean
 
 imports: .venv/.base  ## draw again which package imports which
 	$(BIN)/python docs/images/imports.py
@@ -72,5 +74,5 @@ reproduce: .venv/.base  ## the paper's tables and figures (ARTEFACTS=all PROFILE
 	$(BIN)/ssdfl reproduce $(ARTEFACTS) --profile $(PROFILE)
 
 clean:  ## remove what the other targets made, except runs/
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

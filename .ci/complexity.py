@@ -1,4 +1,4 @@
-"""Print the cyclomatic complexity of src, and fail above the limits in pyproject.toml: ``make complexity``.
+"""``make complexity``: print the cyclomatic complexity of src; fail above pyproject's limits.
 
 The mean is that of ``radon cc --average --total-average src``: over classes, functions and methods.
 """

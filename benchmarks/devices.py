@@ -4,9 +4,9 @@
     python benchmarks/devices.py 1000 10000 100000     # and a hundred thousand, a quarter of an hour more
     python benchmarks/devices.py 1000 --json
 
-Sites of ten devices with the digits' MLP, τ_a = 5 and otherwise the default experiment: what `ssdfl run`
-does with SSD-FL, stage by stage, in a process of its own for each number of devices, so that its memory is its
-own. The data are digits-like: those of the digits, as often as needed, with noise.
+Sites of ten devices with the digits' MLP, τ_a = 5 and otherwise the default experiment: what
+`ssdfl run` does with SSD-FL, stage by stage. Each number of devices has a process of its own, so
+that its memory can be measured. The data are the digits, repeated as often as needed, with noise.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SIZES = (1000, 10_000)
 
 @dataclass(frozen=True)
 class Stage:
-    """What a stage of a run took: seconds by the clock and of all cores, and the peak memory up to its end."""
+    """What a stage of a run took: wall and processor seconds, and the peak memory by its end."""
 
     name: str
     seconds: float

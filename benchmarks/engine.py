@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from roofline import bytes_once, products_alone
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
@@ -125,15 +126,21 @@ def make_job(
     )
 
 
-def in_turns(cases: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+Clock = Callable[[], float]
+"""Seconds: `time.perf_counter`, or on a busy machine `time.process_time` of all threads."""
+
+
+def in_turns(
+    cases: dict[str, Callable[[], object]], repeats: int, clock: Clock = time.perf_counter
+) -> dict[str, float]:
     """The least seconds of each case, taking turns, after one turn to warm up."""
     least = dict.fromkeys(cases, math.inf)
     for turn in range(repeats + 1):
         for name, work in cases.items():
-            start = time.perf_counter()
+            start = clock()
             work()
             if turn:
-                least[name] = min(least[name], time.perf_counter() - start)
+                least[name] = min(least[name], clock() - start)
     return least
 
 
@@ -289,6 +296,29 @@ def growth(model: str, shape: tuple[int, ...], sizes: tuple[int, ...]) -> Iterat
         first = first or took
 
 
+def near_the_roofline(
+    model: str, shape: tuple[int, ...], num_devices: int, repeats: int, clock: Clock = time.perf_counter
+) -> Iterator[Figure]:
+    """Aim 7: a cycle against its products alone and against its bytes moved once, in turns."""
+    job = make_job(model, shape, num_devices, method="sdfl", optimizers="sgd")
+    cycles = run(job, in_place=True)
+    list(islice(cycles, 3))
+    took = in_turns(
+        {
+            "run": lambda: next(cycles),
+            "products": products_alone(job, TAU_A),
+            "bytes": bytes_once(job, TAU_A, TAU_A + TAU_R),
+        },
+        repeats,
+        clock,
+    )
+    limit = max(("products", "bytes"), key=lambda name: took[name])
+    what = f"{described(model, shape)}, N = {num_devices:,}: run / "
+    for name in ("products", "bytes"):
+        most = 1.5 if name == limit else math.inf
+        yield Figure(7, f"{what}{name} alone", took["run"] / took[name], "×", most=most)
+
+
 def large_run() -> tuple[float, float, float]:
     """20 cycles of 10,000 devices with the digits' net: seconds to prepare, seconds to run, peak GB."""
     start = time.perf_counter()
@@ -389,8 +419,18 @@ def measure(quick: bool) -> Iterator[Figure]:
     yield Figure(2, "mlp 8×8, N = 10,000: making network, plan and data", prepare_s, "s")
     yield Figure(2, "mlp 8×8, N = 10,000: 20 cycles, tested every cycle", run_s, "s", most=120)
     yield Figure(2, "mlp 8×8, N = 10,000: peak memory", peak, "GB", most=4)
+    yield from rooflines((100, 1000, 10_000))
     for case in (("mlp", FASHION, 1000, 20), ("cnn", FASHION, 1000, 10), ("logreg", DIGITS, 360, 1000)):
         yield from testing_share(*case)
+
+
+def rooflines(sizes: tuple[int, ...], clock: Clock = time.perf_counter) -> Iterator[Figure]:
+    """Aim 7 for both small models and sizes of images."""
+    for model in ("mlp", "logreg"):
+        for shape in (DIGITS, FASHION):
+            for num_devices in sizes:
+                repeats = 10 if num_devices < 1000 else 3
+                yield from near_the_roofline(model, shape, num_devices, repeats, clock)
 
 
 def main() -> None:
@@ -398,15 +438,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The local engine against the hardware and a plain loop.")
     parser.add_argument("--quick", action="store_true", help="the main figures, within a minute")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--roofline", type=int, nargs="+", metavar="N", help="aim 7 only, for N devices")
+    parser.add_argument("--cpu", action="store_true", help="aim 7 in CPU seconds, on a busy machine")
     arguments = parser.parse_args()
+    clock = time.process_time if arguments.cpu else time.perf_counter
+    sizes = tuple(arguments.roofline or ())
+    measured = rooflines(sizes, clock) if sizes else measure(arguments.quick)
     if arguments.json:
-        figures = [asdict(figure) | {"verdict": figure.verdict} for figure in measure(arguments.quick)]
+        figures = [asdict(figure) | {"verdict": figure.verdict} for figure in measured]
         print(json.dumps({"torch": torch.__version__, "figures": figures}, indent=1, default=str))
         return
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads\n")
     print("| aim | figure | measured | wanted |")
     print("|---|---|---|---|")
-    for figure in measure(arguments.quick):
+    for figure in measured:
         print(f"| {figure.aim} | {figure.what} | {figure.shown} | {figure.verdict} |", flush=True)
 
 

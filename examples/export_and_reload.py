@@ -1,4 +1,4 @@
-"""Take a model out of a run and use it without ssdfl: parameters, or a whole program of raw images."""
+"""Use a run's model without ssdfl: its parameters, or a program that takes raw images."""
 
 import json
 import tempfile

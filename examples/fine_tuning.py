@@ -1,7 +1,7 @@
 """Fine-tuning with a frozen trunk: devices train and send the head alone.
 
-The trunk comes from a run with plenty of mixed data; devices that have two labels each then train a head of
-their own on it. Frozen parameters are neither sent nor stored per device.
+The trunk comes from a run with plenty of mixed data; devices that have two labels each then train a
+head of their own on it. Frozen parameters are neither sent nor stored per device.
 """
 
 import tempfile

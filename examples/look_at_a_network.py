@@ -1,4 +1,4 @@
-"""Read a network, ask what it is like, cut it into clusters, and price one mixing of the whole of it."""
+"""Read a network, print facts about it, cut it into clusters, and price one mixing."""
 
 import numpy as np
 

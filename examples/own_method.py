@@ -13,7 +13,7 @@ import ssdfl
 
 
 def every_second(setting: ssdfl.ScheduleInputs) -> ssdfl.Schedule:
-    """SSD-FL that mixes inside clusters at every second step only: half the messages of the regime."""
+    """SSD-FL that mixes inside clusters at every second step only, with half the messages."""
     within = setting.weights(setting.inside(setting.clusters))
     alone = csr_array(eye_array(setting.network.num_devices))
     return setting.cycle(intra=lambda t: within if t % 2 else alone, inter=setting.all_links)

@@ -1,6 +1,7 @@
 """A model of your own is one function; an experiment names it as ``package.module:factory``.
 
-On the command line: ``ssdfl run --set model.name=examples.own_model:tiny_cnn`` from the repository's root.
+On the command line: ``ssdfl run --set model.name=examples.own_model:tiny_cnn`` from the
+repository's root.
 """
 
 import tempfile

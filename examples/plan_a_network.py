@@ -1,4 +1,4 @@
-"""Form the clusters of a network whose devices are known, look at the candidates, and write the plan."""
+"""Form clusters of a network with known devices, look at candidates, write the plan."""
 
 from pathlib import Path
 from tempfile import mkdtemp

@@ -12,7 +12,7 @@ from ssdfl.rng import generator
 
 
 def write_device(path: Path, device: int, rows: int) -> None:
-    """One device's samples: what a machine draws by its load, its age and the room that it stands in."""
+    """One device's samples: a machine's power by its load, its age and its room."""
     rng = generator(0, "machines", device)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)

@@ -10,9 +10,11 @@ import torch
 
 from ssdfl.clusters import spectral_bisection
 from ssdfl.engine import Job
+from ssdfl.experiments import run
 from ssdfl.graph import load_network
 from ssdfl.learning import build_model, draw_optimizers, iid, make_dataset, make_task
 from ssdfl.methods import Message, Moment, Rule, ScheduleInputs, find_method
+from ssdfl.records import load_experiment
 
 TOPOLOGY_SPECS = (
     "er:n=9,p=0.2,seed=1",
@@ -62,6 +64,19 @@ def mortal_data():
         first.touch()
         os._exit(1)
     return tiny_data()
+
+
+def often_saved_data():
+    """A data set whose reader saves its run as often as it may."""
+    run.SAVE_INTERVAL_S = 0.0
+    return tiny_data()
+
+
+def run_saving_often(words):
+    """In a process to be killed: an experiment with settings, into a folder."""
+    run.SAVE_INTERVAL_S = 0.0
+    folder, *settings = words
+    run.run_experiment(load_experiment(None, settings), folder)
 
 
 def gossip(setting):

@@ -1,19 +1,18 @@
 """Meshes of real processes on loopback, for tests."""
 
+import itertools
 import json
-import multiprocessing
 import os
+import secrets
 import signal
-import subprocess
-import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 
-from ssdfl.cli.main import main
+from forked import Forked
 from ssdfl.learning import load_dataset
 from ssdfl.mesh.folder import init_mesh
 from ssdfl.mesh.processes import MeshProcesses, parameters
@@ -38,41 +37,16 @@ def small(*changes):
     return load_experiment(None, [*SMALL, *changes])
 
 
-class Forked:
-    """A process that looks like `subprocess.Popen`'s, begun by a server that has imported everything."""
-
-    def __init__(self, command, stdout, stderr):
-        server = multiprocessing.get_context("forkserver")
-        server.set_forkserver_preload(["ssdfl.cli.main", "ssdfl.mesh.device", "helpers"])
-        self._process = server.Process(target=_run_command, args=(command[3:], stdout.name))
-        self._process.start()
-        self.pid, self.kill, self.terminate = self._process.pid, self._process.kill, self._process.terminate
-
-    def poll(self):
-        return self._process.exitcode
-
-    def wait(self, timeout=None):
-        self._process.join(timeout)
-        assert self.poll() is not None
-        return self.poll()
-
-    def send_signal(self, number):
-        os.kill(self.pid, number)
-
-
-def _run_command(words, output):
-    file = os.open(output, os.O_WRONLY | os.O_APPEND)
-    for place in (1, 2):
-        os.dup2(file, place)
-    sys.argv = ["ssdfl", *words]
-    main()
+def _forked(command, stdout, stderr):
+    """`subprocess.Popen` of ``python -m ssdfl WORDS``, begun by a server that has imported everything."""
+    return Forked("forked:run_command", command[3:], stdout=stdout, stderr=stderr)
 
 
 @contextmanager
 def running(mesh):
     """The devices of a mesh as processes; whatever is left of them is killed."""
     processes = MeshProcesses(mesh)
-    quickly = patch("ssdfl.mesh.processes.subprocess.Popen", Forked)
+    quickly = patch("ssdfl.mesh.processes.subprocess.Popen", _forked)
     with patch.dict(os.environ, ENVIRONMENT), quickly:
         processes.start()
         try:
@@ -149,17 +123,26 @@ def check_as_good(mesh, undisturbed):
     assert spread < 5 * undisturbed.consensus_distance
 
 
+def _own_ports():
+    """Numbers of ports that neither the system gives to callers nor another worker of pytest-xdist takes."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 4
+    ports = range(10_000 + 5_000 * worker, 15_000 + 5_000 * worker)
+    return itertools.islice(itertools.cycle(ports), secrets.randbelow(len(ports)), None)
+
+
+PORTS = _own_ports()
+
+
+def _bind(one):
+    """As `ssdfl.mesh.hosts` does; between the choice of a port and its device's start nothing takes it."""
+    while True:
+        port = next(PORTS)
+        with suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            return f"127.0.0.1:{port}"
+
+
 def made(experiment, folder, method="ssdfl", **options):
-    init_mesh(experiment, folder, method=method, seed=0, **options)
+    with patch("ssdfl.mesh.hosts._bind", _bind):
+        init_mesh(experiment, folder, method=method, seed=0, **options)
     return folder
-
-
-def command(*arguments, cwd=None):
-    return subprocess.run(
-        [sys.executable, "-m", "ssdfl", *map(str, arguments)],
-        env={**os.environ, **ENVIRONMENT},
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-    )

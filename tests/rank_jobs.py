@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import sys
+import time
 from itertools import product
 from unittest.mock import patch
 
@@ -71,6 +72,18 @@ def contract_jobs():
 
 def small_cnn(image_shape, num_classes):
     return nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(48, num_classes))
+
+
+class Pause(nn.Module):
+    """Takes time and no computing: a run lasts long enough to be killed, in few steps."""
+
+    def forward(self, inputs):
+        time.sleep(0.003)
+        return inputs
+
+
+def unhurried_cnn(image_shape, num_classes):
+    return nn.Sequential(Pause(), small_cnn(image_shape, num_classes))
 
 
 def with_dropout(image_shape, num_classes):
@@ -196,5 +209,5 @@ def fail():
 
 
 if __name__ == "__main__":
-    run_module.SAVE_INTERVAL_S = 0.2
+    run_module.SAVE_INTERVAL_S = 0.0
     main() if sys.argv[1:] else two_experiments()

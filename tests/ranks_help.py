@@ -3,14 +3,13 @@
 import json
 import os
 import pickle
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 import torch
 from torch.distributed import TCPStore
 
+from forked import Forked
 from ssdfl.engine.checkpoint import load_parameters
 from ssdfl.engine.ranks import joined
 from ssdfl.errors import import_object
@@ -44,8 +43,8 @@ def in_ranks(function, number, folder, **more):
     for place in range(number):
         variables = environment(RANK=str(place), LOCAL_RANK=str(place), **common, **more)
         with (folder / f"said-{place}").open("w") as said:
-            words = [sys.executable, __file__, function, folder / f"result-{place}"]
-            ranks.append(subprocess.Popen(words, env=variables, stderr=said))
+            words = (function, folder / f"result-{place}")
+            ranks.append(Forked("ranks_help:join_and_call", words, env=variables, stderr=said))
     try:
         for process in ranks:
             process.wait(timeout=480)
@@ -75,6 +74,8 @@ def children(pid):
     return []
 
 
-if __name__ == "__main__":
+def join_and_call(words):
+    """In a rank: keep in a file what ``module:function`` returns."""
+    function, result = words
     with joined():
-        Path(sys.argv[2]).write_bytes(pickle.dumps(import_object(sys.argv[1], "function")()))
+        Path(result).write_bytes(pickle.dumps(import_object(function, "function")()))

@@ -1,6 +1,5 @@
 """README's and the examples' promises that can be checked quickly."""
 
-import json
 import runpy
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from ssdfl.clusters import spectral_bisection
 from ssdfl.graph import check_mixing, load_network
-from ssdfl.methods import METHODS, ScheduleInputs
+from ssdfl.methods import ScheduleInputs
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -26,19 +25,3 @@ def test_every_example_runs(path, capsys, monkeypatch):
     monkeypatch.syspath_prepend(EXAMPLES)  # as when it is run as a script
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
-
-
-def test_the_notebook_runs(monkeypatch, tmp_path):
-    pytest.importorskip("pandas")
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setitem(METHODS, "every_second", METHODS["ssdfl"])  # is put back at the end
-    file = EXAMPLES / "compare_methods.ipynb"
-    assert file.stat().st_size < 50_000
-    namespace = {"__name__": "notebook"}
-    for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] == "code":
-            exec(compile("".join(cell["source"]), cell["id"], "exec"), namespace)
-    assert namespace["plan"].num_clusters == 3
-    assert list(namespace["records"]["method"].unique()) == ["ssdfl", "sdfl", "pdfl"]
-    soonest = min(namespace["ssdfl"].summarise(namespace["folder"]), key=lambda s: s.time_s)
-    assert soonest.method != "sdfl"

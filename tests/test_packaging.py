@@ -1,9 +1,11 @@
-"""The wheel that a user installs, in a fresh environment and far from the source tree."""
+"""What a release holds, installed in a fresh environment and far from the source tree."""
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -21,11 +23,47 @@ def quiet(*words, **options):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    quiet(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT)
-    (built,) = folder.glob("ssdfl-*.whl")
-    return built
+def built(tmp_path_factory):
+    """A release: the source archive, and the wheel that is built from it rather than from the clone."""
+    folder = tmp_path_factory.mktemp("dist")
+    quiet(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built):
+    (found,) = built.glob("ssdfl-*.whl")
+    return found
+
+
+def test_the_source_archive_holds_what_a_packager_needs_and_no_results(built):
+    (archive,) = built.glob("ssdfl-*.tar.gz")
+    top = f"ssdfl-{ssdfl.__version__}"
+    assert archive.name == f"{top}.tar.gz"
+    with tarfile.open(archive) as opened:
+        names = {name.removeprefix(f"{top}/") for name in opened.getnames()}
+    wanted = {"pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "PKG-INFO"}
+    assert wanted | {"src/ssdfl/py.typed", "tests/test_packaging.py", "reproduce/common.toml"} <= names
+    tops = {name.partition("/")[0] for name in names}
+    assert tops <= wanted | {"src", "tests", "reproduce", ".gitignore"}
+    assert not any("/results/" in name for name in names)
+
+
+def test_the_metadata_names_systems_types_and_every_extra(wheel):
+    place = f"ssdfl-{ssdfl.__version__}.dist-info/METADATA"
+    said = zipfile.ZipFile(wheel).read(place).decode().splitlines()
+    assert {"Classifier: Operating System :: POSIX :: Linux", "Classifier: Operating System :: MacOS"} <= {
+        *said
+    }
+    assert "Classifier: Typing :: Typed" in said
+    offered = {line.removeprefix("Provides-Extra: ") for line in said if line.startswith("Provides-Extra")}
+    assert offered >= required_extras()
+
+
+def required_extras():
+    """What the code asks for by `require(module, extra)`, with whose name errors tell how to install it."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    return set(re.findall(r'\brequire\(\s*"[\w.]+",\s*"(\w+)"', text))
 
 
 def test_the_wheel_holds_what_runs_need_and_nothing_else(wheel):

@@ -1,8 +1,8 @@
 """Draw which package of ssdfl imports which, for docs/architecture.md: ``make imports``.
 
 The drawing is read off the source. An import inside a function or under ``TYPE_CHECKING`` counts as
-lazy: nothing is loaded until it is needed. The text of the SVG depends on the imports alone, so a test
-compares it with the file (`tests/test_layers.py`).
+lazy: nothing is loaded until it is needed. The text of the SVG depends on the imports alone, so a
+test compares it with the file (`tests/test_layers.py`).
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def find_arrows(imports: Iterable[Import]) -> list[Arrow]:
     return sorted(Arrow(*pair, lazy) for pair, lazy in always_lazy.items())
 
 
-# The drawing: a box for each package, top to bottom. Arrows at the right are imported with the package,
-# those at the left lazily. The longer an arrow, the further out it bends.
+# The drawing: a box for each package, top to bottom. Arrows at the right are imported with the
+# package, those at the left lazily. The longer an arrow, the further out it bends.
 WIDTH, BOX_WIDTH, BOX_HEIGHT, ROW = 880, 360, 40, 54
 LEFT, TOP = 250, 44
 PORT = 3.6

@@ -30,7 +30,7 @@ SHOWN = {
 
 
 def draw_steps() -> Figure:
-    """Who mixes with whom in a training step of three methods, and in the mixing step that ends a cycle."""
+    """Who mixes with whom in a training step of three methods, and in the last step of a cycle."""
     figure = Figure(figsize=(9.2, 2.9))
     panels = figure.subplots(
         1, 4, gridspec_kw={"left": 0, "right": 1, "top": 0.84, "bottom": 0, "wspace": 0.02}
@@ -83,7 +83,7 @@ def draw_clock() -> Figure:
 
 
 def _steps(schedule: ssdfl.Schedule) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-    """Of every step of a cycle: when each device starts it, has computed, and is ready for the next."""
+    """For every step of a cycle: when each device starts, has computed, and is ready."""
     clock, ready_s = Clock(NETWORK, MESSAGE_BYTES), np.zeros(NETWORK.num_devices)
     for t in range(CYCLE):
         step, start_s = schedule(t), ready_s

@@ -1,9 +1,9 @@
 """Serverless semi-decentralized federated learning: plan, simulate and compare.
 
-The names here tell the story, in this order: a network (`load_network`), its clusters (`form_clusters`), an
-experiment (`Experiment`), its run (`run_experiment`), what came out (`RunFolder`, `summarise`,
-`write_report`). A method of your own is a function from `ScheduleInputs` to a `Schedule` of `Step`,
-or a `Method` with a rule of its own.
+The names here tell the story, in this order: a network (`load_network`), its clusters
+(`form_clusters`), an experiment (`Experiment`), its run (`run_experiment`), what came out
+(`RunFolder`, `summarise`, `write_report`). A method of your own is a function from `ScheduleInputs`
+to a `Schedule` of `Step`, or a `Method` with a rule of its own.
 
 Examples:
     >>> import ssdfl
@@ -17,7 +17,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from ssdfl.clusters import Device as Device

@@ -1,4 +1,4 @@
-"""``python -m ssdfl`` and the ``ssdfl`` command, down to its exit code if it is interrupted early."""
+"""``python -m ssdfl`` and the ``ssdfl`` command, with exit codes for early interrupts."""
 
 import sys
 

@@ -23,7 +23,7 @@ def with_checksum(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_checksum(data: Mapping[str, Any], covered: Collection[str], where: str) -> None:
-    """Refuse JSON data that have changed since `with_checksum` made them; a checksum of null is not checked.
+    """Refuse JSON data that changed since `with_checksum`; a checksum of null is not checked.
 
     Args:
         covered: the keys that the checksum is of; others may have been added.

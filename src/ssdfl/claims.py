@@ -16,9 +16,9 @@ from ssdfl.machine import memory_bytes
 SMALL_BYTES = 64 << 20
 """What any file may expand to."""
 MOST_EXPANSION = 200
-"""How many times its size a larger file of samples may expand to; images and tables shrink tenfold or so."""
+"""How far a larger file of samples may expand; images and tables shrink about tenfold."""
 DEFLATE_EXPANSION = 1100
-"""More than deflate, the compression of zip and gzip files, can do (1,032); a sparse network comes close."""
+"""More than deflate (zip, gzip) can do, which is 1,032; sparse networks come close."""
 
 
 class ArrayClaim(NamedTuple):

@@ -15,8 +15,8 @@ class InputError(ValueError):
     """A value that cannot be used: what it is, what was expected, what to do about it.
 
     Examples:
-        >>> print(InputError("p", 1.5, "a probability in [0, 1]", "Choose p=0.1 for a sparse network."))
-        p = 1.5: expected a probability in [0, 1]. Choose p=0.1 for a sparse network.
+        >>> print(InputError("p", 1.5, "a probability in [0, 1]", "Choose 0.1 for few links."))
+        p = 1.5: expected a probability in [0, 1]. Choose 0.1 for few links.
     """
 
     exit_code = 2
@@ -32,7 +32,7 @@ class InputError(ValueError):
 
 
 class NotYetError(InputError):
-    """Something is missing that may come: others, or room on a disk. A restart later may find it."""
+    """Something is missing that may appear later, such as a peer or disk space."""
 
     exit_code = 75  # EX_TEMPFAIL of sysexits.h
 
@@ -144,7 +144,8 @@ def unfit_value(problem: Mapping[str, Any], where: str, remedy: str) -> InputErr
     """What is wrong with a file's value, by one of the ``errors()`` of pydantic.
 
     Examples:
-        >>> problem = {"loc": ("step",), "type": "int_type", "input": "x", "msg": "Input should be whole"}
+        >>> problem = {"loc": ("step",), "type": "int_type", "input": "x"}
+        >>> problem["msg"] = "Input should be whole"
         >>> print(unfit_value(problem, "a.json", "Restore it."))
         step in a.json = x: expected whole. Restore it.
     """

@@ -9,19 +9,21 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+_READABLE_DEVICES = 20_000
 _TEMPORARY = re.compile(r"\..*\.(\d+)\.tmp(\..*)?")
 """``.name.pid.tmp.ending``: a file that the process ``pid`` was writing."""
 
 
 @contextmanager
 def atomic_path(path: Path | str, durable: bool = True) -> Iterator[Path]:
-    """A temporary sibling of ``path`` that replaces it when the block succeeds and vanishes when it fails.
+    """A temporary sibling that replaces ``path`` on success and vanishes on failure.
 
     What killed processes left of the same file is removed.
 
     Args:
-        durable: the new file survives a power cut once the block has ended, and the old one until then.
-            That waits for the disk: leave it out for what is written often or made again easily.
+        durable: the new file survives a power cut once the block has ended, and the old one until
+            then. That waits for the disk: leave it out for what is written often or made again
+            easily.
 
     Raises:
         OSError: of the block, with the name of the file if it has none: a full disk names no file.
@@ -101,7 +103,7 @@ def _runs(process: int) -> bool:
 
 
 def is_there(path: Path) -> bool:
-    """Whether a file or folder is there; False for a text that is too long, or otherwise no name of a file.
+    """Whether a file or folder exists; False for texts that cannot be file names.
 
     Examples:
         >>> is_there(Path(".")), is_there(Path("a" * 1000))
@@ -111,6 +113,11 @@ def is_there(path: Path) -> bool:
         return path.exists()
     except (OSError, ValueError):
         return False
+
+
+def indentation(num_devices: int) -> int | None:
+    """How far JSON about devices is indented: for people to read, unless there are very many."""
+    return 1 if num_devices <= _READABLE_DEVICES else None
 
 
 def write_text(path: Path | str, text: str, durable: bool = True) -> None:

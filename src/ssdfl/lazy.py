@@ -1,4 +1,4 @@
-"""Modules that are imported when they are first used, so that small devices do not pay for the others."""
+"""Import modules on first use, so that small devices do not pay for the others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 class LazyModule:
     """Stands for a module until something in it is asked for.
 
-    Type checkers should see the module itself: import it under ``TYPE_CHECKING``, and make this otherwise.
+    Type checkers should see the module itself: import it under ``TYPE_CHECKING``, and make this
+    otherwise.
 
     Examples:
         >>> LazyModule("math").sqrt(9)

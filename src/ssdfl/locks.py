@@ -43,7 +43,8 @@ def locked(path: Path | str) -> Iterator[None]:
     The operating system frees the lock when its process ends, however that ends.
 
     Raises:
-        BlockingIOError: someone holds it already, another process or this one; the message names it.
+        BlockingIOError: someone holds it already, another process or this one; the message names
+            it.
 
     Examples:
         >>> from tempfile import TemporaryDirectory

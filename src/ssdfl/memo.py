@@ -1,4 +1,4 @@
-"""Remember results for objects that cannot be hashed, such as matrices that a schedule hands out again."""
+"""Cache results for objects that cannot be hashed, such as a schedule's matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All randomness of the project: a generator for a seed, a named stream and the indices within it."""
+"""All randomness comes from here: a generator per seed, named stream and indices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def generator(seed: int, stream: str, *indices: int) -> np.random.Generator:
-    """A fresh generator that depends on its arguments alone, so any step can be replayed on its own.
+    """A new generator that depends only on its arguments, so any step can be replayed.
 
     Streams keep uses apart: drawing more batches never changes which links fail.
 

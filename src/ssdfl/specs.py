@@ -57,7 +57,8 @@ def call_with_options(
         given: how many of the first parameters the caller supplies; they are no options.
 
     Raises:
-        InputError: an option that the function does not take, a value of the wrong type, or one missing.
+        InputError: an option that the function does not take, a value of the wrong type, or one
+            missing.
 
     Examples:
         >>> def power(base: float, exponent: int = 2) -> float: ...
@@ -74,7 +75,7 @@ def call_with_options(
 
 
 def whole_number(text: str) -> int:
-    """A text as a whole number that a machine word holds, as larger ones break what computes with them.
+    """A text as an integer that fits a machine word; larger ones break later computations.
 
     Raises:
         ValueError: it is none.
@@ -94,7 +95,7 @@ def _check_known(options: Mapping[str, str], known: Collection[str], what: str) 
 
 
 def convert(what: str, text: str, kind: Any) -> Any:
-    """A text as the type that a parameter is annotated with; without one, as the number that it looks like.
+    """A text as a parameter's annotated type, or else as the number it looks like.
 
     Examples:
         >>> convert("p", "0.5", float), convert("p", "3", inspect.Parameter.empty)

@@ -117,9 +117,9 @@ def test_a_mesh_shows_every_method_when_it_is_done(run, monkeypatch):
         "watch_statuses": lambda _: ([{"step": step}] for step in range(100)),
         "collected_rows": lambda _: next(left),
     }.items():
-        monkeypatch.setattr(f"ssdfl.mesh.processes.{name}", fake)
-    monkeypatch.setattr("ssdfl.mesh.folder.init_mesh", lambda *_, **__: None)
-    monkeypatch.setattr("ssdfl.mesh.folder.device_folders", lambda _: [])
+        monkeypatch.setattr(f"ssdfl.experiments.on_mesh.{name}", fake)
+    monkeypatch.setattr("ssdfl.experiments.on_mesh.init_mesh", lambda *_, **__: None)
+    monkeypatch.setattr("ssdfl.experiments.on_mesh.device_folders", lambda _: [])
     shown = []
     for method in rows:
         job = SimpleNamespace(seed=0, cycles=2, steps_per_cycle=6)

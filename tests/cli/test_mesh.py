@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from commands import quick_command
-from mesh_help import SMALL, command
+from forked import command
+from mesh_help import SMALL
 from ssdfl.errors import InputError
 from ssdfl.experiments import run_experiment
 from ssdfl.locks import locked

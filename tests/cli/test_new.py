@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commands import quick_command
-from mesh_help import command
+from forked import command
 from ssdfl.cli.new import TEMPLATES
 from ssdfl.graph import load_network
 from ssdfl.records import RunFolder, load_experiment

@@ -181,7 +181,7 @@ def test_a_plan_is_repaired_for_a_changed_network(tmp_path):
     assert "1 new: a9" in told.stdout
     assert "why: a9 (new) to the cluster of a0, over the fastest links." in told.stdout
     assert "training as in old.json" in told.stderr
-    assert "forming anew is not worth it" in told.stderr
+    assert "a new plan is not worth forming" in told.stderr
     written = json.loads((tmp_path / "new.json").read_text())
     assert (written["choice"], written["settings"]["tau_a"]) == ("repaired", 3)
     words = ["--repair", "old.json", "--tau-a", "4", "--html", "p.html", "--json"]

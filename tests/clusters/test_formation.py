@@ -13,6 +13,7 @@ from ssdfl.clusters import Device, FormationSettings, choose, clusters_of, form_
 from ssdfl.clusters.candidates import Candidate
 from ssdfl.clusters.formation import INDIFFERENCE, Skipped, form
 from ssdfl.clusters.heterogeneity import assumed_directions
+from ssdfl.clusters.recorded_settings import settings_from
 from ssdfl.clusters.spectral import ClusterCache
 from ssdfl.errors import InputError
 from ssdfl.graph import Conductance, conductance, load_network, metropolis, spectrum
@@ -323,3 +324,29 @@ def test_assumed_directions_are_as_long_as_those_of_three_labels_of_ten():
     directions = assumed_directions(4000)
     assert directions.mean(axis=0) == pytest.approx(0, abs=1e-12)
     assert np.square(directions).sum(axis=1).mean() == pytest.approx(1 / 3 - 1 / 10, rel=0.03)
+
+
+def liars_survived(plan):
+    (found,) = [one.detail for one in plan.diagnostics if one.name.startswith("Liars")]
+    return found
+
+
+@pytest.mark.parametrize("partition", ["cost", "paper"])
+def test_formation_can_demand_that_each_cluster_survives_a_liar(partition):
+    network = "barbell:size=5"  # two cliques: as a whole it survives none, since one link holds it together
+    plan = form_clusters(network, settings=FormationSettings(partition=partition, liars=1))
+    assert plan.clusters == ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
+    assert liars_survived(plan) == "F = 1, 1, cluster by cluster"
+    assert plan.settings["liars"] == 1
+    assert settings_from(plan.settings, partition, "time").liars == 1
+
+
+def test_without_a_demand_the_plan_says_what_its_clusters_survive():
+    whole = form_clusters("complete:n=9", settings=FormationSettings(mode="literal"))
+    assert liars_survived(whole).startswith("F = ")
+
+
+def test_what_no_partition_survives_is_refused_with_what_one_does():
+    expected = "clusters.liars = 2: expected at most 1, which the best of 10 partitions survives. Add links"
+    with pytest.raises(InputError, match=expected):
+        form_clusters("barbell:size=5", settings=FormationSettings(liars=2))

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from helpers import TOPOLOGY_SPECS
 from ssdfl.clusters import clusters_of, labels_of, random_clusters, spectral_bisection
+from ssdfl.clusters.partition import bisect, bisections
 from ssdfl.errors import InputError
-from ssdfl.graph import load_network
+from ssdfl.graph import load_network, metropolis, slowest_mode
 from ssdfl.rng import generator
 
 
@@ -48,6 +49,33 @@ def test_random_clusters_have_a_random_number():
     network = load_network("ring:n=12")
     numbers = {len(random_clusters(network, generator(seed, "test"))) for seed in range(40)}
     assert len(numbers) > 6
+
+
+def one_by_one(network, number):
+    """Repeated bisection of the worst-mixing cluster, each looked at on its own."""
+    clusters = [tuple(range(network.num_devices))]
+
+    def matrix(cluster):
+        return metropolis(network.adjacency[list(cluster)][:, list(cluster)])
+
+    while len(clusters) < number:
+        several = [cluster for cluster in sorted(clusters) if len(cluster) > 1]
+        worst = max(several, key=lambda one: round(slowest_mode(matrix(one))[0], 9))
+        clusters.remove(worst)
+        clusters += bisect(worst, matrix(worst), slowest_mode(matrix(worst))[1])
+    return tuple(sorted(clusters))
+
+
+@pytest.mark.parametrize(
+    "spec", ["er:n=40,p=0.1,seed=4", "ba:n=40,m=1,seed=2", "sites:sites=5,size=7,seed=0"]
+)
+@pytest.mark.parametrize("limit", [5, 400])
+def test_looking_at_many_clusters_at_once_changes_nothing(spec, limit, monkeypatch):
+    monkeypatch.setattr("ssdfl.clusters.partition.DENSE_LIMIT", limit)
+    network = load_network(spec)
+    sizes = [2, 3, 5, 11, 12, 30]
+    found = list(bisections(network.adjacency, metropolis, sizes))
+    assert found == [one_by_one(network, number) for number in sizes]
 
 
 def test_labels_there_and_back():

@@ -18,7 +18,7 @@ from ssdfl.engine.row_exchange import FORBIDDEN
 from ssdfl.mesh.hosts import Host
 from ssdfl.records.folder import RunFolder
 
-pytestmark = pytest.mark.mesh
+pytestmark = [pytest.mark.mesh, pytest.mark.xdist_group("two machines")]
 
 
 @pytest.fixture

@@ -3,14 +3,13 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 import torch
 
 from commands import quick_command
+from forked import Forked, command
 from ranks_help import TINY, children, environment, finish_in_ranks, in_ranks, parameters
 from ssdfl.cli import ranks
 from ssdfl.experiments import iterate_experiment, run
@@ -53,19 +52,20 @@ def test_ranks_go_on_where_one_process_stopped_and_back(tmp_path, monkeypatch):
     assert_same(there, whole)
 
 
-def torchrun(*words, restarts="0", **variables):
-    launcher = ["-m", "torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2"]
+def torchrun(*words, said, restarts="0", **variables):
+    """``torchrun -m WORDS`` in two ranks, which write what they say to an open file."""
+    launcher = ["--nnodes", "1", "--nproc-per-node", "2", "--max-restarts", restarts]
     launcher += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--monitor-interval", "0.1"]
-    return subprocess.Popen(
-        [sys.executable, *launcher, "--max-restarts", restarts, "-m", *words],
-        env=environment(**variables),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    environment_of_ranks = environment(**variables)
+    return Forked(
+        "torch.distributed.run:main", [*launcher, "-m", *words], stderr=said, env=environment_of_ranks
     )
 
 
-LONG = [*TINY, "cycles=300", "evaluate.every=100", 'methods=["ssdfl"]', "engine.name=distributed"]
+# Stacked gradients load torch._dynamo, which takes each new rank two seconds: convolutions are not stacked.
+NEW_RANKS = [*TINY, "model.name=rank_jobs:small_cnn"]
+LONG = [*TINY, "model.name=rank_jobs:unhurried_cnn", "cycles=30", 'methods=["ssdfl"]']
+LONG += ["evaluate.every=15", "engine.name=distributed"]
 
 
 @pytest.fixture(scope="module")
@@ -79,56 +79,53 @@ def unbroken(tmp_path_factory):
 def test_a_killed_rank_changes_nothing(victim, unbroken, tmp_path):
     broken = tmp_path / "broken"
     asked = [word for setting in LONG for word in ("--set", setting)]
-    running = torchrun("rank_jobs", "run", *asked, "--out", broken, restarts="3")
-    try:
-        deadline = time.monotonic() + 120
-        while not (broken / "seed-0" / "ssdfl" / "checkpoint.safetensors").exists():
-            assert time.monotonic() < deadline
-            assert running.poll() is None, running.communicate()[1]
-            time.sleep(0.02)
-        assert len(RunFolder(broken).read_rows(0, "ssdfl")) < 300
-        os.kill(children(running.pid)[victim], signal.SIGKILL)
-        _, said = running.communicate(timeout=240)
-    finally:
-        running.kill()
-        running.wait()
-    assert running.returncode == 0, said
-    assert "exitcode: -9" in said
+    with (tmp_path / "said").open("w+") as said:
+        running = torchrun("rank_jobs", "run", *asked, "--out", broken, restarts="3", said=said)
+        try:
+            deadline = time.monotonic() + 120
+            while not (broken / "seed-0" / "ssdfl" / "checkpoint.safetensors").exists():
+                assert time.monotonic() < deadline
+                assert running.poll() is None, said.read()
+                time.sleep(0.02)
+            assert len(RunFolder(broken).read_rows(0, "ssdfl")) < 30
+            os.kill(children(running.pid)[victim], signal.SIGKILL)
+            running.wait(timeout=240)
+        finally:
+            running.kill()
+        text = said.read()
+    assert running.returncode == 0, text
+    assert "exitcode: -9" in text
     assert torch.equal(parameters(broken, "ssdfl"), parameters(unbroken, "ssdfl"))
     rows = [RunFolder(folder).read_rows(0, "ssdfl") for folder in (broken, unbroken)]
     assert repr(rows[0]) == repr(rows[1])
 
 
 def test_ranks_run_one_experiment_after_the_other(tmp_path):
-    settings = [*TINY, "engine.name=distributed"]
+    settings = [*NEW_RANKS, "engine.name=distributed"]
     asked = json.dumps([settings, [*settings, "training.learning_rate=0.01"]])
-    running = torchrun("rank_jobs", SETTINGS=asked, FOLDER=str(tmp_path / "run"))
-    try:
-        _, said = running.communicate(timeout=120)
-    finally:
-        running.kill()
-    assert running.returncode == 0, said
+    with (tmp_path / "said").open("w+") as said:
+        running = torchrun("rank_jobs", said=said, SETTINGS=asked, FOLDER=str(tmp_path / "run"))
+        try:
+            running.wait(timeout=120)
+        finally:
+            running.kill()
+        assert running.returncode == 0, said.read()
     assert all(len(RunFolder(tmp_path / f"run-{k}").all_rows()) == 12 for k in (0, 1))
 
 
-def command(*words, cwd, **variables):
-    return subprocess.run(
-        [sys.executable, "-m", "ssdfl", *map(str, words)],
-        cwd=cwd,
-        env=environment(COLUMNS="120", **variables),
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
+def start_ranks(*words, cwd):
+    """``ssdfl run`` of the tiny experiment in ranks, with words."""
+    fixed = environment(COLUMNS="120")
+    asked = [word for setting in NEW_RANKS for word in ("--set", setting)]
+    return command("run", *asked, "--engine", "distributed", *words, cwd=cwd, **fixed)
 
 
 def test_the_command_starts_ranks_and_shows_one_result(tmp_path):
-    asked = [word for setting in TINY for word in ("--set", setting)]
-    done = command("run", *asked, "--engine", "distributed", "--workers", 2, "--json", cwd=tmp_path)
+    done = start_ranks("--workers", 2, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert [one["method"] for one in json.loads(done.stdout)["methods"]] == ["ssdfl", "stc"]
     assert (tmp_path / "runs" / "demo" / "report.html").exists()
-    again = command("run", *asked, "--engine", "distributed", "--out", "runs/demo", cwd=tmp_path)
+    again = start_ranks("--out", "runs/demo", cwd=tmp_path)
     assert again.returncode == 2
     assert "--out = runs/demo" in again.stderr
 
@@ -142,8 +139,7 @@ def test_the_command_starts_ranks_and_shows_one_result(tmp_path):
     ],
 )
 def test_a_mistake_in_ranks_is_one_line(change, message, tmp_path):
-    asked = [word for setting in [*TINY, change] for word in ("--set", setting)]
-    done = command("run", *asked, "--engine", "distributed", "--workers", 2, cwd=tmp_path)
+    done = start_ranks("--set", change, "--workers", 2, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.count(message) == 1, done.stderr
     assert "Traceback" not in done.stderr

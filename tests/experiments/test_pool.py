@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from forked import server
 from mesh_help import ENVIRONMENT
 from ssdfl.experiments import iterate_experiment, run_experiment
 from ssdfl.experiments.estimate import Estimator
@@ -32,6 +33,7 @@ TINY = (
 def importable(monkeypatch):
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
+    server()
 
 
 def tiny(*changes):
@@ -146,11 +148,12 @@ def test_what_a_machine_sends_home_replaces_an_unfinished_run(tmp_path):
 
 
 def test_a_killed_process_is_replaced(tmp_path):
-    runs = single_runs(tiny("cycles=3000", "seeds=[0]", 'methods=["pdfl"]'))
+    often = ("data.name=helpers:often_saved_data", "cycles=400")
+    runs = single_runs(tiny(*often, "seeds=[0]", 'methods=["pdfl"]'))
     killed = []
 
     def kill_one():
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while time.monotonic() < deadline and not killed:
             started = any(tmp_path.rglob("metrics.parquet"))
             for child in multiprocessing.active_children() if started else ():

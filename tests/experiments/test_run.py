@@ -6,7 +6,6 @@ import json
 import math
 import os
 import signal
-import subprocess
 import sys
 import time
 
@@ -19,6 +18,7 @@ from scipy.sparse import csr_array
 
 import ssdfl
 import ssdfl.experiments.run as module
+from forked import Forked
 from ssdfl.clusters import Plan
 from ssdfl.errors import InputError
 from ssdfl.experiments import iterate_experiment, run_experiment
@@ -134,15 +134,6 @@ def test_stopped_anywhere_and_resumed(tmp_path, monkeypatch, stop_after, save_in
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
 
-KILLED = """
-import ssdfl.experiments.run as run
-from ssdfl.records import load_experiment
-from ssdfl.experiments import run_experiment
-run.SAVE_INTERVAL_S = 0.0
-run_experiment(load_experiment(None, {settings!r}), {out!r})
-"""
-
-
 def test_two_runs_never_share_a_folder(tmp_path):
     """The second is refused, whether it begins or resumes, and the first goes on undisturbed."""
     run_experiment(small(), tmp_path / "whole")
@@ -184,17 +175,16 @@ def test_another_methods_checkpoint_is_not_resumed(tmp_path):
 
 def test_killed_and_resumed(tmp_path):
     """kill -9 in the middle of a method; the resumed run equals one that was left alone."""
-    settings = [*SMALL, "methods=['ssdfl', 'pdfl']", "seeds=[0]", "cycles=300"]
-    script = KILLED.format(settings=settings, out=str(tmp_path / "broken"))
+    settings = [*SMALL, "methods=['ssdfl', 'pdfl']", "seeds=[0]", "cycles=150"]
     checkpoint = tmp_path / "broken" / "seed-0" / "ssdfl" / "checkpoint.safetensors"
-    with subprocess.Popen([sys.executable, "-c", script]) as process:
-        deadline = time.monotonic() + 120
-        while not checkpoint.exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
+    process = Forked("helpers:run_saving_often", [tmp_path / "broken", *settings])
+    deadline = time.monotonic() + 120
+    while not checkpoint.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
     with safe_open(checkpoint, framework="np") as file:
-        assert 0 < json.loads(file.metadata()["ssdfl"])["step"] < 300 * 4
+        assert 0 < json.loads(file.metadata()["ssdfl"])["step"] < 150 * 4
     experiment = load_experiment(None, settings)
     run_experiment(experiment, tmp_path / "broken", resume=True)
     run_experiment(experiment, tmp_path / "whole")

@@ -10,10 +10,10 @@ from datetime import datetime
 import numpy as np
 import pytest
 
+from forked import command
 from mesh_help import (
     check_as_good,
     come_together,
-    command,
     finish,
     kill,
     local_parameters,
@@ -23,7 +23,8 @@ from mesh_help import (
     wait_for_step,
 )
 
-pytestmark = pytest.mark.mesh
+# One after the other: their devices train without end, and notice silence within seconds.
+pytestmark = [pytest.mark.mesh, pytest.mark.xdist_group("endless meshes")]
 
 ENDLESS = ("cycles=100000", "evaluate.every=20")
 

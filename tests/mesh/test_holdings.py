@@ -7,9 +7,12 @@ import pytest
 
 from ssdfl.errors import InputError
 from ssdfl.learning.summaries import NUMBER, ColumnSummary, Summary
-from ssdfl.mesh.holdings import HOLDINGS, Holders, save_holdings, saved_holdings
+from ssdfl.mesh.certificates import Authority
+from ssdfl.mesh.holdings import HOLDINGS, Holders, _statement, save_holdings, saved_holdings
 from ssdfl.mesh.mesh_pb2 import Holding, Holdings, HoldingsRequest, Request, Response, Wait
 from ssdfl.mesh.runtime import REAL
+from ssdfl.mesh.signing import Signer
+from ssdfl.mesh.transport import Credentials
 
 NAMES = ("a", "b", "c")
 
@@ -18,8 +21,17 @@ def text(name="x", count=2, mean=1.0):
     return Summary((ColumnSummary(name, NUMBER, count, count, mean, 0.0),), ()).to_json()
 
 
-def holding(device, **changes):
-    return Holding(**{"device": device, "summary": text(), "samples": 7, **changes})
+AUTHORITY = Authority()
+SIGNERS = {name: Signer(Credentials(*AUTHORITY.issue(name), AUTHORITY.certificate)) for name in NAMES}
+
+
+def holding(device, by=None, **changes):
+    """What a device says, signed by it or by another."""
+    found = Holding(**{"device": device, "summary": text(), "samples": 7, **changes})
+    signer = SIGNERS.get(by or device)
+    if signer is not None:
+        found.signature.CopyFrom(signer.sign(_statement(found)))
+    return found
 
 
 def holders(*told, answer=None):
@@ -35,7 +47,7 @@ def holders(*told, answer=None):
         transport=SimpleNamespace(ask=lambda *_: response),
         stopped=False,
     )
-    found = Holders(node, NAMES, holding("a"))
+    found = Holders(node, NAMES, holding("a"), SIGNERS["a"])
     found.tell()
     return found
 
@@ -56,12 +68,24 @@ def test_all_are_gathered_and_merged_in_the_networks_order(tmp_path):
     "bad",
     [
         holding("eve"),
+        holding("b", by="c"),
+        Holding(device="b", summary=text(), samples=7),
+        Holding(device="b", summary=text(), samples=8, signature=holding("b").signature),
         holding("b", summary="no JSON"),
         holding("b", summary=""),
         holding("b", samples=0),
         holding("b", samples=1 << 60),
     ],
-    ids=["stranger", "text", "no summary", "no samples", "too many"],
+    ids=[
+        "stranger",
+        "signed by another",
+        "unsigned",
+        "changed",
+        "text",
+        "no summary",
+        "no samples",
+        "too many",
+    ],
 )
 def test_an_impossible_summary_is_refused_and_counted(bad):
     found = holders(bad)

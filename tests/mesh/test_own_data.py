@@ -66,7 +66,7 @@ def check_cross_tests(tmp_path, folders):
     assert collected.read_rows(0, "ssdfl")[-1]["score"] == pytest.approx(np.mean(own), abs=1e-6)
     text = write_report(collected).read_text(encoding="utf-8")
     assert "each device is tested on its own held-out data" in text
-    assert "Everyone on everyone's held-out data" in text
+    assert "Every model on every device's held-out data" in text
     assert '<th scope="col">on São Paulo</th>' in text
 
 

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from commands import quick_command
-from mesh_help import ENVIRONMENT, command
+from forked import server
+from mesh_help import ENVIRONMENT
 from ssdfl.errors import InputError
 from ssdfl.experiments.pool import Resources, run_pool
 from ssdfl.records.cache import finished_rows, run_folder, run_key
@@ -51,6 +52,7 @@ NO_RAY = importlib.util.find_spec("ray") is None
 def importable(monkeypatch):
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
+    server()
 
 
 @pytest.fixture
@@ -78,11 +80,11 @@ def test_tables_of_a_grid_are_sections(file):
 
 def test_a_sweep_is_done_once_compared_and_resumed(file, tmp_path):
     options = (file, "--cache", tmp_path / "cache", "--out", tmp_path / "out", "--workers", 2)
-    planned = command("sweep", *options, "--dry-run")
+    planned = quick_command("sweep", *options, "--dry-run")
     assert planned.returncode == 0, planned.stderr
     assert "hours with 2 at a time" in planned.stdout
     assert not (tmp_path / "cache").exists()
-    done = command("sweep", *options)
+    done = quick_command("sweep", *options)
     assert done.returncode == 0, done.stderr
     with (tmp_path / "out" / "sweep.csv").open() as lines:
         rows = list(csv.DictReader(lines))
@@ -102,7 +104,7 @@ def test_a_sweep_is_done_once_compared_and_resumed(file, tmp_path):
     lost = load_sweep(file).runs()[3]
     for path in run_folder(lost, tmp_path / "cache").path.rglob("metrics.parquet"):
         path.unlink()
-    assert command("sweep", *options).returncode == 0
+    assert quick_command("sweep", *options).returncode == 0
     again = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("metrics.parquet")}
     changed = {path for path, then in times.items() if again[path] != then}
     assert {path.relative_to(tmp_path / "cache").parts[0] for path in changed} == {run_key(lost)}
@@ -110,7 +112,9 @@ def test_a_sweep_is_done_once_compared_and_resumed(file, tmp_path):
 
 def test_what_diverges_is_said_and_the_rest_compared(file, tmp_path):
     file.write_text(BASE + '[sweep]\n"training.learning_rate" = [0.02, 1e30]\n')
-    done = command("sweep", file, "--cache", tmp_path / "cache", "--out", tmp_path / "out", "--workers", 2)
+    done = quick_command(
+        "sweep", file, "--cache", tmp_path / "cache", "--out", tmp_path / "out", "--workers", 2
+    )
     assert done.returncode == 2
     assert "runs = 4 of 8 failed" in done.stderr
     with (tmp_path / "out" / "sweep.csv").open() as lines:
@@ -204,7 +208,7 @@ def test_ray_tries_again_and_fails_alone(file, tmp_path, monkeypatch):
     names = ["helpers:mortal_data", "helpers:deadly_data", "helpers:broken_data"]
     file.write_text(BASE.replace("[0, 1]", "[0]") + f'[sweep]\n"data.name" = {names}\n')
     options = ("--cache", tmp_path / "cache", "--out", tmp_path / "out", "--workers", 1)
-    done = command("sweep", file, "--set", 'methods=["pdfl"]', "--backend", "ray", *options)
+    done = quick_command("sweep", file, "--set", 'methods=["pdfl"]', "--backend", "ray", *options)
     assert done.returncode == 2
     assert "runs = 2 of 3 failed" in done.stderr
     assert "Traceback" not in done.stderr

@@ -585,7 +585,7 @@ def test_a_mesh_is_told_that_it_has_no_bounds(small_run):
         update={"engine": experiment.engine.model_copy(update={"name": "mesh"})}
     )
     folder = FakeFolder(experiment, small_run.all_rows(), small_run.path)
-    assert "No device of a mesh sees what the bounds are about." in write_report(folder).read_text()
+    assert "No device of a mesh sees what the bounds need." in write_report(folder).read_text()
     with pytest.raises(InputError, match="engine.name = mesh: expected a run that recorded gaps"):
         list(compare_bounds(folder))
 

@@ -1,6 +1,6 @@
 """Measure every partition that formation weighs, on 56 cases.
 
-    python docs/studies/formation/measure.py      # goes on where it stopped; about an hour on two cores
+    python docs/studies/formation/measure.py      # continues where it stopped; about an hour on two cores
 
 A case is a network with link costs, a label skew and τ_a. Each partition that formation weighs on it, by
 Algorithm 2 and cost-aware, is trained on the digits until devices' mean accuracy reaches nine tenths of what
@@ -148,7 +148,7 @@ def constants_of(case: Case) -> Constants:
 
 
 def inputs_of(case: Case, seed: int) -> ScoreInputs:
-    """What formation is told of a case."""
+    """What formation knows of a case."""
     network = network_of(case)
     instance = instance_of(case, network, seed)
     message_bytes = 4 * instance.task.num_parameters

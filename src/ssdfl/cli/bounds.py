@@ -1,4 +1,4 @@
-"""``ssdfl bounds``: the paper's bounds beside what a run measured, or against the number of clusters."""
+"""``ssdfl bounds``: the paper's bounds beside a run, or against the number of clusters."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ def bounds(
 ) -> None:
     """Compare the paper's bounds with a run, or draw them against the number of clusters.
 
-    - `ssdfl run --set evaluate.gaps=true --set training.local_steps=1 --methods ssdfl --out runs/b`, then
-      `ssdfl bounds runs/b`: what Lemmas 1 and 2 and Theorem 1 bound, measured in every cycle, beside the
-      published and the rigorous bound.
+    - `ssdfl run --set evaluate.gaps=true --set training.local_steps=1 --methods ssdfl --out
+      runs/b`, then `ssdfl bounds runs/b`: what Lemmas 1 and 2 and Theorem 1 bound, measured in
+      every cycle, beside the published and the rigorous bound.
 
-    - `ssdfl bounds er:n=10,p=0.4,seed=1`: Theorem 1's bound for every S, for several τ_a, for three labels
-      per device and one, for mixed optimizers and SGD: the paper's figure of normalised gradients.
+    - `ssdfl bounds er:n=10,p=0.4,seed=1`: Theorem 1's bound for every S, for several τ_a, for three
+      labels per device and one, for mixed optimizers and SGD: the paper's figure of normalised
+      gradients.
     """
     if Path(target).is_dir():
         _of_run(Path(target), picture, data, as_json)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def conductance_of_file(
     W: MixingMatrix, certify: Path | None, seconds: float, check: Path | None
 ) -> Conductance | None:
-    """The conductance that a certificate proves, once written or checked; None if neither is asked for."""
+    """The certified conductance, once written or checked; None if neither is requested."""
     if certify is not None and check is not None:
         both = f"{certify}, {check}"
         raise InputError("--certify and --check", both, "one of them", "Check after certifying.")

@@ -31,8 +31,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def list_datasets(data: Folder = None, as_json: Json = False) -> None:
     """List the data sets and where each was found.
 
-    Looked up in this order: `--data` or `SSDFL_DATA`, the user's cache, the system's data sets; `ssdfl run`
-    downloads what is in none of them.
+    Looked up in this order: `--data` or `SSDFL_DATA`, the user's cache, the system's data sets;
+    `ssdfl run` downloads what is in none of them.
     """
     from ssdfl.learning import DATASETS
 
@@ -97,7 +97,8 @@ def summarise(
 ) -> None:
     """Write by what all devices' data are to be encoded: means, deviations, categories and classes.
 
-    Summaries of parts merge: let every device write its own, and merge these. No row leaves its device.
+    Summaries of parts merge: let every device write its own, and merge these. No row leaves its
+    device.
 
     - `ssdfl data summarise train.csv --set data.target=price --out ann.json`
 

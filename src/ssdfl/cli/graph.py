@@ -46,11 +46,11 @@ def graph(
 ) -> None:
     """Look at a network: its size, spectrum, link costs, and a picture.
 
-    Specs: `er:n=,p=` Erdős–Rényi · `ba:n=,m=` Barabási–Albert · `rgeo:n=,radius=` random geometric ·
-    `ws:n=,k=,p=` Watts–Strogatz · `complete:n=` · `ring:n=` · `path:n=` · `star:n=` · `grid:rows=,cols=` ·
-    `torus:rows=,cols=` · `sbm:blocks=,size=,p_in=,p_out=` stochastic block model · `barbell:size=` ·
-    `cliques:cliques=,size=` ring of cliques · `sites:sites=,size=,links=,slowdown=` two-tier sites ·
-    `gaia` eleven cities of the world.
+    Specs: `er:n=,p=` Erdős–Rényi · `ba:n=,m=` Barabási–Albert · `rgeo:n=,radius=` random geometric
+    · `ws:n=,k=,p=` Watts–Strogatz · `complete:n=` · `ring:n=` · `path:n=` · `star:n=` ·
+    `grid:rows=,cols=` · `torus:rows=,cols=` · `sbm:blocks=,size=,p_in=,p_out=` stochastic block
+    model · `barbell:size=` · `cliques:cliques=,size=` ring of cliques ·
+    `sites:sites=,size=,links=,slowdown=` two-tier sites · `gaia` eleven cities of the world.
 
     Random ones take `seed=`; all take `latency_s=`, `bandwidth_Bps=`, `compute_s=`, `uplink_Bps=`,
     `downlink_Bps=`.
@@ -117,7 +117,7 @@ def _print(facts: dict[str, Any]) -> None:
 def _readable(key: str, value: Any) -> str:
     special: dict[str, Callable[[Any], str]] = {"added_links": _added_links, "clusters": _clusters}
     if value is None:
-        return "not computed for so large a network"
+        return "not computed for a network this large"
     if key in special:
         return special[key](value)
     if isinstance(value, list):

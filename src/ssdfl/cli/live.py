@@ -59,7 +59,7 @@ class LiveRun:
             self.text = f"{self._progress(advance)}{self._remaining()}"
 
     def _earlier(self, advance: Advance) -> list[Row]:
-        """What the folder holds of a method and seed; read again only for a cycle that was not there."""
+        """The records of a method and seed; read again only when a new cycle is there."""
         method, seed = advance.method, advance.seed
         rows = self._kept.get((method, seed), [])
         if not rows or rows[-1]["cycle"] < advance.cycle:
@@ -88,7 +88,7 @@ class LiveRun:
         return page
 
     def news(self, seen: int) -> tuple[int, str | None]:
-        """The current version, and what is new to a page that has seen another; None if nothing is."""
+        """The current version and what changed since a page's own; None if nothing did."""
         from ssdfl.report.live import live_news
 
         with self._building:
@@ -158,7 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(404, "text/plain", "There is / and /data.json.")
 
     def _complain(self, error: Exception) -> None:
-        """Answer with an error; say it in the terminal, too, unless it was the last one said there."""
+        """Answer with an error, and print it in the terminal unless it was the last one there."""
         text = f"The page cannot be made: {type(error).__name__}: {error}"
         if text != self.server.complaint:
             sys.stderr.write(f"ssdfl: {text}\n")

@@ -55,8 +55,8 @@ def init(
 ) -> None:
     """Write one folder per device: configuration, neighbours' addresses, key and certificate.
 
-    Copy each folder to its host and start it there with `ssdfl device`. The authority's key in `ca/` stays
-    with you.
+    Copy each folder to its host and start it there with `ssdfl device`. The authority's key in
+    `ca/` stays with you.
     """
     from ssdfl.graph import load_network
     from ssdfl.mesh.folder import init_mesh
@@ -90,7 +90,7 @@ def up(
         int | None, typer.Option(help="Port for the first device's metrics; others take the next ones.")
     ] = None,
 ) -> None:
-    """Run all devices of this host, with a live table. Ctrl-C stops them; the same command continues.
+    """Run all devices of this host with a live table. Ctrl-C stops; run again to continue.
 
     MESH/progress.log has a line for each cycle that all have finished.
     """
@@ -124,8 +124,8 @@ def collect(
 ) -> None:
     """Gather devices' records into an ordinary run folder, with figures and a report.
 
-    Where devices have data of their own and these are in the folder, too, everyone's model is tested on
-    everyone's held-out data.
+    Where devices have data of their own and these are in the folder, too, everyone's model is
+    tested on everyone's held-out data.
     """
     from ssdfl.experiments.cross_tests import write_cross_tests
     from ssdfl.mesh.processes import collect as gather
@@ -147,13 +147,13 @@ def device(
         int | None, typer.Option(metavar="PORT", help="Serve Prometheus metrics on this port of loopback.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print, as JSON, all that it would tell others.")
+        bool, typer.Option("--dry-run", help="Only print, as JSON, everything it would send to others.")
     ] = False,
 ) -> None:
-    """Run one device, anywhere. It continues from its checkpoint; logs and metrics stay in its folder.
+    """Run one device from its folder; it continues from its checkpoint and logs there.
 
-    A method, model or loss of your own is named `module:function`; the module lies in the device's folder,
-    in the working folder, or on PYTHONPATH.
+    A method, model or loss of your own is named `module:function`; the module lies in the device's
+    folder, in the working folder, or on PYTHONPATH.
     """
     find_modules_in(folder)
     if dry_run:

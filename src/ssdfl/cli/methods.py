@@ -23,8 +23,8 @@ def methods(
 ) -> None:
     """List schedules, rules and all else that a method is made of, or describe one.
 
-    A method is `schedule[+rule]`, each with options: `matcha:budget=0.3+atc`. A schedule says who trains when
-    and which matrix mixes; a rule says what devices send and make of what they receive.
+    A method is `schedule[+rule]`, each with options: `matcha:budget=0.3+atc`. A schedule says who
+    trains when and which matrix mixes; a rule says what devices send and make of what they receive.
     """
     from ssdfl.methods import catalogue, find_entries
 

@@ -32,8 +32,8 @@ def new(
 ) -> None:
     """Write a small project of your own: network, data, model, experiment, a test and a README.
 
-    It runs at once, with `cd NAME` and then `ssdfl run`; replace its files by yours one at a time. Commands
-    read the `ssdfl.toml` of the folder they are started in.
+    It runs at once, with `cd NAME` and then `ssdfl run`; replace its files by yours one at a time.
+    Commands read the `ssdfl.toml` of the folder they are started in.
     """
     folder = Path(name)
     _check_name(name)

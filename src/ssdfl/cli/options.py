@@ -16,7 +16,7 @@ PROJECT_FILE = "ssdfl.toml"
 
 
 def find_modules_in(folder: Path) -> None:
-    """Let `module:function` name a module in a folder; last, so that none stands in for a library."""
+    """Let `module:function` find modules in a folder; last, so that none shadows a library."""
     sys.path.append(str(folder.resolve()))
 
 

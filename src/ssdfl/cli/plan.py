@@ -68,6 +68,9 @@ def plan(
     threshold_step: Annotated[
         str | None, typer.Option(help="Step size in Φ_min: eta (as printed), or eta_E (η times E).")
     ] = None,
+    liars: Annotated[
+        int | None, typer.Option(help="How many lying neighbours every cluster has to survive.")
+    ] = None,
     strict: Annotated[
         bool | None,
         typer.Option("--strict/--no-strict", help="Respect the conductance threshold, whatever it costs."),
@@ -89,7 +92,7 @@ def plan(
         Path | None,
         typer.Option(
             metavar="OLD",
-            help="Form nothing: repair an earlier plan for NETWORK as it is now, and say who moves.",
+            help="Fit an earlier plan to NETWORK as it is now, and print who moves.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
@@ -98,19 +101,19 @@ def plan(
 
     - `ssdfl plan NETWORK` plans for the default experiment's training, and measures nothing.
 
-    - `ssdfl plan --experiment my.toml` shows the plan that `ssdfl run my.toml` forms for its first seed:
-      devices' data, constants and the model's size are measured.
+    - `ssdfl plan --experiment my.toml` shows the plan that `ssdfl run my.toml` forms for its first
+      seed: devices' data, constants and the model's size are measured.
 
-    One line says which values are given, measured or assumed. Options without a default here have the
-    experiment's value.
+    One line says which values are given, measured or assumed. Options without a default here have
+    the experiment's value.
 
-    A candidate is feasible if each of its clusters has at least the conductance Φ_min; among these the one
-    of least score wins. If devices are known to differ, the prediction may overrule Φ_min where keeping to
-    it would cost more than 10 %. `--partition paper --score stationarity` is the paper's formation,
-    literally.
+    A candidate is feasible if each of its clusters has at least the conductance Φ_min; among these
+    the one of least score wins. If devices are known to differ, the prediction may overrule Φ_min
+    where keeping to it would cost more than 10 %. `--partition paper --score stationarity` is the
+    paper's formation, literally.
 
-    `ssdfl plan NETWORK --repair OLD` fits an earlier plan to a network that has changed, in a small part of
-    the time, and says whether forming anew is worth it. Without options it is for the training of OLD.
+    `ssdfl plan NETWORK --repair OLD` quickly fits an earlier plan to a changed network, and
+    says whether a new plan is worth forming. Without options it plans for the training of OLD.
     """
     if diff is not None:
         show_difference(diff, network, html, as_json)
@@ -132,6 +135,7 @@ def plan(
             "clusters.mode": mode,
             "clusters.strict": strict,
             "clusters.threshold_step": threshold_step,
+            "clusters.liars": liars,
         }
     )
     constants = without_none({"smoothness": smoothness, "initial_loss": initial_loss})

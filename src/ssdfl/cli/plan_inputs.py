@@ -1,4 +1,4 @@
-"""What ``ssdfl plan`` plans with: measured on an experiment's data as ``ssdfl run`` does, or assumed."""
+"""The inputs of ``ssdfl plan``: measured on an experiment's data, or assumed."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def gather_inputs(experiment: Experiment, measure: bool, data: Path | None) -> P
     """What to plan an experiment's first seed with.
 
     Args:
-        measure: load data and model and measure as ``ssdfl run`` does, if the data is on disk. Otherwise
-            constants are assumed, devices all alike, and torch is not imported.
+        measure: load data and model and measure as ``ssdfl run`` does, if the data is on disk.
+            Otherwise constants are assumed, devices all alike, and torch is not imported.
         data: folder with data sets.
     """
     source = "assumed (--experiment measures it)"

@@ -68,7 +68,7 @@ def show_formed(inputs: PlanInputs, note: str, output: PlanOutput) -> None:
 
 
 def show_repair(old: Path, inputs: PlanInputs, is_training_given: bool, output: PlanOutput) -> None:
-    """Repair a plan, write it, and print who moves, why, and whether forming anew is worth it."""
+    """Repair a plan, write it, and print who moves, why, and whether to form a new one."""
     from ssdfl.clusters import compare_plans, explain, misfit, read_plan, repair
 
     before = read_plan(old)
@@ -95,8 +95,8 @@ def _repair_lines(difference: PlanDifference, found: Repair, explanation: Explan
 
 def _advice(found: Repair) -> str:
     if found.worth_forming:
-        return f"note: forming anew is worth it. {' '.join(found.reasons)}"
-    return "forming anew is not worth it"
+        return f"note: a new plan is worth forming. {' '.join(found.reasons)}"
+    return "a new plan is not worth forming"
 
 
 def _remark(*texts: str) -> None:

@@ -1,4 +1,4 @@
-"""What commands with many runs share: options, an estimate, and a view of the progress of all runs."""
+"""Shared by commands with many runs: options, an estimate, and a view of progress."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def estimate(
     resources: Resources,
     data: Path | None,
 ) -> None:
-    """Print how many runs of each group are finished and missing, and how long the missing ones will take.
+    """Print how many runs of each group are done and missing, and how long those will take.
 
     Args:
         titles: of the columns that name a group.

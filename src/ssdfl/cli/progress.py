@@ -1,4 +1,4 @@
-"""What a run shows while it is running: bars on a terminal, one line per finished method elsewhere."""
+"""Progress of a run: bars on a terminal, one line per finished method elsewhere."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ProgressView:
             self.scores.append(getattr(record, self.reading))
 
     def _note(self) -> str:
-        """The scores so far, as a sparkline and the last as a number, named unless it is the accuracy."""
+        """The scores so far as a sparkline and the last as a number, named if not accuracy."""
         if not self.scores or self.score is None:
             return ""
         name = "" if self.score.label == "accuracy" else f"{self.score.label} "
@@ -100,7 +100,7 @@ class ProgressView:
 def showing_progress(
     console: Console, experiment: Experiment, folder: RunFolder, remark: str = ""
 ) -> Iterator[ProgressView]:
-    """A view of an experiment's progress: bars on a terminal. First it says how the data were prepared."""
+    """Show an experiment's progress, after a note on how the data were prepared."""
     columns = (
         TextColumn("{task.description:>16}"),
         BarColumn(),

@@ -1,8 +1,8 @@
 """The command as one of several ranks, and as what starts them.
 
-When a rank dies, PyTorch's launcher restarts all of them, and rank 0 has to recognise its run. The number of
-restarts does not help, since a machine counts only its own deaths. So rank 0 writes into the run's folder
-which launcher started it.
+When a rank dies, PyTorch's launcher restarts all of them, and rank 0 has to recognise its run. The
+number of restarts does not help, since a machine counts only its own deaths. So rank 0 writes into
+the run's folder which launcher started it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LAUNCHER = "launcher"
 
 
 def number() -> int | None:
-    """This process's rank, if torchrun, or something that sets the same variables, has started it."""
+    """This process's rank if torchrun, or something that sets its variables, started it."""
     if "RANK" not in os.environ:
         return None
     from ssdfl.engine.ranks import started_as_rank
@@ -63,8 +63,8 @@ def _read(path: Path) -> str:
 def report_mistake(text: str, exit_code: int = 2) -> int:
     """Show a user's mistake, in this process or in the one that started it; returns the exit code.
 
-    It is the given one, but 0 in a rank that this command has started: torch's launcher would try again, and
-    in vain.
+    It is the given one, but 0 in a rank that this command has started: torch's launcher would try
+    again, and in vain.
 
     Args:
         text: what is shown; nothing if another rank says it.
@@ -81,7 +81,7 @@ def report_mistake(text: str, exit_code: int = 2) -> int:
 
 
 def another_found_a_mistake(patience_s: float = 0.0) -> bool:
-    """Whether another rank has found a user's mistake, or does so soon: then this one need not continue."""
+    """Whether another rank has found, or soon finds, a user's mistake: then stop quietly."""
     place = os.environ.get(MISTAKE)
     deadline = time.monotonic() + patience_s
     while place and not Path(place).exists() and time.monotonic() < deadline:
@@ -90,7 +90,7 @@ def another_found_a_mistake(patience_s: float = 0.0) -> bool:
 
 
 def start(out: Path, workers: int) -> int:
-    """Run this command in ``workers`` ranks on this machine (0: one per core); returns its exit code."""
+    """Run this command in ``workers`` ranks here (0: one per core); returns its exit code."""
     from ssdfl.engine.launch import launch
 
     if workers < 0:

@@ -23,7 +23,8 @@ def report(
 
     - `ssdfl report runs/demo runs/demo-2 --out both.html`
 
-    A run that is not finished is shown as far as it is recorded. The page is one file and needs no network.
+    A run that is not finished is shown as far as it is recorded. The page is one file and needs no
+    network.
     """
     from ssdfl.errors import InputError
     from ssdfl.records import RunFolder

@@ -54,7 +54,7 @@ def reproduce(
     cache: pool.Cache = pool.CACHE,
     data: pool.Data = None,
 ) -> None:
-    """Reproduce the paper's tables and figures: run what is missing, then write ours beside the paper's.
+    """Reproduce the paper's tables and figures: run what is missing, then compare.
 
     Examples:
 

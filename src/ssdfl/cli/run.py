@@ -96,10 +96,11 @@ def run(
 
     - `ssdfl run my.toml --engine distributed --workers 4`, or under `torchrun` on several machines
 
-    - `ssdfl run --show > my.toml` writes a file with every key and its value, to start your own from.
+    - `ssdfl run --show > my.toml` writes a file with every key and its value, to start your own
+      from.
 
-    Name your own method, model or data set `module:function`; put the module into the working folder,
-    beside FILE, or on PYTHONPATH.
+    Name your own method, model or data set `module:function`; put the module into the working
+    folder, beside FILE, or on PYTHONPATH.
     """
     from ssdfl.records import load_experiment, to_toml
 
@@ -153,7 +154,8 @@ def _runs_in_ranks(experiment: Experiment, workers: int | None) -> bool:
     """Whether several processes run the experiment together.
 
     Raises:
-        InputError: torchrun has started several, or the user wants several, and the engine is for one.
+        InputError: torchrun has started several, or the user wants several, and the engine is for
+            one.
     """
     from ssdfl.records.engines import engine_traits, engines_that
 
@@ -255,7 +257,7 @@ def _run_as_rank(request: _Request, rank: int) -> None:
 
 
 def _end_without_others(rank: int, error: RuntimeError) -> None:
-    """End a rank whose others have gone: quietly if one of them found a mistake, which is shown anyway.
+    """End a rank whose peers are gone; quietly if one of them has reported a mistake.
 
     Raises:
         RuntimeError: the error, if it says something else.

@@ -39,7 +39,7 @@ def sweep(
     cache: pool.Cache = pool.CACHE,
     data: pool.Data = None,
 ) -> None:
-    """Run every combination of the values in `[sweep]`, with all methods and seeds, and compare them.
+    """Run every combination of the values in `[sweep]` and compare them.
 
     The table lists keys and the values to try, such as `"training.learning_rate" = [0.02, 0.05]`.
 
@@ -51,7 +51,8 @@ def sweep(
 
     - `ssdfl sweep rates.toml --backend ray --address auto --cpus 2`
 
-    After an interruption, the same command continues. Runs that fail are left out of the comparison.
+    After an interruption, the same command continues. Runs that fail are left out of the
+    comparison.
     """
     from ssdfl.experiments.pool import Resources
     from ssdfl.records.cache import distinct

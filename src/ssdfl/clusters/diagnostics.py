@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from ssdfl.clusters.partition import Clusters
 from ssdfl.clusters.scores import ScoreInputs
+from ssdfl.graph import survived_liars
 from ssdfl.theory import published
+
+_FEW = 20
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,23 @@ def _conditions(inputs: ScoreInputs, clusters: Clusters) -> Iterable[Diagnostic]
     )
     alone = sum(len(cluster) == 1 for cluster in clusters)
     yield Diagnostic("No device alone in a cluster", alone == 0, f"{alone} of {len(clusters)} clusters")
+    yield Diagnostic(
+        "Liars a neighbourhood that clusters survive with trimmed: (2 F + 1)-robust, LeBlanc et al. 2013",
+        None,
+        _liars(survived_liars(inputs.network, clusters)),
+    )
+
+
+def _liars(survived: tuple[int, ...]) -> str:
+    """How many clusters survive how many liars, or which cluster how many where there are few.
+
+    Examples:
+        >>> _liars((1, 0, 2))
+        'F = 1, 0, 2, cluster by cluster'
+    """
+    if len(survived) <= _FEW:
+        return f"F = {', '.join(map(str, survived))}, cluster by cluster"
+    return ", ".join(f"F = {liars} in {survived.count(liars)} clusters" for liars in sorted(set(survived)))
 
 
 def _predictions(inputs: ScoreInputs, clusters: Clusters) -> Iterable[Diagnostic]:

@@ -28,7 +28,7 @@ from ssdfl.clusters.scores import (
 from ssdfl.clusters.spectral import Budget
 from ssdfl.clusters.standing import Standing, standing_of
 from ssdfl.errors import InputError, check_range
-from ssdfl.graph import Network, Weights, metropolis
+from ssdfl.graph import Network, Weights, metropolis, survived_liars
 from ssdfl.theory import THRESHOLD_STEPS, Constants, conductance_threshold
 
 PARTITIONS = ("cost", "balanced", "paper")
@@ -44,7 +44,7 @@ _KNOWN: dict[str, Collection[str]] = {
 _AUTO_LIMIT = 200
 _FAST = Budget(state_limit=1 << 8, half_limit=1 << 6, prefixes=3)
 _HUGE = 20_000
-"""Above so many devices fewer numbers of clusters are weighed, and only small clusters are searched."""
+"""Above this size, formation weighs fewer numbers of clusters and searches small clusters only."""
 _FASTEST = Budget(state_limit=2, half_limit=2, prefixes=1)
 _EVERY_SIZE_TO = 16
 _IMPROVED = 3
@@ -69,6 +69,7 @@ class FormationSettings:
         amplification: how differences between devices become α_s.
         data_distance: (L,) how different the data of linked devices are, if not computed from their samples.
         sends_early: messages leave before devices train, so sending hides behind computing.
+        liars: how many liars in every neighbourhood each cluster has to survive (`survived_liars`).
     """
 
     constants: Constants = TRAINING
@@ -83,6 +84,7 @@ class FormationSettings:
     amplification: AmplificationSettings = PAPER_AMPLIFICATION
     data_distance: FloatArray | None = field(default=None, compare=False)
     sends_early: bool = True
+    liars: int = 0
 
     def __post_init__(self) -> None:
         for name, known in _KNOWN.items():
@@ -91,6 +93,7 @@ class FormationSettings:
                 raise InputError(name, value, f"one of {', '.join(known)}", "Choose one of them.")
         check_range("price", self.price, 1)
         check_range("message_bytes", self.message_bytes, 1)
+        check_range("liars", self.liars, 0)
 
     def threshold(self, num_devices: int, num_clusters: int) -> float:
         """Φ_min(S)."""
@@ -181,7 +184,8 @@ def _form(network: Network, devices: Sequence[Device], settings: FormationSettin
     make = _by_the_paper if settings.partition == "paper" else _by_cost
     candidates = tuple(make(weigher, sizes))
     indifference = INDIFFERENCE if settings.predicts else 1.0
-    chosen, choice = choose(candidates, weigher.price, indifference, weigher.assumed)
+    eligible = weigher.surviving(candidates)
+    chosen, choice = choose(eligible, weigher.price, indifference, weigher.assumed)
     skipped = Skipped(
         sizes=n - len(sizes),
         prefixes=inputs.cache.skipped_prefixes,
@@ -248,6 +252,25 @@ class _Weigher:
             least = min(candidate.score for candidate in candidates)
             candidates = [c for c in candidates if c.feasible or c.score <= least * INDIFFERENCE]
         return choose(candidates, self.price)[0]
+
+    def survives(self, candidate: Candidate) -> bool:
+        """Whether each cluster survives as many liars as is demanded."""
+        demanded = self.settings.liars
+        return not demanded or min(survived_liars(self.inputs.network, candidate.clusters)) >= demanded
+
+    def surviving(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The candidates that survive as many liars as is demanded.
+
+        Raises:
+            InputError: there are none.
+        """
+        found = [candidate for candidate in candidates if self.survives(candidate)]
+        if not found:
+            most = max(min(survived_liars(self.inputs.network, one.clusters)) for one in candidates)
+            expected = f"at most {most}, which the best of {len(candidates)} partitions survives"
+            remedy = "Add links: F liars take clusters of 4 F + 1 devices with 2 F + 1 neighbours each."
+            raise InputError("clusters.liars", self.settings.liars, expected, remedy)
+        return found
 
     def candidate(self, clusters: Clusters, rule: str, split: Cluster = ()) -> Candidate:
         """A partition with its score, threshold and conductance."""
@@ -316,7 +339,8 @@ def _with_devices_moved(weigher: _Weigher, candidate: Candidate) -> Candidate:
     if better == candidate.clusters:
         return candidate
     moved = weigher.candidate(better, "moves")
-    return moved if moved.feasible >= candidate.feasible else candidate
+    keeps = moved.feasible >= candidate.feasible and weigher.survives(moved) >= weigher.survives(candidate)
+    return moved if keeps else candidate
 
 
 def _moves_devices(settings: FormationSettings, num_devices: int) -> bool:

@@ -20,7 +20,7 @@ from ssdfl.clusters.partition import Clusters
 from ssdfl.clusters.plan import VERSION, Plan
 from ssdfl.clusters.standing import Standing
 from ssdfl.errors import InputError, unfit_value
-from ssdfl.files import write_text
+from ssdfl.files import indentation, write_text
 from ssdfl.graph import Conductance
 
 READ_VERSIONS = (2, 3, VERSION)
@@ -31,7 +31,7 @@ _KEYS = frozenset(Plan((), "").to_json()) - {CHECKSUM}
 
 def write_plan(plan: Plan, path: Path | str) -> None:
     """Write ``plan.json``."""
-    write_text(path, json.dumps(plan.to_json(), indent=1) + "\n")
+    write_text(path, json.dumps(plan.to_json(), indent=indentation(plan.num_devices)) + "\n")
 
 
 def read_plan(path: Path | str) -> Plan:

@@ -24,6 +24,7 @@ def record(settings: FormationSettings) -> dict[str, float | str]:
         "price": settings.price,
         "with_tau_a": settings.with_tau_a,
         "threshold_step": settings.threshold_step,
+        "liars": settings.liars,
         **asdict(settings.amplification),
         "mixing": getattr(settings.weights, "__name__", "own"),
     }
@@ -56,6 +57,7 @@ def settings_from(recorded: Mapping[str, float | str], partition: str, score: st
         threshold_step=values["threshold_step"],
         amplification=_part(AmplificationSettings, values),
         sends_early=values.get("sends_early", True),
+        liars=int(values.get("liars", 0)),
     )
 
 

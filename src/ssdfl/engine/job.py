@@ -47,7 +47,7 @@ class Job:
         steps_per_cycle: τ_a + τ_r.
         local_steps: E, mini-batch steps of one iteration; 1 is exactly the paper's equation.
         batch_size: M, samples of a mini-batch; 0 uses the whole shard.
-        evaluate_every: test every so many cycles, and after the last.
+        evaluate_every: cycles between tests; the last cycle is always tested.
         tested_models: test ``all`` devices' models and their mean, or the ``mean`` only.
         gap_clusters: record consensus gaps, effective gradients and losses of these clusters, if any.
         rate_factor: what the learning rate is multiplied by in each cycle, counted from 0.

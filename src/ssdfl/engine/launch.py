@@ -16,7 +16,7 @@ RESTARTS = 3
 
 
 def launch(arguments: Sequence[str], ranks: int, variables: Mapping[str, str]) -> int:
-    """Run ``python -m ssdfl ARGUMENTS`` in so many ranks, as ``torchrun --max-restarts 3`` does.
+    """Run ``python -m ssdfl ARGUMENTS`` in ranks, as ``torchrun --max-restarts 3`` does.
 
     They compute with one thread each and talk over loopback, unless the environment says otherwise.
 

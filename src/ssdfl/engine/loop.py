@@ -180,7 +180,7 @@ def _marked(squares: Tensor, X: Tensor) -> Tensor:
 
 
 def _check_finite(squares: Tensor, times: list[int], job: Job) -> None:
-    """Refuse to go on with parameters that are not finite; ranks find the same, and end together."""
+    """Refuse parameters that are not finite; all ranks see the same and end together."""
     for t, of_step in zip(times, squares.T, strict=True):
         for device in torch.nonzero(of_step.isnan()).flatten().tolist()[:1]:
             raise common_error(

@@ -85,7 +85,7 @@ class RowExchange:
         return self._buffers[peer.rank][:rows]
 
     def _slots(self, kept: dict[int, Slots], sender: int, receiver: int, rows: int) -> Slots:
-        """Slots for so many rows or more; both ranks find that they need larger ones at the same time."""
+        """Slots for at least this many rows; both ranks grow them at the same time."""
         other = receiver if sender == rank() else sender
         if other not in kept or kept[other].rows < rows:
             path = SHARED_MEMORY / f"ssdfl-{self.token}-{sender}-{receiver}-{rows}"

@@ -56,7 +56,7 @@ def threads_for(job: Job) -> Threads:
 
 
 def use_cores(number: int) -> None:
-    """For a process that shares the machine with others: its engines use so many threads from now on."""
+    """Limit the threads of this process's engines from now on, as it shares the machine."""
     torch.set_num_threads(number)
 
 

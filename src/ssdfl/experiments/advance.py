@@ -9,7 +9,7 @@ from ssdfl.records import Record
 
 @dataclass(frozen=True)
 class Advance:
-    """One more cycle of one method is done: its record, or None where an earlier run had done the cycle."""
+    """A finished cycle of a method: its record, or None if an earlier run did the cycle."""
 
     seed: int
     method: str

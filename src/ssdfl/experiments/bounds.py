@@ -33,11 +33,11 @@ THEORIES: dict[str, ModuleType] = {"published": published, "rigorous": rigorous}
 
 
 def compare_bounds(folder: RunFolder, data: Path | None = None) -> Iterator[BoundRow]:
-    """Every recorded quantity of a run beside its bounds, with constants measured at θ⁰ and at the end.
+    """Every recorded quantity of a run beside its bounds, with measured constants.
 
     Raises:
-        InputError: the engine could not record gaps, the run did not, or it took several local steps, which
-            the paper's bounds do not cover.
+        InputError: the engine could not record gaps, the run did not, or it took several local
+            steps, which the paper's bounds do not cover.
     """
     experiment = folder.experiment()
     if (obstacle := _obstacle(experiment)) is not None:
@@ -76,7 +76,7 @@ def _obstacle(experiment: Experiment) -> InputError | None:
 
 
 def _constants_along(job: Job, checkpoint: Path) -> MeasuredConstants:
-    """B, γ, the losses and variances at θ⁰ and at the devices' last parameters: the larger of both."""
+    """B, γ, losses and variances: the larger of those at θ⁰ and at the last parameters."""
     some = spread_devices(job.task.num_devices, MEASURED_DEVICES)
     points = [job.task.initial_parameters]
     if checkpoint.exists():

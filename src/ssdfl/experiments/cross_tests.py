@@ -20,7 +20,7 @@ MOST_DEVICES = 50
 
 
 def write_cross_tests(mesh: Path, run: RunFolder) -> None:
-    """Test everyone on everyone's held-out data, if all devices' data and models are in a mesh's folder."""
+    """Test every model on every device's held-out data, if a mesh's folder has both."""
     folders = device_folders(mesh)
     if _can_be_tested(folders):
         run.write_cross_tests(_cross_tests(folders))
@@ -54,7 +54,7 @@ def _experiment(folder: Path) -> Experiment:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether a device has data of its own, and these, unless they come from a function, and a model."""
+    """Whether a device's folder has its own data (unless from a function) and a model."""
     train = _experiment(folder).data.train
     has_data = ":" in train or (folder / train).is_file()
     return has_data and (folder / CHECKPOINT).exists()

@@ -1,4 +1,4 @@
-"""How long runs will take on this machine: the time of one device's training and testing, multiplied."""
+"""How long runs will take here: one device's training and testing time, multiplied."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Estimator:
         return load_network(experiment.network.spec, default_seed=experiment.seeds[0]).num_devices
 
     def _times(self, experiment: Experiment) -> tuple[float, float, int]:
-        """Seconds of one device's training step and test, and after how many cycles is tested by itself."""
+        """Seconds of one device's training step and test, and the cycles between tests."""
         network = experiment.network.spec if experiment.training.batch_size == 0 else ""
         parts = (experiment.data, experiment.model, experiment.training, experiment.evaluate.samples)
         key = repr((*parts, experiment.engine.precision, network))

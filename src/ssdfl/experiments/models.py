@@ -47,8 +47,8 @@ def load_model(
         method: which one's; may be left out where there is only one.
         seed: which one's; by default the first of the run.
         device: its number or name, or ``mean`` for the mean of all devices' parameters.
-        raw: whether the model shall take samples as they were before they were encoded for training, and
-            predict numbers in their own units, as exported programs do.
+        raw: whether the model shall take samples as they were before they were encoded for
+            training, and predict numbers in their own units, as exported programs do.
 
     Raises:
         InputError: no such method, seed or device; a missing or damaged checkpoint.
@@ -58,7 +58,7 @@ def load_model(
 
 
 def load_encoding(path: Path | str) -> Encoding:
-    """How samples and targets were encoded for a trained model: of a folder, or of an exported file.
+    """How samples and targets were encoded for the model of a folder or exported file.
 
     Raises:
         InputError: a missing or damaged checkpoint or file.
@@ -81,7 +81,7 @@ def trained_model(
     paths = _checkpoints(run, method, seed)
     saved = read_model(paths, device)
     if saved.facts is None:
-        expected = "one that says what the model takes"
+        expected = "a file that describes the model's inputs"
         raise InputError("checkpoint", str(paths[0]), expected, "Run the experiment again.")
     facts = ModelFacts.from_json(saved.facts)
     about = about_model(experiment, method, seed, saved)

@@ -18,7 +18,8 @@ def run_on_mesh(
 ) -> Iterator[Advance]:
     """Run a method as one process per device; their folders stay beside its metrics.
 
-    Devices hand over their records at the end. So the last cycle is reported only when they are written.
+    Devices hand over their records at the end. So the last cycle is reported only when they are
+    written.
     """
     mesh = folder.devices_folder(job.seed, method)
     reported = 0
@@ -36,7 +37,7 @@ def run_on_mesh(
 
 
 def _set_up(experiment: Experiment, mesh: Path, method: str, seed: int) -> None:
-    """Make the devices' folders, or give those of an earlier run new ports and as many cycles as wanted."""
+    """Make the devices' folders, or update the ports and cycles of an earlier run's."""
     if holds_mesh(mesh):
         move_to_free_ports(mesh)
         renew_experiment(mesh, experiment)

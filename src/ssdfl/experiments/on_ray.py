@@ -23,10 +23,11 @@ Files = dict[str, bytes]
 def on_ray(
     experiments: Sequence[Experiment], root: Path, data: Path | None, resources: Resources
 ) -> Iterator[Finished]:
-    """Each run is a task with its cores and GPUs; a task whose machine or process dies is tried again.
+    """Each run is a Ray task with its cores and GPUs, retried if its process dies.
 
-    Tasks write under the same root as processes do. Where machines share no file system, their small files
-    come back with the result, but a run that is retried elsewhere starts from the beginning.
+    Tasks write under the same root as processes do. Where machines share no file system, their
+    small files come back with the result, but a run that is retried elsewhere starts from the
+    beginning.
 
     Raises:
         InputError: Ray is not installed, no cluster answers, or a task dies again and again.

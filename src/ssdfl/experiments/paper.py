@@ -17,9 +17,9 @@ from ssdfl.records.folder import Row
 def artefact_rows(artefact: Artefact, root: Path, data: Path | None = None) -> dict[CaseKey, list[list[Row]]]:
     """Every case's records, a list for each seed, from the runs in a cache.
 
-    Each has ``clusters``, the number of them, and ``decision``, how they were chosen; both None of a method
-    that needs no plan. The bound needs no runs: its rows are formation's candidates, ``clusters`` and
-    ``score`` of each.
+    Each has ``clusters``, the number of them, and ``decision``, how they were chosen; both None of
+    a method that needs no plan. The bound needs no runs: its rows are formation's candidates,
+    ``clusters`` and ``score`` of each.
 
     Raises:
         InputError: a run is not there; it names it.

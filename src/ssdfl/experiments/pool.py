@@ -1,6 +1,7 @@
-"""Many runs side by side: each is one method and one seed, in a folder named by what determines its result.
+"""Many runs side by side: one method and seed each, cached by what determines the result.
 
-The same run is never done twice: tables and figures share runs, and a pool that was stopped resumes.
+The same run is never done twice: tables and figures share runs, and a pool that was stopped
+resumes.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ KILLED = f"its process was killed {RETRIES + 1} times. Is there enough memory?"
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that has ended: its folder, how long it took here (0 if it was cached), or why it failed."""
+    """A finished run: its folder, its time here (0 if it was cached), or why it failed."""
 
     experiment: Experiment
     folder: RunFolder
@@ -89,8 +90,8 @@ def run_pool(
         experiments: of one method and one seed each, as `single_runs` makes them.
         backend: ``processes`` of this machine, or ``ray``.
 
-    A run that fails, say because it diverges, is yielded with its error and does not stop the others. One
-    whose process is killed is tried again, from its checkpoint.
+    A run that fails, say because it diverges, is yielded with its error and does not stop the
+    others. One whose process is killed is tried again, from its checkpoint.
     """
     if backend not in BACKENDS:
         raise InputError("--backend", backend, f"one of {', '.join(BACKENDS)}", "Choose one of them.")
@@ -109,8 +110,8 @@ def in_processes(
 ) -> Iterator[Finished]:
     """Each run in a process of this machine.
 
-    When processes are killed repeatedly and no run finishes, the first run continues alone; if it is killed,
-    too, it has failed, and the others continue.
+    When processes are killed repeatedly and no run finishes, the first run continues alone; if it
+    is killed, too, it has failed, and the others continue.
     """
     if resources.address or resources.gpus:
         raise InputError("--backend", "processes", "ray, to use --address or --gpus", "Add --backend ray.")
@@ -152,7 +153,7 @@ def _in_processes(
     experiments: Mapping[Path, Experiment], data: Path | None, resources: Resources
 ) -> Iterator[Finished]:
     experiments = dict(experiments)  # the caller strikes out what is finished
-    context = multiprocessing.get_context("spawn")
+    context = _starting_method()
     number = min(resources.at_a_time_here, len(experiments))
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(number, mp_context=context, initializer=_begin, initargs=(resources.cpus,))
@@ -171,8 +172,20 @@ def _in_processes(
             child.terminate()
 
 
+def _starting_method() -> multiprocessing.context.BaseContext:
+    """How processes begin: forked from one that has imported everything, where the system can.
+
+    Torch takes seconds to import. The server itself starts no threads, so forking it is safe.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
+
+
 def _begin(cpus: int) -> None:
-    """Prepare a process of the pool: it keeps to its cores, ignores Ctrl-C, and ends with its parent."""
+    """Prepare a process of the pool: pin its cores, ignore Ctrl-C, end with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_cores(cpus)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -192,7 +205,7 @@ def _dataset(config: DataSection, data: Path | None) -> Dataset:
 
 
 def run_one(values: dict[str, object], folder: Path, data: Path | None) -> tuple[float, str]:
-    """Start or finish one run, in a backend's process: how long it took, and its error if it failed."""
+    """Start or finish one run in a worker process; returns its time, and its error if any."""
     start = time.monotonic()
     try:
         experiment = make_experiment(values)
@@ -210,7 +223,7 @@ def run_one(values: dict[str, object], folder: Path, data: Path | None) -> tuple
 
 
 def _remove_states(folder: Path) -> None:
-    """Remove what only a resumed run needs: a finished one no longer does, and a cache holds many runs."""
+    """Remove what only resuming needs; a cache holds many finished runs."""
     for checkpoint in folder.rglob(CHECKPOINT):
         checkpoint.unlink(missing_ok=True)
     for devices in folder.rglob(DEVICES_FOLDER):

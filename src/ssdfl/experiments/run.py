@@ -16,7 +16,8 @@ from ssdfl.engine import Job, State, load_state, run, save_state
 from ssdfl.errors import InputError
 from ssdfl.experiments.advance import Advance
 from ssdfl.experiments.schedule_check import check_schedule
-from ssdfl.experiments.writer import Process, joining_others
+from ssdfl.experiments.writer import ALONE, Process, joining_others
+from ssdfl.files import indentation
 from ssdfl.graph import NetworkLike, from_json, load_network, to_json
 from ssdfl.learning import (
     DataLike,
@@ -72,16 +73,18 @@ def iterate_experiment(
 
     Args:
         out: the run's folder.
-        network: runs on this one, such as a NetworkX graph, instead of the one that the experiment names.
-        resume: continue the run in the folder. The result is bit for bit that of an uninterrupted run if the
-            engine ``resumes_exactly``: a mesh does not, since its devices stop at different steps.
-        data: the folder to look for data sets in first; or the data set itself: a `Dataset`, a pandas frame,
-            an Arrow table or a torch data set.
+        network: runs on this one, such as a NetworkX graph, instead of the one that the experiment
+            names.
+        resume: continue the run in the folder. The result is bit for bit that of an uninterrupted
+            run if the engine ``resumes_exactly``: a mesh does not, since its devices stop at
+            different steps.
+        data: the folder to look for data sets in first; or the data set itself: a `Dataset`, a
+            pandas frame, an Arrow table or a torch data set.
         progress: called with a download's progress.
 
     Raises:
-        InputError: something in the experiment cannot be used, or another run writes into the folder; what
-            was computed before is kept.
+        InputError: something in the experiment cannot be used, or another run writes into the
+            folder; what was computed before is kept.
     """
     folder = RunFolder(out)
     with joining_others(experiment.engine) as process, ExitStack() as stack:
@@ -146,6 +149,8 @@ def _prepare_seed(
     experiment: Experiment, seed: int, dataset: Dataset, folder: RunFolder, process: Process
 ) -> Prepared:
     """What a seed determines; network and plan are the writer's: machines may round differently."""
+    if process is ALONE:
+        return prepare(experiment, seed, dataset, formed=folder.plans(seed))
     prepared: list[Prepared] = []
 
     def form() -> str:
@@ -229,7 +234,9 @@ def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> 
         for i, (optimizer, shard) in enumerate(zip(instance.optimizers, task.shards, strict=True))
     ]
     folder.write_fact(instance.seed, "network.json", to_json(instance.network))
-    folder.write_fact(instance.seed, "devices.json", json.dumps(devices, indent=1) + "\n")
+    folder.write_fact(
+        instance.seed, "devices.json", json.dumps(devices, indent=indentation(len(devices))) + "\n"
+    )
     for place, plan in reversed(list(enumerate(instance.plans))):
         # plan.json is written last: readers take it as the sign that the other files exist.
         size, early = plan.messages
@@ -261,7 +268,7 @@ class _Saver:
         self._saved_s, self._took_s = time.monotonic(), 0.0
 
     def restore(self) -> State | None:
-        """Where an earlier run stopped, its records into ``rows``; None to start from the beginning."""
+        """The state where an earlier run stopped, with its records put into ``rows``, or None."""
         start, self.rows = self.process.in_writer(self._reached) or (None, [])
         self._saved_s = time.monotonic()
         return start

@@ -21,7 +21,8 @@ def check_schedule(method: str, schedule: object, num_devices: int, steps: int) 
         steps: how many steps to check, those of a cycle.
 
     Raises:
-        InputError: it is no schedule, or a step is not a `Step` of a training mask and a mixing matrix.
+        InputError: it is no schedule, or a step is not a `Step` of a training mask and a mixing
+            matrix.
     """
     if not callable(schedule):
         expected = "a schedule: a function from the number of a step to a Step"

@@ -29,7 +29,7 @@ class Process:
     choice_of_writer: Callable[[bool], bool]
 
     def in_writer(self, work: Callable[[], Result]) -> Result | None:
-        """Work that only the writer does; None elsewhere. A mistake that it finds ends all processes."""
+        """Do work in the writing process only; None elsewhere. An error there ends all."""
         results: list[Result] = []
 
         def do() -> str:

@@ -36,6 +36,7 @@ from ssdfl.graph.mixing import (
     without_links,
 )
 from ssdfl.graph.network import Network, make_network
+from ssdfl.graph.robustness import robustness, survived_liars
 from ssdfl.graph.spec import NetworkLike, load_network
 from ssdfl.graph.spectrum import DENSE_LIMIT, Spectrum, slowest_mode, smallest_eigenvalue, spectrum
 from ssdfl.graph.topologies import TOPOLOGIES
@@ -90,10 +91,12 @@ __all__ = [
     "random_matching",
     "read_costs",
     "read_network",
+    "robustness",
     "scaled",
     "slowest_mode",
     "smallest_eigenvalue",
     "spectrum",
+    "survived_liars",
     "sweep_cut",
     "to_json",
     "without",

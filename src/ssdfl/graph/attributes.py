@@ -1,4 +1,4 @@
-"""What links and devices are called to cost in files: names with units, and names that nobody reads."""
+"""Names of costs in files, with their units, and names that are not read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def read_costs(attributes: Attributes, units: Units, where: str) -> dict[str, fl
     """The costs among the attributes of a link or device, in seconds, bytes and kilometres.
 
     Raises:
-        InputError: not a number, two attributes that contradict each other, or a cost without a known unit.
+        InputError: not a number, two attributes that contradict each other, or a cost without a
+            known unit.
 
     Examples:
         >>> read_costs({"latency_ms": 20, "bandwidth_Mbps": 8}, LINK_UNITS, "link a-b")
@@ -82,7 +83,7 @@ def _number(name: str, value: Any, where: str) -> float:
 
 
 def coordinates_of(attributes: Attributes) -> tuple[float, float] | None:
-    """Longitude and latitude of a device in degrees, by any of their usual names; None without both.
+    """Longitude and latitude of a device in degrees, by any usual names, or None.
 
     Raises:
         InputError: not a number, or not on Earth.

@@ -1,7 +1,7 @@
 """Facts about many groups of devices at once: their mixing matrices as the blocks of one.
 
-A partition of a large network has thousands of small clusters. What is known of each is computed for all
-together, to the same bits as one by one.
+A partition of a large network has thousands of small clusters. What is known of each is computed
+for all together, to the same bits as one by one.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Blocks:
         return csr_array(parts, shape=(end - first, end - first))
 
     def of_equal_size(self) -> Iterator[IntArray]:
-        """Numbers of the groups of each size; of large ones only as many as fit into memory at a time."""
+        """The groups of each size by number; of large ones, as many as fit into memory."""
         by_size = np.argsort(self.sizes, kind="stable")
         for group in np.split(by_size, np.flatnonzero(np.diff(self.sizes[by_size])) + 1):
             most = max(1, _STACKED // int(self.sizes[group[0]]) ** 2)
@@ -80,7 +80,7 @@ class Blocks:
 
     @cached_property
     def slowest(self) -> tuple[FloatArray, FloatArray]:
-        """(k,) each group's λ₂, and (n,) their Fiedler vectors, one after the other; see `slowest_mode`."""
+        """(k,) each group's λ₂, and (n,) their Fiedler vectors in a row; see `slowest_mode`."""
         lambda_2, fiedler = np.zeros(len(self.sizes)), np.ones(len(self.devices))
         for numbers in self.of_equal_size():
             for number, mode in zip(numbers.tolist(), self._modes(numbers), strict=True):
@@ -88,12 +88,12 @@ class Blocks:
         return lambda_2, fiedler
 
     def _modes(self, numbers: IntArray) -> Iterator[tuple[float, FloatArray]]:
-        if self.sizes[numbers[0]] > DENSE_LIMIT:
+        if not 1 < self.sizes[numbers[0]] <= DENSE_LIMIT:
             return (slowest_mode(self.matrix(number)) for number in numbers.tolist())
         return slowest_modes(self.stacked(numbers))
 
     def sweep(self) -> BoolArray:
-        """(n,) which devices come first in the sweep cut of their group's Fiedler vector: `sweep_cut`."""
+        """(n,) devices on the first side of their group's sweep cut; see `sweep_cut`."""
         order = np.lexsort((np.round(self.slowest[1], VECTOR_DIGITS), self.owner))
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
@@ -110,7 +110,7 @@ class Blocks:
         return first
 
     def _change_of_cut(self, place: IntArray) -> FloatArray:
-        """(n + k,) how the cut changes as each device passes; each group has one more number than devices."""
+        """(n + k,) how the cut changes as each device passes, one more number per group."""
         entries = self.W.tocoo()
         left, right = place[entries.row], place[entries.col]
         once = left < right
@@ -133,7 +133,8 @@ def make_blocks(links: SparseMatrix, groups: Sequence[IntArray], weights: Weight
     Examples:
         >>> from ssdfl.graph import load_network, metropolis
         >>> path = load_network("path:n=4").adjacency
-        >>> make_blocks(path, [np.array([0, 1]), np.array([2, 3])], metropolis).matrix(1).toarray().tolist()
+        >>> blocks = make_blocks(path, [np.array([0, 1]), np.array([2, 3])], metropolis)
+        >>> blocks.matrix(1).toarray().tolist()
         [[0.5, 0.5], [0.5, 0.5]]
     """
     devices = np.concatenate(groups)

@@ -21,7 +21,7 @@ from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_mode
 STATE_LIMIT = 1 << 17
 EXACT = 1e-9  # relative difference of the two ends that is only rounding
 VECTOR_DIGITS, VALUE_DIGITS = 9, 12
-"""To which vectors and conductances are rounded, so that what is equal but for rounding counts as equal."""
+"""Digits to which vectors and conductances are rounded before they are compared."""
 _SWEEP_VECTORS = 4
 _ROUNDING = 1e-12
 
@@ -30,7 +30,8 @@ _ROUNDING = 1e-12
 class Conductance:
     """Φ lies in [lower, upper]; ``cut`` is a set of positions whose cut conductance is ``upper``.
 
-    A single device cannot be cut: its Φ is 0 by convention, since it cannot mix, and its cut is empty.
+    A single device cannot be cut: its Φ is 0 by convention, since it cannot mix, and its cut is
+    empty.
     """
 
     lower: float
@@ -48,9 +49,10 @@ def conductance(
 ) -> Conductance:
     """Φ of a mixing matrix (`eq:graph_conduct_defn`).
 
-    A good cut is found first. Then a search over all sets, device by device, shows that there is no better
-    one, or finds it: see `search_cuts`. Where that needs more than ``state_limit`` states at a time, Φ is an
-    interval: Cheeger's inequality gives its lower end ``(1 − λ₂) / 2``, the best cut found its upper one.
+    A good cut is found first. Then a search over all sets, device by device, shows that there is no
+    better one, or finds it: see `search_cuts`. Where that needs more than ``state_limit`` states at
+    a time, Φ is an interval: Cheeger's inequality gives its lower end ``(1 − λ₂) / 2``, the best
+    cut found its upper one.
 
     Args:
         mode: the matrix's `slowest_mode`, if it is known already.
@@ -81,7 +83,7 @@ def _of_parts(W: MixingMatrix) -> Conductance | None:
 
 
 def _of_equal_weights(W: MixingMatrix) -> Conductance | None:
-    """Of a complete network with one weight for all links: any half of the devices is a best cut."""
+    """For a complete network with equal weights, any half of the devices is a best cut."""
     n = W.shape[0]
     if W.nnz < n * (n - 1):
         return None
@@ -95,7 +97,7 @@ def _of_equal_weights(W: MixingMatrix) -> Conductance | None:
 
 
 def _by_search(W: MixingMatrix, state_limit: int, mode: tuple[float, FloatArray]) -> Conductance:
-    """By a short search from good cuts, then by a long one from better cuts, or else an interval."""
+    """By a short search from good cuts, then a long one from better cuts, or an interval."""
     lambda_2, fiedler = mode
     cuts = _good_cuts(W, fiedler)
     found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), min(state_limit, EASY_STATES))
@@ -146,11 +148,12 @@ def _best_first(W: MixingMatrix, cuts: list[BoolArray]) -> list[BoolArray]:
 
 
 def sweep_cut(W: MixingMatrix, vector: FloatArray) -> BoolArray:
-    """The first devices along a vector, as many as make the cut conductance least; ties by position.
+    """The first devices along a vector that make the cut conductance least; ties by position.
 
     Examples:
         >>> from ssdfl.graph import load_network, metropolis
-        >>> sweep_cut(metropolis(load_network("path:n=4").adjacency), np.array([0.0, 1, 2, 3])).tolist()
+        >>> path = metropolis(load_network("path:n=4").adjacency)
+        >>> sweep_cut(path, np.array([0.0, 1, 2, 3])).tolist()
         [True, True, False, False]
     """
     order = np.argsort(np.round(vector, VECTOR_DIGITS), kind="stable")
@@ -185,7 +188,7 @@ def _improve(W: MixingMatrix, inside: BoolArray) -> BoolArray:
 
 
 def refine(W: MixingMatrix, inside: BoolArray) -> BoolArray:
-    """Repeat the passes of Kernighan and Lin as long as they help; they get out of small valleys."""
+    """Repeat Kernighan–Lin passes while they help; they escape small local minima."""
     best, best_value = inside, cut_conductance(W, inside)
     while W.shape[0] <= DENSE_LIMIT:
         before = best_value
@@ -196,7 +199,7 @@ def refine(W: MixingMatrix, inside: BoolArray) -> BoolArray:
 
 
 def _refining_pass(W: MixingMatrix, inside: BoolArray, value: float) -> tuple[BoolArray, float]:
-    """Move every device once, always the best one even if that is worse, and keep the best cut on the way."""
+    """Move each device once, always the best, even if it hurts; keep the best cut seen."""
     best, best_value = inside, value
     now, free = inside, np.ones(len(inside), dtype=bool)
     while free.any():

@@ -1,4 +1,4 @@
-"""Joining the components of a random graph, since the paper's sparse networks are rarely connected."""
+"""Join the components of a random graph: the paper's sparse networks are rarely connected."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ else:
 def missing_links(graph: Graph, seed: int) -> list[Link]:
     """The fewest links that make a graph on 0 … N − 1 connected.
 
-    Where devices have places (attribute ``pos``) a component is joined by its closest pair, elsewhere by
-    a random one.
+    Where devices have places (attribute ``pos``) a component is joined by its closest pair,
+    elsewhere by a random one.
 
     Examples:
         >>> missing_links(nx.path_graph(3), seed=0)

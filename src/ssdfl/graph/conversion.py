@@ -44,10 +44,10 @@ def from_networkx(graph: Graph, title: str = "network") -> Network:
     """A network from a NetworkX graph; nodes become devices 0, 1, … in their order in the graph.
 
     Reads the edge attributes ``latency_s``, ``bandwidth_Bps`` and ``added`` and the node attributes
-    ``compute_s``, ``uplink_Bps``, ``downlink_Bps``, ``name``, and ``x, y`` or ``pos``; costs also in the
-    units of `LINK_UNITS` and `DEVICE_UNITS`. A link without a latency gets it from ``distance`` in km, or
-    else from the coordinates ``longitude, latitude`` of its devices. What is missing then gets the default
-    cost.
+    ``compute_s``, ``uplink_Bps``, ``downlink_Bps``, ``name``, and ``x, y`` or ``pos``; costs also
+    in the units of `LINK_UNITS` and `DEVICE_UNITS`. A link without a latency gets it from
+    ``distance`` in km, or else from the coordinates ``longitude, latitude`` of its devices. What is
+    missing then gets the default cost.
 
     Links go both ways at one cost. So a directed graph must have every edge in both directions with
     the same costs, and a multigraph no parallel edges.
@@ -86,7 +86,7 @@ def from_networkx(graph: Graph, title: str = "network") -> Network:
 
 
 def announcements(graph: Graph) -> list[str]:
-    """What a reader of a graph ought to know: attributes that are not read, and costs that are derived."""
+    """Notes on a graph that was read: ignored attributes, and costs that were derived."""
     of_links = [data for _, _, data in graph.edges(data=True)]
     of_devices = [data for _, data in graph.nodes(data=True)]
     notes = [*ignored(of_links, LINK_UNITS, "link"), *ignored(of_devices, DEVICE_UNITS, "device")]

@@ -18,7 +18,7 @@ CYCLES = 3
 
 @dataclass(frozen=True, eq=False)
 class Ports:
-    """(N,) seconds for which the messages of one step keep each device's uplink and downlink busy."""
+    """(N,) seconds for which one step's messages occupy each device's uplink and downlink."""
 
     uplink_s: FloatArray
     downlink_s: FloatArray
@@ -75,17 +75,17 @@ class CycleCost:
 class Clock:
     """Simulated time on a network, by the max-plus recursion.
 
-    A device sends its parameters when it starts a step, computes meanwhile, and starts the next step when
-    it has computed and the messages of its active neighbours have arrived. So clusters run ahead of each
-    other until a step mixes across them.
+    A device sends its parameters when it starts a step, computes meanwhile, and starts the next
+    step when it has computed and the messages of its active neighbours have arrived. So clusters
+    run ahead of each other until a step mixes across them.
 
-    All messages that a device sends in a step share its uplink, and those that it receives its downlink, in
-    equal parts and as if they all travelled at once. So a message of m bytes from i to j takes
-    ``latency + max(m / bandwidth, sent_i · m / uplink_i, received_j · m / downlink_j)``.
+    All messages that a device sends in a step share its uplink, and those that it receives its
+    downlink, in equal parts and as if they all travelled at once. So a message of m bytes from i to
+    j takes ``latency + max(m / bandwidth, sent_i · m / uplink_i, received_j · m / downlink_j)``.
 
-    A weight between two devices without a link is relayed over the fastest path, and every hop counts as
-    a transmission and for the uplinks and downlinks of the devices on the way: that is what the `central`
-    reference would cost with no server.
+    A weight between two devices without a link is relayed over the fastest path, and every hop
+    counts as a transmission and for the uplinks and downlinks of the devices on the way: that is
+    what the `central` reference would cost with no server.
 
     Args:
         sends_early: a device sends when it starts a step; otherwise when it has computed.
@@ -160,7 +160,7 @@ class Clock:
         return CycleCost(float(ready_s.max()) / CYCLES, sent, sent * self.message_bytes)
 
     def _links_between(self, sender: IntArray, receiver: IntArray) -> tuple[IntArray, BoolArray]:
-        """The number of each pair's link, and whether there is one; if not, the number is meaningless."""
+        """The index of each pair's link, and whether there is one; else it is meaningless."""
         if not len(self._link_keys):
             return np.zeros(len(sender), dtype=np.int64), np.zeros(len(sender), dtype=bool)
         key = sender * self.network.num_devices + receiver
@@ -172,7 +172,7 @@ class Clock:
         return Relays(self.network.link_matrix(self._link_s))
 
     def _relayed_s(self, ports: Ports | None) -> FloatArray:
-        """(N, N) seconds between any two devices over the fastest path, which waits at shared devices."""
+        """(N, N) seconds over the fastest path between any two devices, with shared access."""
         if ports is None:
             return self._relays.seconds
         sender, receiver = np.concatenate([self.network.links, self.network.links[:, ::-1]]).T

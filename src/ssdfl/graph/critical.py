@@ -77,10 +77,10 @@ class Upgrade:
 
 
 def critical_parts(network: Network, message_bytes: int, cycle: Cycle) -> list[Part]:
-    """What the messages on the critical path of the max-plus clock wait for, the longest wait first.
+    """What messages on the critical path of the clock wait for, the longest wait first.
 
-    A message waits for its link's latency, and for the slowest of its link, its sender's uplink and its
-    receiver's downlink.
+    A message waits for its link's latency, and for the slowest of its link, its sender's uplink and
+    its receiver's downlink.
     """
     clock = Clock(network, message_bytes)
     inside, across = clock.messages(cycle.A_intra), clock.messages(cycle.A)
@@ -118,7 +118,7 @@ def _last_message(messages: Messages, left_s: FloatArray, done_s: FloatArray, de
 
 
 def _waits(network: Network, messages: Messages, message: int) -> dict[Part, float]:
-    """Seconds that a message waits for its link and, if that takes longer than the link, for its ends."""
+    """Seconds that a message waits for its link and, if they are slower, for its ends."""
     sender, receiver = int(messages.sender[message]), int(messages.receiver[message])
     i, j = sorted((sender, receiver))
     found = np.flatnonzero((network.links[:, 0] == i) & (network.links[:, 1] == j))
@@ -142,7 +142,7 @@ def _slow_ends(messages: Messages, sender: int, receiver: int, transfer_s: float
 
 
 def faster(network: Network, parts: Sequence[Part], factor: float = _SPEED_UP) -> Network:
-    """The network with some parts ``factor`` times as fast: latency divided, bandwidth multiplied."""
+    """The network with parts ``factor`` times as fast: less latency, more bandwidth."""
     scale = {"link": np.ones(network.num_links)}
     scale |= {kind: np.ones(network.num_devices) for kind in ("uplink", "downlink")}
     for part in parts:
@@ -169,13 +169,13 @@ def _limited(kind: Kind, limits_Bps: FloatArray) -> list[Part]:
 def best_upgrade(network: Network, message_bytes: int, cycle: Cycle) -> Upgrade | None:
     """What to upgrade first: of the parts on the critical path the one that saves most seconds.
 
-    Each is tried by the clock. Where other paths are as long, no single one helps; then parts of the
-    critical paths are upgraded together, until a cycle gets noticeably shorter or too many have been tried;
-    of a large network fewer are tried.
+    Each is tried by the clock. Where other paths are as long, no single one helps; then parts of
+    the critical paths are upgraded together, until a cycle gets noticeably shorter or too many have
+    been tried; of a large network fewer are tried.
 
     Returns:
-        None if even all parts together save nothing. An upgrade that saves nothing was not enough, since
-        too many paths are as long.
+        None if even all parts together save nothing. An upgrade that saves nothing was not enough,
+        since too many paths are as long.
     """
     now_s = cycle.time_s(network, message_bytes)
     trials = max(_LEAST_TRIALS, min(_ROUNDS, _TRIED_LINKS // max(network.num_links, 1)))

@@ -18,10 +18,10 @@ DIAMETER_LIMIT = 3000
 def describe(
     network: Network, mixing: str = "metropolis", known: Conductance | None = None
 ) -> dict[str, Any]:
-    """Size, degrees, diameter, spectrum and costs of a network, ready for JSON; ``known`` is its conductance.
+    """Size, degrees, diameter, spectrum and costs for JSON; ``known`` is the conductance.
 
-    The diameter is left out (None) above 3,000 devices, where it takes long. Ranges of uplinks and downlinks
-    are of the limited ones, None if there are none.
+    The diameter is left out (None) above 3,000 devices, where it takes long. Ranges of uplinks and
+    downlinks are of the limited ones, None if there are none.
 
     Examples:
         >>> facts = describe(__import__("ssdfl").load_network("ring:n=4"))

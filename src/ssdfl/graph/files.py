@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, load_npz
 from ssdfl.arrays import SparseMatrix
 from ssdfl.claims import DEFLATE_EXPANSION, check_arrays
 from ssdfl.errors import InputError, InputWarning
-from ssdfl.files import atomic_path, write_text
+from ssdfl.files import atomic_path, indentation, write_text
 from ssdfl.graph.attributes import LINK_UNITS, read_costs
 from ssdfl.graph.conversion import DEVICE_DEFAULTS, announcements, from_networkx
 from ssdfl.graph.memory import check_fits
@@ -40,7 +40,8 @@ def read_network(path: Path | str, connected: bool = True) -> Network:
         connected: refuse a network of several parts; a file of links to add may have them.
 
     Raises:
-        InputError: no such file, an unknown ending, unreadable content, or a network that is not connected.
+        InputError: no such file, an unknown ending, unreadable content, or a network that is not
+            connected.
     """
     path = Path(path)
     reader, _ = _format_of(path, "Convert the file.")
@@ -176,7 +177,8 @@ def _write_json(network: Network, path: Path) -> None:
 
 def to_json(network: Network) -> str:
     """A network as node-link JSON, with costs, positions and added links."""
-    return json.dumps(nx.node_link_data(network.to_networkx(), edges="edges"), indent=1) + "\n"
+    data = nx.node_link_data(network.to_networkx(), edges="edges")
+    return json.dumps(data, indent=indentation(network.num_devices)) + "\n"
 
 
 def from_json(text: str, title: str) -> Network:
@@ -243,7 +245,7 @@ def _read_npy(path: Path) -> Graph:
 
 
 def _read_npz(path: Path) -> Graph:
-    """Named arrays ``adjacency`` and perhaps costs, or a matrix that `scipy.sparse.save_npz` wrote."""
+    """Named arrays ``adjacency`` and optional costs, or a `scipy.sparse.save_npz` file."""
     claims = check_arrays(path, DEFLATE_EXPANSION)
     with np.load(path, allow_pickle=False) as arrays:
         if "adjacency" in arrays:
@@ -266,7 +268,7 @@ def _check_sparse(path: Path, num_devices: int, entries: int) -> None:
 
 
 def _from_arrays(arrays: dict[str, Any]) -> Graph:
-    """(N, N) ``adjacency`` (non-zero is a link), ``latency_s``, ``bandwidth_Bps``; (N,) costs of devices."""
+    """(N, N) ``adjacency``, ``latency_s``, ``bandwidth_Bps``; (N,) costs of devices."""
     A = csr_array(arrays["adjacency"])
     A.eliminate_zeros()
     _check_shapes(arrays, A.shape[0])

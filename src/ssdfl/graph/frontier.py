@@ -16,7 +16,8 @@ EASY_STATES = 1 << 14  # states of a search that is tried before cuts are refine
 def frontier_order(W: MixingMatrix, fiedler: FloatArray, thorough: bool) -> list[int]:
     """An order of devices with a narrow frontier.
 
-    The Fiedler vector's order is good on elongated networks; a thorough search compares a greedy one.
+    The Fiedler vector's order is good on elongated networks; a thorough search compares a greedy
+    one.
     """
     along: list[int] = np.argsort(np.round(fiedler, 9), kind="stable").tolist()
     too_many = W.shape[0] > DENSE_LIMIT
@@ -69,7 +70,7 @@ def _greedy_order(neighbours: list[int], first: int) -> list[int]:
 
 
 def _fewest_left_behind(neighbours: list[int], frontier: list[int], to_come: int) -> int:
-    """Of the devices next to the frontier, the one after which it is narrowest; the first of equals."""
+    """The device next to the frontier that leaves it narrowest; the first of equals."""
     reach = 0
     for device in frontier:
         reach |= neighbours[device] & to_come

@@ -1,4 +1,4 @@
-"""Matchings: sets of links of which no two share a device, so that all can be used at the same time."""
+"""Matchings: sets of links that share no device, so all can be used at once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Partners = list[dict[int, int]]
 def colour_links(num_devices: int, i: IntArray, j: IntArray) -> IntArray:
     """(L,) a colour for each link; links of one colour are a matching.
 
-    By Misra and Gries ("A constructive proof of Vizing's theorem", 1992) there are at most Δ + 1 colours,
-    where Δ is the largest degree.
+    By Misra and Gries ("A constructive proof of Vizing's theorem", 1992) there are at most Δ + 1
+    colours, where Δ is the largest degree.
 
     Examples:
         >>> colour_links(3, np.array([0, 1]), np.array([1, 2])).tolist()
@@ -43,7 +43,7 @@ def _colour_link(partners: Partners, u: int, v: int, palette: range) -> None:
 
 
 def _shift_colours(partners: Partners, u: int, v: int) -> None:
-    """Give a new link a colour though its ends have none free in common: shift colours along a fan at u."""
+    """Colour a link whose ends share no free colour, by shifting colours along a fan at u."""
     fan, colours = _fan(partners, u, v)
     at_u, at_end = _free(partners, u), _free(partners, fan[-1])
     _swap_along_path(partners, u, at_u, at_end)
@@ -56,7 +56,7 @@ def _shift_colours(partners: Partners, u: int, v: int) -> None:
 
 
 def _fan(partners: Partners, u: int, v: int) -> tuple[list[int], list[int]]:
-    """Neighbours of u, from v on, each by a link whose colour the one before has free; and the colours."""
+    """A fan: neighbours of u from v on, each link's colour free at the one before."""
     fan, colours = [v], list[int]()
     rest = dict(partners[u])
     while True:
@@ -73,7 +73,7 @@ def _free(partners: Partners, device: int) -> int:
 
 
 def _swap_along_path(partners: Partners, u: int, at_u: int, other: int) -> None:
-    """Swap two colours on the path of links of these colours that starts at u, where the first is free."""
+    """Swap two colours on the path that starts at u, where the first one is free."""
     path, device, colour = [], u, other
     while colour in partners[device]:
         neighbour = partners[device][colour]
@@ -87,7 +87,7 @@ def _swap_along_path(partners: Partners, u: int, at_u: int, other: int) -> None:
 
 
 def random_matching(num_devices: int, i: IntArray, j: IntArray, rng: np.random.Generator) -> BoolArray:
-    """(L,) a random maximal matching: links in random order, each taken unless it meets one taken before.
+    """(L,) a random maximal matching: take links in random order unless they meet another.
 
     Examples:
         >>> both = random_matching(4, np.array([0, 2]), np.array([1, 3]), np.random.default_rng(0))

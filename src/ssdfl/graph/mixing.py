@@ -1,7 +1,8 @@
 """Mixing matrices: symmetric, doubly stochastic, zero where there is no link.
 
-A weight rule takes a 0/1 adjacency matrix, connected or not. Given only the links inside clusters it
-yields the block-diagonal Ã of the intra-cluster regime, given all links the A of the inter-cluster one.
+A weight rule takes a 0/1 adjacency matrix, connected or not. Given only the links inside clusters
+it yields the block-diagonal Ã of the intra-cluster regime, given all links the A of the
+inter-cluster one.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def lazy(adjacency: SparseMatrix) -> MixingMatrix:
 
 
 def fastest(adjacency: SparseMatrix) -> MixingMatrix:
-    """The doubly stochastic symmetric weights with the largest spectral gap, one connected part at a time.
+    """Symmetric doubly stochastic weights with the largest spectral gap, per connected part.
 
     The fastest-mixing Markov chain of Boyd, Diaconis and Xiao: minimise the spectral norm of
     ``W − 11ᵀ/n`` over non-negative link weights, a semidefinite programme. Needs ``ssdfl[fastest]``
@@ -110,7 +111,8 @@ def links_within(adjacency: SparseMatrix, labels: IntArray | BoolArray) -> Spars
     """The links whose two devices carry the same label: what is left inside clusters.
 
     Examples:
-        >>> links_within(csr_array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]), np.array([0, 0, 1])).toarray().tolist()
+        >>> path = csr_array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+        >>> links_within(path, np.array([0, 0, 1])).toarray().tolist()
         [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
     """
     row = np.repeat(np.arange(adjacency.shape[0]), np.diff(adjacency.indptr))
@@ -120,7 +122,7 @@ def links_within(adjacency: SparseMatrix, labels: IntArray | BoolArray) -> Spars
 
 
 def scaled(W: MixingMatrix, links: SparseMatrix) -> MixingMatrix:
-    """W with each link's weight times the link's value in [0, 1]; what that leaves goes to the diagonal.
+    """W with each link's weight scaled by a value in [0, 1]; the rest goes to the diagonal.
 
     Examples:
         >>> half = metropolis(csr_array([[0, 1], [1, 0]]))
@@ -134,8 +136,8 @@ def scaled(W: MixingMatrix, links: SparseMatrix) -> MixingMatrix:
 def without_links(W: MixingMatrix, gone: Callable[[IntArray, IntArray], BoolArray]) -> MixingMatrix:
     """Take weights off links and give them back to the diagonals of both ends.
 
-    What is left stays symmetric and doubly stochastic. ``gone(i, j)`` gets the links of W as two arrays
-    with ``i < j`` in order and says which of them are lost.
+    What is left stays symmetric and doubly stochastic. ``gone(i, j)`` gets the links of W as two
+    arrays with ``i < j`` in order and says which of them are lost.
 
     Examples:
         >>> half = metropolis(csr_array([[0, 1], [1, 0]]))

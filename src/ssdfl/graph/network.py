@@ -38,14 +38,16 @@ else:  # a name for signatures: NetworkX has no subscripts at run time, and is n
 class Network:
     """An undirected network of ``num_devices`` devices with costs on links and devices.
 
-    Build one with `make_network`, `load_network` or `from_networkx`, which fill in and order things.
+    Build one with `make_network`, `load_network` or `from_networkx`, which fill in and order
+    things.
 
     Attributes:
         links: (L, 2) device ids, ``i < j``, sorted and unique.
         latency_s: (L,) seconds until the first byte of a message arrives.
         bandwidth_Bps: (L,) bytes per second of each direction of a link.
         compute_s: (N,) seconds of one local mini-batch step.
-        uplink_Bps: (N,) bytes per second that the messages a device sends at a time share; ∞ is unlimited.
+        uplink_Bps: (N,) bytes per second that the messages a device sends at a time share; ∞ is
+            unlimited.
         downlink_Bps: (N,) the same of those that it receives.
         names: what the user calls the devices.
         positions: (N, 2) places to draw the devices at, if the network has a geometry.
@@ -108,7 +110,7 @@ class Network:
         return linked
 
     def message_time_s(self, message_bytes: int) -> FloatArray:
-        """(L,) seconds that a message takes over each link when it travels alone, in the slower direction."""
+        """(L,) seconds of a single message over each link, in the slower direction."""
         slowest_Bps = self.bandwidth_Bps
         if self.is_shared:
             ends_Bps = np.minimum(self.uplink_Bps, self.downlink_Bps)
@@ -174,7 +176,7 @@ class Network:
 
 
 def _add_limits(graph: Graph, name: str, limits_Bps: FloatArray) -> None:
-    """Uplinks or downlinks as attributes of devices; unlimited ones have none, since files know no ∞."""
+    """Uplinks or downlinks as device attributes; omitted if unlimited, as files have no ∞."""
     for device in np.flatnonzero(np.isfinite(limits_Bps)).tolist():
         graph.nodes[device][name] = float(limits_Bps[device])
 
@@ -224,7 +226,7 @@ def make_network(
     title: str = "network",
     geographic: bool = False,
 ) -> Network:
-    """A network from its links; each cost is one number for all, or one per link (or device) in order.
+    """A network from its links; a cost is one number, or one per link or device in order.
 
     Self-loops are dropped: a device always keeps a share of its own parameters.
 

@@ -32,7 +32,7 @@ _CORE_BPS = 125e6
 
 
 def gaia() -> Network:
-    """Eleven cloud regions of the world, all linked at 1 Gbit/s; latency by the great-circle distance."""
+    """Eleven cloud regions, all linked at 1 Gbit/s; latency by great-circle distance."""
     graph: Graph = nx.Graph()
     for city, (longitude, latitude) in GAIA.items():
         graph.add_node(city, longitude=longitude, latitude=latitude)

@@ -1,4 +1,4 @@
-"""Messages between devices without a link: the fastest paths, and what they put on devices on the way."""
+"""Messages between unlinked devices: the fastest paths, and the load on relays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Relays:
         self._nearest = np.argsort(self.seconds, axis=1, kind="stable").T
 
     def _hops_outwards(self) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
-        """Senders, and of each the next device of its tree with the device before that; nearest first."""
+        """Senders, with the next device of each one's tree and its predecessor, nearest first."""
         everyone = np.arange(len(self._nearest))
         for nearest in self._nearest:
             senders = np.flatnonzero(self._before[everyone, nearest] >= 0)
@@ -42,7 +42,7 @@ class Relays:
         return hops
 
     def loads(self, sender: IntArray, receiver: IntArray) -> tuple[IntArray, IntArray]:
-        """(N,) messages that each device sends or passes on, and that it receives, for some pairs."""
+        """(N,) messages that each device sends or forwards, and receives, for some pairs."""
         passing = np.zeros(self.seconds.shape, dtype=np.int64)
         passing[sender, receiver] = 1
         for senders, before, device in reversed(list(self._hops_outwards())):
@@ -52,7 +52,7 @@ class Relays:
         return sent, passing.sum(axis=0) - started
 
     def seconds_over(self, hop_s: FloatArray) -> FloatArray:
-        """(N, N) seconds over the same paths if the message from i to j over their link takes hop_s[i, j]."""
+        """(N, N) seconds over the same paths if a hop from i to j takes hop_s[i, j]."""
         seconds = np.zeros_like(self.seconds)
         for senders, before, device in self._hops_outwards():
             seconds[senders, device] = seconds[senders, before] + hop_s[before, device]

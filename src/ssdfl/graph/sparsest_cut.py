@@ -1,4 +1,4 @@
-"""The set of devices with the least cut conductance: by trying all, or by a search that keeps few states."""
+"""The set with the least cut conductance: by trying all, or by a search with few states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ssdfl.graph.mixing import MixingMatrix
 from ssdfl.graph.spectrum import DENSE_LIMIT
 
 ENUMERATION_LIMIT = 12  # devices of which all sets are tried
-_PATIENCE = 16  # a search may hold state_limit states at a time, and so many times that in all
+_PATIENCE = 16  # a search may hold state_limit states at a time, and 16 times that in all
 _KEY_BITS = 62  # of an integer that holds a state's sides and size
 _ROUNDING = 1e-12
 _TIE = 1e-13
@@ -28,7 +28,7 @@ def enumerate_cuts(W: FloatArray) -> BoolArray:
 
 @lru_cache(maxsize=ENUMERATION_LIMIT + 1)
 def _all_sets(n: int) -> tuple[FloatArray, IntArray]:
-    """(2^(n−1) − 1, n) every proper set with the first device in it, and how many are on the smaller side."""
+    """(2^(n−1) − 1, n) every proper set with the first device, and its smaller side's size."""
     rest = np.arange(2 ** (n - 1) - 1)[:, None] >> np.arange(n - 1) & 1
     inside = np.concatenate([np.ones((len(rest), 1)), rest], axis=1)
     sizes = inside.sum(axis=1).astype(np.int64)
@@ -38,11 +38,11 @@ def _all_sets(n: int) -> tuple[FloatArray, IntArray]:
 def search_cuts(W: MixingMatrix, fiedler: FloatArray, upper: float, state_limit: int) -> BoolArray | None:
     """The set that conducts least, if it conducts less than ``upper``; an empty one if none does.
 
-    Devices are passed one by one, each on both sides of the cut. Two partial sets are told apart only by
-    the sides of the devices that still have neighbours to come (the frontier) and by their sizes; of those
-    that agree in these, the one with the least weight cut is kept, and none for which a smaller one has no
-    larger cut − upper · size. What cuts, or will cut, more than the best set of the largest size could is
-    dropped, too: that is what keeps the states few.
+    Devices are passed one by one, each on both sides of the cut. Two partial sets are told apart
+    only by the sides of the devices that still have neighbours to come (the frontier) and by their
+    sizes; of those that agree in these, the one with the least weight cut is kept, and none for
+    which a smaller one has no larger cut − upper · size. What cuts, or will cut, more than the best
+    set of the largest size could is dropped, too: that is what keeps the states few.
 
     Returns:
         A mask, or None if there were more states than allowed.
@@ -93,7 +93,9 @@ class _Search:
         self._half = len(order) // 2
         self._size_bits = self._half.bit_length()
         self._weights = _link_weights(W)
-        self._dense = W.toarray()
+        # In the order of devices, so that those to come are the last columns.
+        self._dense = W.toarray()[order][:, order]
+        self._place = {device: step for step, device in enumerate(order)}
         self._last = _last_neighbours(self._weights, order)
         self._slot_of: dict[int, int] = {}
         self._sides = np.zeros(1, dtype=np.int64)
@@ -107,7 +109,7 @@ class _Search:
         return len(self._cuts)
 
     def pass_next_device(self) -> None:
-        """Put the next device outside and inside of every set, and keep what may become the best."""
+        """Put the next device on either side of every set; keep what may become the best."""
         step, before = len(self._history), self.num_states
         self._branch(self._order[step])
         self._free_slots(step)
@@ -120,9 +122,7 @@ class _Search:
         """Double the states: first those with the device outside, then those with it inside."""
         links, slot_of = self._weights[device], self._slot_of
         passed = [u for u in links if u in slot_of]
-        to_inside = np.zeros(self.num_states)
-        for u in passed:
-            to_inside += links[u] * (self._sides >> slot_of[u] & 1)
+        to_inside = self._weight_inside([links[u] for u in passed], [slot_of[u] for u in passed])
         linked = sum(links[u] for u in passed)
         taken = set(slot_of.values())
         slot = next(k for k in range(len(self._order)) if k not in taken)
@@ -131,6 +131,14 @@ class _Search:
         self._sides = np.concatenate([self._sides, self._sides | 1 << slot])
         self._sizes = np.concatenate([self._sizes, self._sizes + 1])
 
+    def _weight_inside(self, weights: list[float], slots: list[int]) -> FloatArray:
+        """The weight of links to devices inside, of each state; added in order, for equal bits."""
+        if not slots:
+            return np.zeros(self.num_states)
+        inside = self._sides >> np.array(slots)[:, None] & 1
+        added: FloatArray = np.add.accumulate(np.array(weights)[:, None] * inside, axis=0)[-1]
+        return added
+
     def _free_slots(self, step: int) -> None:
         """Forget the sides of devices that have no neighbours to come."""
         finished = [u for u in self._slot_of if self._last[u] <= step]
@@ -138,28 +146,33 @@ class _Search:
         self._sides &= ~gone
 
     def _promising(self, step: int) -> IntArray:
-        """Which states to keep: those that may stay below the bound, one for each sides and size."""
+        """The states to keep: those that may stay below the bound, one per sides and size."""
         sizes, cuts = self._sizes, self._cuts
-        to_come = self._order[step + 1 :]
-        most = self._upper * np.minimum(self._half, sizes + len(to_come)) - _ROUNDING
+        to_come = len(self._order) - step - 1
+        most = self._upper * np.minimum(self._half, sizes + to_come) - _ROUNDING
         kept = np.flatnonzero((sizes <= self._half) & (cuts < most))
         keys = self._sides[kept] << self._size_bits | sizes[kept]
         kept = kept[_least_of_equals(keys, cuts[kept])]
         kept = kept[_undominated(self._sides[kept], cuts[kept] - self._upper * sizes[kept])]
-        bound = cuts[kept] + self._cut_to_come(to_come, self._sides[kept])
+        bound = cuts[kept] + self._cut_to_come(step + 1, self._sides[kept])
         return kept[bound < most[kept]]
 
-    def _cut_to_come(self, to_come: list[int], sides: IntArray) -> FloatArray:
-        """A lower bound of what each state will cut yet: every device to come cuts its links to one side."""
+    def _cut_to_come(self, first: int, sides: IntArray) -> FloatArray:
+        """A lower bound on what each state will still cut: later devices cut one side.
+
+        Args:
+            first: the step of the first of them.
+            sides: of each state.
+        """
         slots = np.array(list(self._slot_of.values()), dtype=np.int64)
-        to_all = self._dense[list(self._slot_of)][:, to_come]
+        to_all = self._dense[[self._place[u] for u in self._slot_of], first:]
         links = np.compress(to_all.any(axis=0), to_all, axis=1)
         inside = (sides[:, None] >> slots & 1) @ links
         bound: FloatArray = np.minimum(inside, links.sum(axis=0) - inside).sum(axis=1)
         return bound
 
     def best_set(self) -> tuple[BoolArray, float]:
-        """The kept set of least conductance, as a mask, and that; empty if none but the empty one is left."""
+        """The kept set of least conductance as a mask, and its value; or an empty set."""
         members = np.zeros(len(self._order), dtype=bool)
         proper = np.flatnonzero(self._sizes > 0)
         if not len(proper):

@@ -33,14 +33,14 @@ NetworkLike: TypeAlias = str | Path | Graph | Network
 def load_network(spec: NetworkLike, default_seed: int = 0) -> Network:
     """The network that a spec or a file path names, or that a NetworkX graph is.
 
-    A spec is ``kind:key=value,…``. Every kind also takes ``latency_s``, ``bandwidth_Bps``, ``compute_s``,
-    ``uplink_Bps`` and ``downlink_Bps`` to set one cost for all links or devices. A random kind without
-    ``seed=`` is drawn with ``default_seed``. Of a graph, costs are read as `from_networkx` does. A `Network`
-    is returned as it is.
+    A spec is ``kind:key=value,…``. Every kind also takes ``latency_s``, ``bandwidth_Bps``,
+    ``compute_s``, ``uplink_Bps`` and ``downlink_Bps`` to set one cost for all links or devices. A
+    random kind without ``seed=`` is drawn with ``default_seed``. Of a graph, costs are read as
+    `from_networkx` does. A `Network` is returned as it is.
 
     Raises:
-        InputError: unknown kind or key, a value that cannot be used, an unreadable file, or a file or graph
-            that is not connected.
+        InputError: unknown kind or key, a value that cannot be used, an unreadable file, or a file
+            or graph that is not connected.
 
     Examples:
         >>> load_network("ring:n=5").num_links

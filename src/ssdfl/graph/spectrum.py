@@ -1,4 +1,4 @@
-"""Eigenvalues of a mixing matrix, which say how fast a network agrees, and the vector that splits it."""
+"""Eigenvalues of a mixing matrix, which tell how fast a network agrees, and its Fiedler vector."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Spectrum:
 
     @property
     def gap(self) -> float:
-        """``1 − max(|λ₂|, |λ_N|)``: the share of disagreement that one mixing takes away at the least."""
+        """``1 − max(|λ₂|, |λ_N|)``: the least share of disagreement that one mixing removes."""
         if len(self.fiedler) == 1:
             return 1.0
         return 1.0 - max(abs(self.lambda_2), abs(self.lambda_N))
@@ -50,7 +50,7 @@ class Spectrum:
 
 
 def spectrum(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> Spectrum:
-    """λ₂, λ_N and the Fiedler vector of a mixing matrix: dense up to a number of devices, Lanczos above.
+    """λ₂, λ_N and the Fiedler vector of a mixing matrix: dense if small, else Lanczos.
 
     Examples:
         >>> from ssdfl.graph import load_network, metropolis
@@ -68,22 +68,26 @@ def slowest_mode(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> tuple[float
         return 0.0, np.ones(1)
     if n > dense_limit:
         return _slowest_of_many(W)
-    return next(slowest_modes(W.toarray()[None]))
+    return _second(*np.linalg.eigh(W.toarray()))
 
 
 def slowest_modes(stacked: FloatArray) -> Iterator[tuple[float, FloatArray]]:
-    """λ₂ and the Fiedler vector of each of several dense matrices (k, n, n) of at least two devices."""
-    for values, vectors in zip(*np.linalg.eigh(stacked), strict=True):
-        tied = vectors[:, np.abs(values - values[-2]) < _TIE]
-        yield float(values[-2]), _canonical(tied)
+    """λ₂ and Fiedler vectors of dense matrices (k, n, n), each of at least two devices."""
+    return map(_second, *np.linalg.eigh(stacked))
+
+
+def _second(values: FloatArray, vectors: FloatArray) -> tuple[float, FloatArray]:
+    """The second largest eigenvalue and its vector."""
+    tied = vectors[:, np.abs(values - values[-2]) < _TIE]
+    return float(values[-2]), _canonical(tied)
 
 
 def _slowest_of_many(W: MixingMatrix) -> tuple[float, FloatArray]:
     """By Lanczos, plain or inverted.
 
-    Networks of few links mix slowly, and so do those that are long and narrow, such as sites in a row: their
-    eigenvalues crowd next to 1, where plain Lanczos hardly converges, but factorising them is cheap. With
-    more links it is the other way round.
+    Networks of few links mix slowly, and so do those that are long and narrow, such as sites in a
+    row: their eigenvalues crowd next to 1, where plain Lanczos hardly converges, but factorising
+    them is cheap. With more links it is the other way round.
     """
     is_plain = W.nnz > _FEW_LINKS * W.shape[0] and not _is_narrow(W)
     found = _largest_two(W) if is_plain else None
@@ -139,8 +143,8 @@ def _start(W: MixingMatrix) -> FloatArray:
 def _canonical(eigenspace: FloatArray) -> FloatArray:
     """One vector of an eigenspace that depends on neither the solver's basis nor its sign.
 
-    A multiple eigenvalue has no distinguished eigenvector, so project fixed vectors onto its space and
-    take the first that leaves something; then make the largest entry positive.
+    A multiple eigenvalue has no distinguished eigenvector, so project fixed vectors onto its space
+    and take the first that leaves something; then make the largest entry positive.
     """
     multiple = eigenspace.shape[1] > 1
     vector = _first_projection(eigenspace) if multiple else eigenspace[:, 0]

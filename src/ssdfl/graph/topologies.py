@@ -1,7 +1,7 @@
 """Networks drawn from a rule: the paper's five, and those whose clusters have a known answer.
 
-Every function here is a network spec: ``er:n=30,p=0.1`` calls ``TOPOLOGIES["er"](n=30, p=0.1)``, so the
-parameters carry the short names that a spec uses.
+Every function here is a network spec: ``er:n=30,p=0.1`` calls ``TOPOLOGIES["er"](n=30, p=0.1)``, so
+the parameters carry the short names that a spec uses.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> Network:
 
 
 def barabasi_albert(n: int, m: int = 1, seed: int = 0) -> Network:
-    """Preferential attachment: each device links to m earlier, well-linked ones. The paper's PrefA."""
+    """Preferential attachment to m earlier, well-linked devices; the paper's PrefA."""
     _check_size("n", n)
     check_range("m", m, 1, max(n - 1, 1), "m is the number of links of a new device.")
     check_fits("ba", n, m * n)
@@ -114,7 +114,7 @@ def _lattice(rows: int, cols: int, periodic: bool) -> Network:
 def stochastic_block(
     blocks: int, size: int, p_in: float = 0.5, p_out: float = 0.02, seed: int = 0
 ) -> Network:
-    """Blocks of equal size: links inside a block with probability p_in, between blocks with p_out."""
+    """Blocks of equal size: links inside with probability p_in, between them with p_out."""
     _check_size("blocks", blocks)
     _check_size("size", size)
     check_range("p_in", p_in, 0, 1)

@@ -19,8 +19,8 @@ def draw_batches(
 ) -> IntArray:
     """Positions in their shards of the samples that devices, in ascending order, use at step t.
 
-    Uniform with replacement (`eq:stochastic_local_grad`). Each device owns a stretch of one stream per
-    step, so that some devices alone jump to their own.
+    Uniform with replacement (`eq:stochastic_local_grad`). Each device owns a stretch of one stream
+    per step, so that some devices alone jump to their own.
 
     Args:
         shape: (local steps, batch size).

@@ -1,4 +1,4 @@
-"""Small tasks that need no download: a regression, a table with sites of different sizes, and text."""
+"""Small tasks without download: a regression, a table with uneven sites, and text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REGION_EXPONENT = 1.5
 
 
 def diabetes(_: Path) -> Dataset:
-    """442 patients from scikit-learn: ten measurements, and how far the disease came within a year."""
+    """442 patients from scikit-learn: ten measurements, and the disease's progress in a year."""
     from sklearn.datasets import load_diabetes
 
     found = load_diabetes(scaled=False)
@@ -40,7 +40,8 @@ def diabetes(_: Path) -> Dataset:
 def housing(_: Path) -> Dataset:
     """5,000 made-up houses in 20 regions of 26 to 2,302 houses, and what they cost.
 
-    Made so that regions differ: in what a room is worth, in how old houses are, and in their numbers.
+    Made so that regions differ: in what a room is worth, in how old houses are, and in their
+    numbers.
     """
     rng = generator(0, "housing")
     sizes = np.arange(1, REGIONS + 1) ** -_REGION_EXPONENT

@@ -55,7 +55,7 @@ _KINDS: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 
 
 def encoded(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
-    """(rows,) the number of each row's text, and the texts in order; missing ones are a text of their own.
+    """(rows,) the index of each row's text, and the texts in order; missing is one of them.
 
     Examples:
         >>> codes, names = encoded(pa.chunked_array([["b", "a", None]]))
@@ -77,7 +77,8 @@ def summarise_column(name: str, column: pa.ChunkedArray, train: BoolArray, diffe
     Args:
         train: (rows,) which rows are for training.
         different: of what the different values matter: ``categories`` of an input's training rows,
-            ``classes`` of a target's whole numbers and texts, ``all`` of a target's numbers and texts.
+            ``classes`` of a target's whole numbers and texts, ``all`` of a target's numbers and
+            texts.
     """
     kind = next(kind for fits, kind in _KINDS if fits(column.type))
     rows = int(train.sum())
@@ -126,7 +127,7 @@ _DIFFERENT = {"categories": _categories, "classes": _classes, "all": _all_values
 
 
 class _Described(NamedTuple):
-    """What was done to a column, what is said of it, and how it becomes inputs unless it is left out."""
+    """What was done to a column, its note, and its encoding unless it is left out."""
 
     done: str
     told: str
@@ -203,7 +204,7 @@ def encode_targets(table: pa.Table, columns: Sequence[ColumnSummary], kind: str)
 
 
 def are_classes(column: ColumnSummary, kind: str) -> bool:
-    """Whether a target is one of a few classes; ``auto`` takes texts and few whole numbers for such."""
+    """Whether a target is a class; ``auto`` takes texts and few whole numbers as such."""
     if kind != "auto":
         return kind == "classes"
     few = column.whole and len(column.values) <= MOST_CLASSES

@@ -21,13 +21,14 @@ else:
     pa = LazyModule("pyarrow")
 
 DataLike = Any
-"""A `Dataset`, a pandas frame, an Arrow table, a torch data set, or a pair of such to train and test with."""
+"""A `Dataset`, pandas frame, Arrow table or torch data set, or a (train, test) pair."""
 
 
 def as_dataset(source: object, reading: Reading = AS_IT_IS) -> Dataset:
     """A data set from a `Dataset`, a pandas frame, an Arrow table, or a torch data set.
 
-    Of a pair (train, test) of torch data sets, the second is for testing; otherwise a share is split off.
+    Of a pair (train, test) of torch data sets, the second is for testing; otherwise a share is
+    split off.
 
     Raises:
         InputError: it is none of these.

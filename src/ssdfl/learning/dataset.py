@@ -29,13 +29,14 @@ class Dataset:
     """What there is to learn from.
 
     Attributes:
-        train_inputs, test_inputs: what models take, ready to use: float32 numbers of about unit size, or
-            int64 tokens; a tuple or dict where a model takes several.
-        train_targets, test_targets: what models shall give: int64 classes (n,) or, one for each token of a
-            sequence, (n, length); or float32 numbers (n,) or (n, k).
+        train_inputs, test_inputs: what models take, ready to use: float32 numbers of about unit
+            size, or int64 tokens; a tuple or dict where a model takes several.
+        train_targets, test_targets: what models shall give: int64 classes (n,) or, one for each
+            token of a sequence, (n, length); or float32 numbers (n,) or (n, k).
         num_classes: how many classes there are; 0 if targets are numbers.
         loss: what to train with unless the experiment says; ``auto`` goes by the targets.
-        columns: by name, a value for each training sample by which samples can be dealt: a user, a site.
+        columns: by name, a value for each training sample by which samples can be dealt: a user, a
+            site.
         notes: what was done to the data on the way here, for people.
         encoding: what was done, so that models can be used on raw samples.
         test_columns: the same as ``columns`` of the test samples, where it is known.

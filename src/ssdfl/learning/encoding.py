@@ -28,11 +28,12 @@ UNKNOWN = -1
 class Column:
     """A column of a table, and how its values become inputs.
 
-    A number x becomes (x − mean) / deviation, and 0 if it is missing. A category becomes one input for each
-    of `values`: 1 for its own, 0 for the others.
+    A number x becomes (x − mean) / deviation, and 0 if it is missing. A category becomes one input
+    for each of `values`: 1 for its own, 0 for the others.
 
     Examples:
-        >>> size, colour = Column("size", mean=50.0, deviation=10.0), Column("colour", values=("blue", "red"))
+        >>> size = Column("size", mean=50.0, deviation=10.0)
+        >>> colour = Column("colour", values=("blue", "red"))
         >>> size.inputs(np.array([60.0, np.nan])).tolist()
         [[1.0], [0.0]]
         >>> codes = colour.raw(pa.chunked_array([["red", "green"]]))
@@ -93,10 +94,11 @@ class Encoding:
     target: Normalisation | None = None
 
     def rows(self, table: Any) -> NDArray[np.float32]:
-        """(rows, columns) a table as exported programs take it: numbers as they are, categories as codes.
+        """(rows, columns) a table as exported programs take it: numbers, and codes of categories.
 
         Args:
-            table: a pandas frame, an Arrow table, or a dict of columns; others than those needed are ignored.
+            table: a pandas frame, an Arrow table, or a dict of columns; others than those needed
+                are ignored.
 
         Raises:
             InputError: a column is missing, or has values of another kind.

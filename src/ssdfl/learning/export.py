@@ -102,7 +102,7 @@ class InUnits(nn.Module):
 
 
 def on_raw_inputs(model: nn.Module, facts: ModelFacts) -> nn.Module:
-    """The model from raw inputs to predictions in their own units, as far as it is known what was done."""
+    """The model from raw inputs to predictions in own units, as far as the encoding is known."""
     encoding = facts.encoding
     if isinstance(facts.inputs, Tensor) and encoding.columns:
         model = OfRows(model, encoding.columns, facts.inputs.dtype)
@@ -120,9 +120,9 @@ def raw_example(facts: ModelFacts) -> Inputs:
 def write_model(model: nn.Module, facts: ModelFacts, path: Path, about: Mapping[str, Any]) -> None:
     """Write a model in the format that the name of the file ends with.
 
-    ``.safetensors`` has parameters and buffers as ``state_dict`` names them; how inputs and targets were
-    encoded is in its metadata. ``.pt2`` and ``.onnx`` are whole programs that take raw inputs, any number of
-    samples at once, and predict in the targets' own units.
+    ``.safetensors`` has parameters and buffers as ``state_dict`` names them; how inputs and targets
+    were encoded is in its metadata. ``.pt2`` and ``.onnx`` are whole programs that take raw inputs,
+    any number of samples at once, and predict in the targets' own units.
 
     Args:
         about: where the model comes from; kept in the file's metadata.
@@ -139,7 +139,7 @@ def write_model(model: nn.Module, facts: ModelFacts, path: Path, about: Mapping[
 
 
 def read_about(path: Path) -> dict[str, Any]:
-    """What an exported file says of its model: where it comes from, what it takes, what was done to data.
+    """Metadata of an exported file: the model's origin, its inputs, and the encoding.
 
     Raises:
         InputError: another ending, or a file that `write_model` did not write.

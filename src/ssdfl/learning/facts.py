@@ -19,8 +19,8 @@ class ModelFacts:
     """What a model takes and gives.
 
     Attributes:
-        inputs: one sample without its numbers: a tensor on torch's device ``meta``, or a tuple or dict of
-            such.
+        inputs: one sample without its numbers: a tensor on torch's device ``meta``, or a tuple or
+            dict of such.
         outputs: how many numbers it gives for a sample, such as one score for each class.
         encoding: what was done to raw inputs and targets.
         notes: what was done to the data, for people.
@@ -64,7 +64,7 @@ class ModelFacts:
         return map_inputs(lambda part: tuple(part.shape), self.inputs)
 
     def example(self, samples: int = 2) -> Inputs:
-        """So many samples of zeros."""
+        """A number of samples of zeros."""
         zeros: Inputs = map_inputs(
             lambda part: torch.zeros(samples, *part.shape, dtype=part.dtype), self.inputs
         )

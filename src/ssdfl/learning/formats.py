@@ -102,7 +102,7 @@ def read_image_parquet(paths: list[Path]) -> Split:
 
 
 def image_cells(table: pa.Table) -> Images | None:
-    """(n, channels, height, width) the images in an Arrow table's column ``img`` or ``image``, if any.
+    """(n, channels, height, width) images of an Arrow table's column ``img`` or ``image``.
 
     Raises:
         ValueError: a cell that is no image, or not of the first one's shape.
@@ -159,10 +159,10 @@ def parse_cifar_binary(raw: bytes) -> Split:
 
 
 def parse_cifar_python(raw: bytes) -> Split:
-    """CIFAR-10's python version, a pickled dict of ``data`` and ``labels``, read without unpickling.
+    """CIFAR-10's python version, a pickle of ``data`` and ``labels``, read without unpickling.
 
-    Walks the pickle's opcodes as text: the pixels are its longest string, the labels the integers that
-    follow the key ``labels``.
+    Walks the pickle's opcodes as text: the pixels are its longest string, the labels the integers
+    that follow the key ``labels``.
     """
     pixels, labels, key = b"", [], b""
     for number, (opcode, argument, _) in enumerate(pickletools.genops(raw)):
@@ -196,7 +196,7 @@ def read_cifar_archive(path: Path) -> tuple[Split, Split]:
 
 
 class _LimitedGzip(gzip.GzipFile):
-    """A gzipped archive that is read no further than CIFAR-10 reaches, nor more at once than a batch has."""
+    """A gzipped archive, read only as far as CIFAR-10 reaches, one batch at a time."""
 
     def read(self, size: int | None = -1) -> bytes:
         """The next bytes."""

@@ -1,8 +1,9 @@
 """How a model's state lies in a device's row of numbers, and what of it lies elsewhere.
 
-A row is what devices mix: the parameters that train, in the model's order, and after them the float buffers,
-if those are mixed. Other buffers stay at home, each under its name. Frozen parameters, and buffers that are
-not part of a model's ``state_dict``, belong to the model and are the same for everyone.
+A row is what devices mix: the parameters that train, in the model's order, and after them the float
+buffers, if those are mixed. Other buffers stay at home, each under its name. Frozen parameters, and
+buffers that are not part of a model's ``state_dict``, belong to the model and are the same for
+everyone.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class Layout:
         return torch.cat([trained, *mixed], dim=1), home
 
     def stacked(self, rows: Tensor) -> dict[str, Tensor]:
-        """(n, …) each: all that lies in (n, d) rows, by name and shaped as the model has it; views."""
+        """(n, …) views of (n, d) rows by name, shaped as in the model."""
         return {
             name: torch.as_strided(
                 rows,
@@ -119,7 +120,8 @@ class Layout:
 def flat(tensor: Tensor) -> Tensor:
     """A tensor as its stretch of a row: kernels of two-dimensional convolutions with channels last.
 
-    CPUs want them so. A device's parameters are then views into its row: nothing is copied or reordered.
+    CPUs want them so. A device's parameters are then views into its row: nothing is copied or
+    reordered.
     """
     return (tensor.permute(0, 2, 3, 1) if tensor.dim() == 4 else tensor).reshape(-1)
 
@@ -203,7 +205,7 @@ def _variance_columns(model: nn.Module, slots: Mapping[str, Slot]) -> Iterator[i
 
 
 def frozen_modules(model: nn.Module) -> list[nn.Module]:
-    """The outermost modules whose parameters are all frozen: they run as in use, also while others train."""
+    """The outermost fully frozen modules, which stay in evaluation mode during training."""
     if _is_frozen(model):
         return [model]
     return [module for child in model.children() for module in frozen_modules(child)]

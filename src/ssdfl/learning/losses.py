@@ -16,13 +16,15 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 def cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
     """The mean over a batch of −log of the probability given to the right class.
 
-    The same as torch's, with classes along the last dimension of the scores: vectorized over the batch, that
-    is five times faster on a CPU where classes are few. Labels may be (n,) or, for sequences, (n, length).
+    The same as torch's, with classes along the last dimension of the scores: vectorized over the
+    batch, that is five times faster on a CPU where classes are few. Labels may be (n,) or, for
+    sequences, (n, length).
 
     Examples:
         >>> import torch
         >>> scores, labels = torch.eye(3), torch.tensor([0, 1, 1])
-        >>> torch.allclose(cross_entropy(scores, labels), nn.functional.cross_entropy(scores, labels))
+        >>> usual = nn.functional.cross_entropy(scores, labels)
+        >>> torch.allclose(cross_entropy(scores, labels), usual)
         True
     """
     return -scores.transpose(-1, -2).log_softmax(-2).gather(-2, labels.unsqueeze(-2)).mean()
@@ -63,7 +65,7 @@ def binary_cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def as_targets(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Outputs in the shape of targets: a last dimension of one number is dropped where targets have none."""
+    """Outputs in the shape of targets: a last dimension of 1 is dropped if targets lack it."""
     return outputs.squeeze(-1) if outputs.dim() == targets.dim() + 1 else outputs
 
 
@@ -99,7 +101,8 @@ def find_loss(name: str, classes: bool) -> LossKind:
     """A loss by name, or a user's own by ``package.module:function``.
 
     Args:
-        classes: whether the targets are classes, which says what a loss of a user's own is tested for.
+        classes: whether the targets are classes, which says what a loss of a user's own is tested
+            for.
 
     Raises:
         InputError: there is none of that name.

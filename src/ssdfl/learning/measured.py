@@ -1,4 +1,4 @@
-"""The constants of the paper's assumptions, measured on a task, and what devices tell about themselves."""
+"""The paper's constants, measured on a task, and what devices share about themselves."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ from ssdfl.rng import generator
 SKETCH = 32
 """Numbers that describe a device's gradient."""
 _OF_LABELS = 1.2
-"""Drift by label frequencies over drift by sketches in units of samples' gradients, which also differ within
-a label: the root of the ratio of squares, from 1.21 to 1.26 in the formation study."""
+"""Drift by label frequencies over drift by sketches: 1.21 to 1.26 in the formation study.
+
+Sketches are in units of samples' gradients, which also differ within a label. This is the square
+root of the ratio of squares.
+"""
 _NORMED = 8
 
 
@@ -33,13 +36,14 @@ class MeasuredConstants:
 
     Attributes:
         devices: which devices were measured.
-        gradient_bound: B of Assumption 2 (`ass:bounded_grad`, `eq:ass_bound_grad`): the largest norm of a
-            mini-batch gradient that was seen.
+        gradient_bound: B of Assumption 2 (`ass:bounded_grad`, `eq:ass_bound_grad`): the largest
+            norm of a mini-batch gradient that was seen.
         smoothness: γ_i of Assumption 1 (`ass:smoothness`, `eq:ass_smoothness`), one per device: the
             largest curvature, by absolute value.
         initial_loss: the mean over devices of L_i.
-        gradient_variance: the largest mean square distance of a device's mini-batch gradients from its full
-            one: the noise α of Assumption 4 (`ass:grad_var`, `eq:ass_bound_grad_var`), per device.
+        gradient_variance: the largest mean square distance of a device's mini-batch gradients from
+            its full one: the noise α of Assumption 4 (`ass:grad_var`, `eq:ass_bound_grad_var`), per
+            device.
     """
 
     devices: tuple[int, ...]
@@ -71,8 +75,9 @@ def measure_constants(
 ) -> MeasuredConstants:
     """Measure B, γ_i and L at a parameter vector, θ⁰ by default.
 
-    B is seen over ``batches`` mini-batches of each device, γ_i found by ``iterations`` of the power method on
-    Hessian-vector products. These are lower bounds of the true constants: those hold everywhere.
+    B is seen over ``batches`` mini-batches of each device, γ_i found by ``iterations`` of the power
+    method on Hessian-vector products. These are lower bounds of the true constants: those hold
+    everywhere.
 
     Args:
         devices: which devices to measure; all by default.
@@ -99,7 +104,7 @@ def measure_constants(
 
 
 def spread_devices(num_devices: int, count: int) -> list[int]:
-    """So many devices, or all if there are fewer, evenly spread over their ids.
+    """At most this many devices, evenly spread over their ids.
 
     Examples:
         >>> spread_devices(9, 3)
@@ -152,7 +157,7 @@ def _curvature(task: Task, θ: Tensor, device: int, positions: IntArray, iterati
 
 
 def _flat_numbers(inputs: Inputs) -> FloatArray | None:
-    """(n, features) the numbers of samples; None if they are tokens, between which there is no distance."""
+    """(n, features) samples as numbers; None for tokens, which have no distances."""
     numbers = [part.flatten(1).double() for part in parts_of(inputs) if part.is_floating_point()]
     return torch.cat(numbers, dim=1).numpy() if numbers else None
 
@@ -171,7 +176,7 @@ def has_labels(task: Task) -> bool:
 
 
 class Sketches(NamedTuple):
-    """Devices' sketches (n, k), if any, and (n,) the root mean square norms of samples' gradients."""
+    """Devices' sketches (n, k), if any, and (n,) root mean square norms of sample gradients."""
 
     rows: FloatArray | None
     scales: FloatArray
@@ -182,7 +187,7 @@ class Sketches(NamedTuple):
 
 
 def sketch_gradients(task: Task, devices: Sequence[int], seed: int, samples: int = 256) -> Sketches:
-    """Random projections of devices' mean gradients at θ⁰ to `SKETCH` numbers, the same for all devices.
+    """Random projections of mean gradients at θ⁰ to `SKETCH` numbers, equal for all devices.
 
     Inner products are kept up to an error of about 1 / √`SKETCH` (Johnson and Lindenstrauss).
 
@@ -221,11 +226,12 @@ def describe_devices(
     sketch: bool | None = None,
     devices: Sequence[int] | None = None,
 ) -> tuple[Device, ...]:
-    """What formation may know of devices: label counts, optimizers, and a few raw samples each if wanted.
+    """What formation may know: label counts, optimizers, and a few raw samples on request.
 
     Args:
         samples: how many raw samples.
-        sketch: describe devices by their gradients instead of their labels; by default if there are none.
+        sketch: describe devices by their gradients instead of their labels; by default if there are
+            none.
         devices: which; all by default.
     """
     sketched = not has_labels(task) if sketch is None else sketch

@@ -1,4 +1,4 @@
-"""What models are tested for: sums over test samples, a stretch at a time, and the score that they make.
+"""Metrics: sums over batches of test samples, and the score computed from them.
 
 `ssdfl.records.scores` describes the scores; here they are computed.
 """
@@ -40,9 +40,11 @@ class TaskMetric:
         """The score of one batch.
 
         Examples:
-            >>> outputs, targets = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([1.0, 2.0, 6.0])
-            >>> float(METRICS["mae"](outputs, targets)), round(float(METRICS["r2"](outputs, targets)), 4)
-            (1.0, 0.3571)
+            >>> outputs, targets = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([1.0, 2, 6])
+            >>> float(METRICS["mae"](outputs, targets))
+            1.0
+            >>> round(float(METRICS["r2"](outputs, targets)), 4)
+            0.3571
         """
         return self.value(self.sums(outputs, targets))
 
@@ -126,8 +128,8 @@ METRICS = {
 def find_metrics(names: Sequence[str]) -> tuple[TaskMetric, ...]:
     """Metrics by name, or a user's own by ``package.module:name``: a `TaskMetric`, or a function.
 
-    A function of outputs and targets gives the mean over a batch. It is described by its name, and by its
-    attributes ``label``, ``unit``, ``better`` and ``target`` if it has them.
+    A function of outputs and targets gives the mean over a batch. It is described by its name, and
+    by its attributes ``label``, ``unit``, ``better`` and ``target`` if it has them.
 
     Raises:
         InputError: there is none of that name, or there are more than a record holds.

@@ -24,14 +24,14 @@ _MOST_POOLINGS = 3
 def paper_cnn(image_shape: ImageShape, num_classes: int, initial: str = "torch") -> nn.Module:
     """Five convolutions of 32, 64, 128, 128, 256 channels and one linear layer, as in the paper.
 
-    The paper gives no kernel or pooling; ours are 3 × 3 with max-pooling after the first three, which
-    makes 558,474 parameters on Fashion-MNIST. Images below 16 pixels are pooled less often: on maps of one
-    pixel, eight of nine weights of a kernel would see nothing but padding and never train. Nor does the
-    paper say how parameters start.
+    The paper gives no kernel or pooling; ours are 3 × 3 with max-pooling after the first three,
+    which makes 558,474 parameters on Fashion-MNIST. Images below 16 pixels are pooled less often:
+    on maps of one pixel, eight of nine weights of a kernel would see nothing but padding and never
+    train. Nor does the paper say how parameters start.
 
     Args:
-        initial: ``torch``, PyTorch's default, under which signals shrink from layer to layer so that training
-            begins slowly; or ``he``, which keeps their size.
+        initial: ``torch``, PyTorch's default, under which signals shrink from layer to layer so
+            that training begins slowly; or ``he``, which keeps their size.
     """
     if initial not in ("torch", "he"):
         raise InputError("model.options.initial", initial, "torch or he", "Choose one of them.")
@@ -52,7 +52,7 @@ def paper_cnn(image_shape: ImageShape, num_classes: int, initial: str = "torch")
 
 
 def _poolings(pixels: int) -> int:
-    """How often to halve images of so many pixels: at most three times, and never to a single pixel.
+    """How often to halve an image: at most three times, and never to a single pixel.
 
     Examples:
         >>> [_poolings(pixels) for pixels in (8, 14, 16, 28, 32)]
@@ -89,8 +89,8 @@ class ResidualBlock(nn.Module):
         self.first = _normalised(entering, leaving, 3, stride)
         self.second = _normalised(leaving, leaving, 3)
         same = entering == leaving and stride == 1
-        # Pooled rather than with a stride: torch 2.13 corrupts memory in the gradient of 1 × 1 convolutions
-        # with strides, few channels, and these last.
+        # Pooled rather than with a stride: torch 2.13 corrupts memory in the gradient of 1 × 1
+        # convolutions with strides, few channels, and these last.
         pool = nn.AvgPool2d(stride, ceil_mode=True)
         self.around = nn.Identity() if same else nn.Sequential(pool, _normalised(entering, leaving, 1))
 
@@ -106,7 +106,7 @@ def _normalised(entering: int, leaving: int, kernel: int, stride: int = 1) -> nn
 
 
 def resnet8(image_shape: ImageShape, num_classes: int, width: int = 16) -> nn.Module:
-    """The residual network of eight layers for small images: one block at each of three resolutions.
+    """A residual network of eight layers for small images: a block at three resolutions.
 
     78,042 parameters and 672 running statistics on CIFAR-10.
     """
@@ -123,7 +123,7 @@ def resnet8(image_shape: ImageShape, num_classes: int, width: int = 16) -> nn.Mo
 
 
 class TokenLSTM(nn.Module):
-    """Embedded tokens, one LSTM layer, and a linear layer that scores the next token at each place."""
+    """Embedded tokens, an LSTM layer, and a linear layer that scores each next token."""
 
     def __init__(self, num_tokens: int, embedding: int, hidden: int) -> None:
         super().__init__()
@@ -167,15 +167,18 @@ def build_model(
 ) -> nn.Module:
     """A model by name, or from ``package.module:factory``.
 
-    A factory is called with ``(image_shape, num_classes, **options)``: the shape of one sample, a tuple or
-    dict of shapes where a model takes several inputs, and how many numbers the model has to give.
-    The same seed gives the same initial parameters, and torch's global generator is left as it was.
+    A factory is called with ``(image_shape, num_classes, **options)``: the shape of one sample, a
+    tuple or dict of shapes where a model takes several inputs, and how many numbers the model has
+    to give. The same seed gives the same initial parameters, and torch's global generator is left
+    as it was.
 
     Args:
-        initial: a safetensors file with parameters to start from; those that it lacks come from the seed.
+        initial: a safetensors file with parameters to start from; those that it lacks come from the
+            seed.
 
     Raises:
-        InputError: unknown name or option, an image too small, or state that is neither parameter nor buffer.
+        InputError: unknown name or option, an image too small, or state that is neither parameter
+            nor buffer.
     """
     factory = find_function(MODELS, name, "model.name")
     options = dict(options or {})

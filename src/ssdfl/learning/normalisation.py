@@ -13,7 +13,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Normalisation:
-    """(raw − mean) / deviation; both can be broadcast to one sample, such as (channels, 1, 1) to an image."""
+    """(raw − mean) / deviation; both broadcast to a sample, as (channels, 1, 1) to images."""
 
     mean: Numbers
     deviation: Numbers

@@ -26,8 +26,8 @@ Memory = dict[str, Tensor]
 Update = Callable[..., tuple[Tensor, Memory]]
 """``update(gradient, theta, memory, *, name=…)``: (n, d) directions and the memory to keep.
 
-Hyperparameters are keyword-only and come as (n, 1) tensors, one row a device. An update may write into
-``gradient`` and into the tensors of ``memory``, not into ``theta``.
+Hyperparameters are keyword-only and come as (n, 1) tensors, one row a device. An update may write
+into ``gradient`` and into the tensors of ``memory``, not into ``theta``.
 """
 
 
@@ -90,7 +90,7 @@ def proximal(gradient: Tensor, theta: Tensor, memory: Memory, *, mu: Tensor) -> 
 def effective(
     gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor, mu: Tensor
 ) -> tuple[Tensor, Memory]:
-    """Momentum and proximal pull, `eq:eff_sgd_ovr` in full: v ← g + ρ v; down along v + μ (θ − θ⁰)."""
+    """Momentum and proximal pull, `eq:eff_sgd_ovr`: v ← g + ρ v, direction v + μ (θ − θ⁰)."""
     velocity = _pushed(memory["velocity"], gradient, rho)
     return torch.addcmul(velocity, -mu, memory["anchor"]).addcmul_(mu, theta), memory
 
@@ -230,7 +230,7 @@ def _check_hyper(kind: str, name: str, value: float, known: Mapping[str, float])
 
 
 def paper_optimizer(rho: float = 0.0, mu: float = 0.0) -> Optimizer:
-    """The optimizer of `eq:eff_sgd_ovr` with momentum ρ and proximal factor μ, either of which may be 0.
+    """The optimizer of `eq:eff_sgd_ovr` with momentum ρ and proximal factor μ, maybe 0.
 
     Examples:
         >>> [str(paper_optimizer(*values)) for values in ((0, 0), (0.9, 0), (0, 0.1), (0.9, 0.1))]
@@ -247,8 +247,8 @@ def paper_optimizer(rho: float = 0.0, mu: float = 0.0) -> Optimizer:
 def parse_optimizer(text: str) -> Optimizer:
     """An optimizer from ``kind:name=value,…``; one number alone is the first hyperparameter.
 
-    ``rate`` is the device's own learning rate. A kind of one's own is ``module:function``: an update, or an
-    `OptimizerKind`.
+    ``rate`` is the device's own learning rate. A kind of one's own is ``module:function``: an
+    update, or an `OptimizerKind`.
 
     Raises:
         InputError: an unknown kind or hyperparameter, or a value that cannot be used.
@@ -309,11 +309,12 @@ def draw_optimizers(
 ) -> tuple[Optimizer, ...]:
     """One optimizer per device: all of a kind, or ``mixed``, each device's kind drawn from ``mix``.
 
-    ρ and μ are drawn uniformly from ``rhos`` and ``mus``, by default the paper's values, unless the kind is
-    given with its own, as in ``momentum:0.9``.
+    ρ and μ are drawn uniformly from ``rhos`` and ``mus``, by default the paper's values, unless the
+    kind is given with its own, as in ``momentum:0.9``.
 
     Examples:
-        >>> {o.kind.name for o in draw_optimizers("mixed", 30, np.random.default_rng(0))} == set(MIXED)
+        >>> drawn = draw_optimizers("mixed", 30, np.random.default_rng(0))
+        >>> {optimizer.kind.name for optimizer in drawn} == set(MIXED)
         True
     """
     kinds = rng.choice(mix, size=num_devices) if kind == "mixed" else [kind] * num_devices

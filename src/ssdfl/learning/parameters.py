@@ -21,8 +21,8 @@ def fill_model(model: nn.Module, tensors: Mapping[str, Tensor], source: str, par
         partial: what is not among the tensors stays as it is.
 
     Raises:
-        InputError: a tensor that the model does not have, or has in another shape or type; one that is
-            missing.
+        InputError: a tensor that the model does not have, or has in another shape or type; one that
+            is missing.
     """
     state = model.state_dict(keep_vars=True)
     for name, tensor in tensors.items():
@@ -58,7 +58,7 @@ def _missing(state: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> list
 
 
 def start_from(model: nn.Module, path: Path | str) -> None:
-    """Write the parameters of a safetensors file into a model; what it lacks stays as the seed drew it.
+    """Load a model's parameters from a safetensors file; others stay as the seed drew them.
 
     Raises:
         InputError: no such file, or one with tensors that do not fit; they are named.

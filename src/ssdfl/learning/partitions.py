@@ -26,13 +26,14 @@ def by_labels(
     rng: np.random.Generator,
     dealing: str = "even",
 ) -> IntArray:
-    """Each device holds samples of ``labels_per_device`` labels: 3 is the paper's mild, 1 its extreme case.
+    """Each device holds ``labels_per_device`` labels: 3 is the paper's mild case, 1 its extreme.
 
-    Labels go to devices as evenly as possible, and each label's samples to its devices in equal parts.
+    Labels go to devices as evenly as possible, and each label's samples to its devices in equal
+    parts.
 
     Args:
-        dealing: ``even``; or ``random``, each device's labels drawn at random, so that some labels may have
-            many devices and others none.
+        dealing: ``even``; or ``random``, each device's labels drawn at random, so that some labels
+            may have many devices and others none.
 
     Returns:
         (N, m) sample indices.
@@ -63,7 +64,7 @@ def by_labels(
 def _even_labels(
     num_devices: int, labels_per_device: int, classes: int, rng: np.random.Generator
 ) -> IntArray:
-    """(N, labels per device) which labels each device holds: always those that were given out least."""
+    """(N, labels per device) each device's labels: always those given out least so far."""
     uses = np.zeros(classes, dtype=np.int64)
     held = np.zeros((num_devices, labels_per_device), dtype=np.int64)
     for device in range(num_devices):
@@ -112,7 +113,7 @@ def dirichlet(labels: IntArray, num_devices: int, alpha: float, rng: np.random.G
 
 
 def _allot(proportions: FloatArray, size: int, left: IntArray) -> IntArray:
-    """Split ``size`` in proportion, largest remainders first, taking no more of a label than is left."""
+    """Split ``size`` in proportion by largest remainders, within what is left of a label."""
     take = np.zeros(len(left), dtype=np.int64)
     while (missing := size - int(take.sum())) > 0:
         room = left - take
@@ -156,10 +157,10 @@ def by_size(count: int, num_devices: int, exponent: float, rng: np.random.Genera
 
 
 def by_column(values: NDArray[Any], names: Sequence[str]) -> list[IntArray]:
-    """The samples of each value together: a device holds one value's, or several if there are more values.
+    """Keep each value's samples together; a device gets one value, or several if needed.
 
-    Values that are the devices' names go to those devices. Otherwise the largest goes to the device that
-    holds least, which of equals is the first.
+    Values that are the devices' names go to those devices. Otherwise the largest goes to the device
+    that holds least, which of equals is the first.
 
     Args:
         values: (n,) such as each sample's user.

@@ -1,4 +1,4 @@
-"""Mixed precision: what forward and backward passes compute with, and whether that gains anything."""
+"""Mixed precision: the type of forward and backward passes, and whether it helps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _older_capabilities() -> dict[str, bool]:
 
 
 def precision_remark(precision: Precision, device: str) -> str:
-    """What the user should know before a run: that bf16 brings no gain here, if so; else nothing."""
+    """A note before a run if bf16 brings no gain here; otherwise nothing."""
     if precision == "float32" or has_bf16_units(torch.device(device)):
         return ""
     return (

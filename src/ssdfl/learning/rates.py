@@ -1,6 +1,7 @@
 """Learning-rate schedules over cycles: factors that multiply η, joined by ``+``.
 
-``cosine``, ``step:every=20,factor=0.5``, ``warmup:over=5+inverse_sqrt``, or a function of one's own.
+``cosine``, ``step:every=20,factor=0.5``, ``warmup:over=5+inverse_sqrt``, or a function of one's
+own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def constant(cycle: int, cycles: int) -> float:
 
 
 def step(cycle: int, cycles: int, every: int = 10, factor: float = 0.5) -> float:
-    """Times ``factor`` after every so many cycles.
+    """Times ``factor`` after every ``every`` cycles.
 
     Examples:
         >>> [step(cycle, 30, every=2) for cycle in range(5)]
@@ -54,7 +55,7 @@ def inverse_sqrt(cycle: int, cycles: int) -> float:
 
 
 def warmup(cycle: int, cycles: int, over: int = 5) -> float:
-    """Rises in a straight line over the first cycles, then 1. Join it with another: ``warmup:over=3+cosine``.
+    """Linear warm-up over the first cycles, then 1. Join it: ``warmup:over=3+cosine``.
 
     Examples:
         >>> [warmup(cycle, 10, over=4) for cycle in range(5)]
@@ -74,9 +75,10 @@ RATES: dict[str, Callable[..., float]] = {
 
 
 def find_rate(text: str, cycles: int) -> Factor:
-    """The factor of every cycle that ``name:key=value,…`` names; several joined by ``+`` are multiplied.
+    """The factors of all cycles by ``name:key=value,…``; parts joined by ``+`` multiply.
 
-    A function of one's own, ``module:function``, gets the cycle, the number of cycles and its options.
+    A function of one's own, ``module:function``, gets the cycle, the number of cycles and its
+    options.
 
     Raises:
         InputError: no such schedule or option, or a factor that is not positive and finite.

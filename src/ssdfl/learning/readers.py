@@ -1,4 +1,4 @@
-"""Data sets in files and folders: tables, arrays, images, a file for each device. Nothing is unpickled."""
+"""Data sets in files and folders: tables, arrays, images, one file per device. No pickles."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _is_npz(path: Path) -> bool:
 
 
 def _read_npz(path: Path, reading: Reading) -> Dataset:
-    """Arrays called ``inputs`` and ``targets`` (or x, y), or those of ``train_`` and ``test_`` parts.
+    """Arrays ``inputs`` and ``targets`` (or x, y), or ``train_`` and ``test_`` parts.
 
     A third array of another name with a value for each sample can be dealt by (``data.column``).
     """
@@ -232,7 +232,8 @@ def arrays_dataset(
 ) -> Dataset:
     """A data set of arrays: images of bytes, rows of numbers, or sequences of tokens.
 
-    Images (n, channels, height, width) are normalised, numbers standardised; tokens stay as they are.
+    Images (n, channels, height, width) are normalised, numbers standardised; tokens stay as they
+    are.
 
     Args:
         test: (n,) which samples are for testing; a share is split off by default.
@@ -361,7 +362,7 @@ def _images(
 
 
 def _image_table(table: pa.Table, images: NDArray[np.uint8], reading: Reading) -> Dataset:
-    """A table whose column ``image`` or ``img`` holds encoded images, as Hugging Face writes them."""
+    """A table with encoded images in the column ``image`` or ``img``, as Hugging Face has."""
     target = reading.target or "label"
     if target not in table.column_names:
         raise InputError("data.target", target, f"one of {', '.join(table.column_names)}", "Name the labels.")
@@ -378,7 +379,7 @@ def _is_hugging_face(path: Path) -> bool:
 
 
 def _read_hugging_face(folder: Path, reading: Reading) -> Dataset:
-    """A folder of ``save_to_disk``: its Arrow files are read as they are, so the library is not needed."""
+    """A folder of ``save_to_disk``; its Arrow files are read without the library."""
     if not (folder / "dataset_dict.json").is_file():
         table = _arrow_files(folder)
     else:

@@ -1,4 +1,4 @@
-"""Where data sets lie and come from: the user's folder, the cache, the system, or a checked download."""
+"""Where data sets are: the user's folder, the cache, the system, or a checked download."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def cache_folder() -> Path:
 
 
 def locate(source: Source, folder: Path | None = None) -> Path | None:
-    """The first folder that holds the data set: the user's, the cache, the system's; None if none does.
+    """The first folder with the data set: the user's, the cache, the system's; or None.
 
     The user's folder is ``folder`` or else the environment variable ``SSDFL_DATA``.
 
@@ -93,7 +93,8 @@ def fetch(source: Source, folder: Path | None = None, progress: Progress | None 
     """Download a data set into the cache (or a folder) and check it; files already there are kept.
 
     Raises:
-        InputError: no connection, or a file whose checksum is wrong; nothing partial is left behind.
+        InputError: no connection, or a file whose checksum is wrong; nothing partial is left
+            behind.
     """
     target = (folder or cache_folder()) / source.folders[0]
     for file in source.files:

@@ -17,7 +17,8 @@ _NUMBERS = (bool, int, float)
 def check_state(model: nn.Module, use: Callable[[nn.Module], object]) -> None:
     """Refuse state that devices could neither mix nor keep.
 
-    Found by training a copy: whatever changes between two passes, and is not in ``state_dict``, is such.
+    Found by training a copy: whatever changes between two passes, and is not in ``state_dict``, is
+    such.
 
     Args:
         use: lets a model see a few samples.

@@ -1,7 +1,7 @@
-"""What has to be known of all devices' data before any can be encoded alike: counts, means, spreads, values.
+"""What encoding needs to know of all devices' data: counts, means, spreads, values.
 
-A device alone cannot tell the mean of a column over all devices, nor which categories and classes there are.
-Summaries of parts merge into the summary of the whole, so nobody needs to see all rows.
+A device alone cannot tell the mean of a column over all devices, nor which categories and classes
+there are. Summaries of parts merge into the summary of the whole, so nobody needs to see all rows.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def read_summary(path: Path) -> Summary:
 
 
 def summarised_numbers(values: NDArray[Any], axes: int | tuple[int, ...] = 0) -> dict[str, Any]:
-    """Count, mean and spread of numbers over some axes, the first among them; nothing if there are none."""
+    """Count, mean and spread of numbers over some axes, the first included; empty if none."""
     count = int(np.prod([values.shape[axis] for axis in np.atleast_1d(axes)]))
     if not count:
         return {}

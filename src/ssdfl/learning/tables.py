@@ -1,4 +1,4 @@
-"""Tables as data sets: numbers standardised, categories encoded, and a line for people on what was done."""
+"""Tables as data sets: standardise numbers, encode categories, and say what was done."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ class Reading:
     """How a file becomes a data set.
 
     Attributes:
-        target: the target's column, or several with commas between; by default one of `TARGETS`, or the last.
+        target: the target's column, or several with commas between; by default one of `TARGETS`, or
+            the last.
         column: one by which samples can be dealt, such as a user; it is no input.
         kind: what targets are; ``auto`` takes texts and few whole numbers for classes.
         test_share: how much is split off for testing, if the data do not say.
-        known: what is known of more data than these, of all devices', by which these are encoded; by
-            default, what these are themselves.
+        known: what is known of more data than these, of all devices', by which these are encoded;
+            by default, what these are themselves.
     """
 
     target: str = ""
@@ -65,15 +66,17 @@ class Files(NamedTuple):
 def table_dataset(table: pa.Table, reading: Reading = AS_IT_IS, files: Files | None = None) -> Dataset:
     """A data set of a table with a row for each sample.
 
-    Numbers get mean 0 and deviation 1 over the training rows, missing ones that mean. A text or truth value
-    becomes one input for each value that training rows have. Rows whose column ``split`` is ``test`` are for
-    testing; without that column, a share of the rows, drawn from a fixed seed.
+    Numbers get mean 0 and deviation 1 over the training rows, missing ones that mean. A text or
+    truth value becomes one input for each value that training rows have. Rows whose column
+    ``split`` is ``test`` are for testing; without that column, a share of the rows, drawn from a
+    fixed seed.
 
     Args:
         files: from which file each row came.
 
     Raises:
-        InputError: a column that is not there, targets that cannot be used, or nothing to learn from.
+        InputError: a column that is not there, targets that cannot be used, or nothing to learn
+            from.
     """
     test = _test_rows(table, reading, files)
     summary = reading.known or _summarised(table, reading, files, ~test)
@@ -98,7 +101,7 @@ def table_dataset(table: pa.Table, reading: Reading = AS_IT_IS, files: Files | N
 
 
 def _summarised(table: pa.Table, reading: Reading, files: Files | None, train: BoolArray) -> Summary:
-    """What the rows of all files are together; each file's are summarised alone, as on its device."""
+    """The summary of all files' rows; each file is summarised alone, as on its device."""
     targets = _target_names(table, reading)
     reserved = {*targets, reading.column, SPLIT}
     inputs = [name for name in table.column_names if name not in reserved]

@@ -31,13 +31,13 @@ from ssdfl.rng import generator
 
 
 class Units(NamedTuple):
-    """What standardised targets were before: their mean and deviation, one for each number of a target."""
+    """The mean and deviation of targets before they were standardised, one per number."""
 
     mean: Tensor
     deviation: Tensor
 
     def of(self, scaled: Tensor) -> Tensor:
-        """Outputs or targets in their own units; in 64 bits, as means may be far larger than deviations."""
+        """Outputs or targets in own units; in 64 bits, as means may far exceed deviations."""
         return scaled.double() * self.deviation + self.mean
 
     def to(self, device: torch.device | str) -> Units:
@@ -60,8 +60,10 @@ class Task:
         num_classes: how many classes targets have; 0 if they are numbers.
         buffers: whether the model's float buffers are mixed or stay with their devices.
         facts: what the model takes and gives, if its files are to say so.
-        precision: what training computes with; parameters, gradients and tests have the model's own.
-        units: of targets that were standardised to train with, so that metrics are in their own units.
+        precision: what training computes with; parameters, gradients and tests have the model's
+            own.
+        units: of targets that were standardised to train with, so that metrics are in their own
+            units.
     """
 
     model: nn.Module
@@ -141,7 +143,8 @@ class Task:
     def stackable(self) -> bool:
         """Whether many devices' gradients can be computed as one: tried on a sample.
 
-        Not so for models that draw random numbers (dropout), and for layers that vmap does not know.
+        Not so for models that draw random numbers (dropout), and for layers that vmap does not
+        know.
         """
         if self.has_convolutions or self.has_recurrence or self.layout.keeps_state:
             return False
@@ -196,7 +199,8 @@ class Task:
         """What the model gives for samples under a (d,) row, as when it is used.
 
         Args:
-            home: (1, k) the device's buffers that are not in its row; as before training by default.
+            home: (1, k) the device's buffers that are not in its row; as before training by
+                default.
         """
         if not self.layout.keeps_state:
             return self._forward(self.layout.trained(theta), inputs, training=False)
@@ -211,8 +215,8 @@ class Task:
         Over all samples of a device it is ``L_i`` (`eq:local_loss_def`), its gradient ``∇L_i``
         (`eq:full_loss_grad`): ``training.batch_size = 0``.
 
-        In mixed precision the model's layers compute in fewer bits; their gradients follow. The loss, whose
-        sums need more, does not.
+        In mixed precision the model's layers compute in fewer bits; their gradients follow. The
+        loss, whose sums need more, does not.
 
         Args:
             theta: (P,) the parameters that train.
@@ -325,7 +329,7 @@ def make_task(
 
 @torch.inference_mode()
 def tested(model: nn.Module, data: Dataset, metric: TaskMetric) -> float:
-    """The score of a model, in evaluation mode, on a data set's test samples, in their own units."""
+    """The score of a model in evaluation mode on the test samples, in own units."""
     units = _units(data)
     outputs = call_model(model, map_inputs(torch.from_numpy, data.test_inputs))
     targets = torch.from_numpy(data.test_targets)
@@ -340,7 +344,7 @@ def _units(data: Dataset) -> Units | None:
 
 
 def suited(data: Dataset, loss: str = "auto") -> Dataset:
-    """The data set as a loss needs it: targets of 0 and 1 are undone if they were standardised as numbers."""
+    """The data set for a loss: 0/1 targets that were standardised as numbers are restored."""
     scale = data.encoding.target
     if scale is None or not task_loss(data, loss).labels:
         return data

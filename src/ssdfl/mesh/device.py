@@ -1,4 +1,4 @@
-"""Run one device of a mesh from its folder, and go on after anything that stopped it."""
+"""Run one device of a mesh from its folder, and continue after any interruption."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class RunningDevice:
         self.journal: Journal | None = None
 
     def stop(self) -> None:
-        """End at once; a step under way is done again when the device goes on."""
+        """End at once; an unfinished step is repeated when the device continues."""
         self.node.stop()
 
     def reading(self) -> Reading:
@@ -132,7 +132,7 @@ class RunningDevice:
             self.node.neighbours.start()
             self.course.watch()
             if self._base.has_own_data:
-                self._base.agree_on_data(self.node, GATHER_S)
+                self._base.agree_on_data(self.node, self.signer, GATHER_S)
             return self._take_part()
         except StoppedError:
             return False
@@ -261,7 +261,7 @@ class RunningDevice:
         A device that comes back also waits for those that may be coming back, unless others have gone on
         without it. Nobody waits for devices that the plan was formed without.
         """
-        begins = state.step == 0
+        begins = not self._has_agreed()
         limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
         absent = absent_devices(plan)
 
@@ -284,6 +284,10 @@ class RunningDevice:
         if others:
             self.node.runtime.sleep(TELL_S)  # so that they learn of it, too
         refuse_other_plans(self.node, others)
+
+    def _has_agreed(self) -> bool:
+        """Whether it has agreed with its neighbours before: only after that is there a checkpoint."""
+        return (self.folder / CHECKPOINT).exists()
 
     def _train(self, job: Job, state: State, edition: Edition) -> State:
         """Take steps until the last, or until the mesh has another edition."""
@@ -327,7 +331,7 @@ class RunningDevice:
         try:
             save_state(state, job, self.folder / CHECKPOINT, np.array([self.node.index]))
         except OSError as error:
-            log.error("checkpoint not written: %s; training goes on, the one before is kept", error)
+            log.error("checkpoint not written: %s; training continues, the one before is kept", error)
 
 
 def _may_form_again(plan: Plan, state: State) -> bool:

@@ -96,8 +96,9 @@ class DeviceEngine:
 
     def _weights(self, step: Step, t: int) -> dict[int, float]:
         """w_ij of the devices that this one mixes, itself included."""
-        row = step.W[[self.node.index], :].tocoo()
-        weights = {int(j): float(w) for j, w in zip(row.col, row.data, strict=True)}
+        W, i = step.W, self.node.index
+        row = slice(W.indptr[i], W.indptr[i + 1])
+        weights = dict(zip(W.indices[row].tolist(), W.data[row].tolist(), strict=True))
         linked = {self.node.name, *self.node.neighbours.names}
         strangers = sorted(self.node.names[j] for j in weights if self.node.names[j] not in linked)
         if strangers:

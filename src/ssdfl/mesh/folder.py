@@ -8,8 +8,8 @@ NAME/key.pem, certificate.pem, authority.pem
 
 The device itself writes:
 
-NAME/plan.json, facts.binpb, checkpoint.safetensors, metrics.jsonl, status.json, device.log, and at
-                                    the end model.safetensors
+NAME/plan.json, facts.binpb, own-fact.binpb, checkpoint.safetensors, metrics.jsonl, status.json, device.log,
+                                    and at the end model.safetensors
 
 A device's name is the network's.
 """

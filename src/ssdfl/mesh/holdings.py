@@ -21,6 +21,7 @@ from ssdfl.learning import Summary, merged, read_summary
 from ssdfl.mesh.gathering import ASK_S, gather
 from ssdfl.mesh.mesh_pb2 import Holding, Holdings, HoldingsRequest, Request, Response
 from ssdfl.mesh.node import Node
+from ssdfl.mesh.signing import Signer
 from ssdfl.mesh.transport import UnreachableError
 from ssdfl.mesh.wire import BadMessageError
 from ssdfl.records.sections import DataSection
@@ -40,12 +41,14 @@ class Holders:
         node: this device, its transport started.
         names: of all devices that were there at the start.
         own: this device's.
+        signer: signs for this device.
         known: what is known already, by device.
     """
 
     node: Node
     names: Sequence[str]
     own: Holding
+    signer: Signer
     known: dict[str, Holding] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -53,7 +56,7 @@ class Holders:
 
     def tell(self) -> None:
         """Count among those whose data all have to be encoded alike; a device that joins later does not."""
-        self.known.setdefault(self.node.name, self.own)
+        self.known.setdefault(self.node.name, self._signed(self.own))
 
     def gather(self, timeout_s: float) -> None:
         """Ask until everyone's are known.
@@ -63,6 +66,14 @@ class Holders:
             StoppedError: the device was asked to stop.
         """
         gather(self.node, "summaries of devices' data", self._missing, self._ask_neighbours, timeout_s)
+
+    def _signed(self, own: Holding) -> Holding:
+        """What this device says of its data, with its signature."""
+        if own.HasField("signature"):
+            return own
+        signed = Holding(signature=self.signer.sign(_statement(own)))
+        signed.MergeFrom(own)
+        return signed
 
     def summary(self) -> Summary:
         """Of all devices' data together.
@@ -106,6 +117,8 @@ class Holders:
             raise BadMessageError(f"too large a summary of {holding.device}")
         if _kind(holding) != _kind(self.own):
             raise BadMessageError(f"another kind of summary of {holding.device}")
+        if not self.signer.has_signed(holding.device, _statement(holding), holding.signature):
+            raise BadMessageError(f"a summary of {holding.device}, which has not signed it")
         if holding.summary:
             Summary.from_json(holding.summary)
 
@@ -113,6 +126,12 @@ class Holders:
         known = set(request.holdings.known)
         lacking = [holding for name, holding in list(self.known.items()) if name not in known]
         return Response(held=Holdings(devices=lacking))
+
+
+def _statement(holding: Holding) -> bytes:
+    """What is signed: for this purpose, by this device, all that it says."""
+    parts = ("ssdfl holding", holding.device, str(holding.samples), holding.summary)
+    return "\0".join(parts).encode()
 
 
 def _kind(holding: Holding) -> tuple[bool, bool]:

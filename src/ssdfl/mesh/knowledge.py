@@ -20,7 +20,7 @@ from ssdfl.mesh.facts import FactBook, checked_device
 from ssdfl.mesh.mesh_pb2 import Descriptor
 
 FARTHEST = 100.0
-"""A measured constant that is so many times the median is not believed."""
+"""A measured constant this many times the median is not believed."""
 _CONSTANTS = ("gradient_bound", "initial_loss", "smoothness")
 
 

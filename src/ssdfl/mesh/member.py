@@ -28,6 +28,7 @@ from ssdfl.mesh.holdings import Holders, known_summary, save_holdings, saved_hol
 from ssdfl.mesh.mesh_pb2 import Holding
 from ssdfl.mesh.node import Node
 from ssdfl.mesh.own_data import ENCODING
+from ssdfl.mesh.signing import Signer
 from ssdfl.preparation import (
     Prepared,
     dealt_task,
@@ -122,11 +123,11 @@ class Member:
         """Whether it has gathered what all devices tell of their data."""
         return set(self.network.names) <= saved_holdings(self.folder).keys()
 
-    def agree_on_data(self, node: Node, timeout_s: float) -> None:
+    def agree_on_data(self, node: Node, signer: Signer, timeout_s: float) -> None:
         """Learn from all devices how to encode one's own data, and how much others have, if that matters."""
         own = self.holding()
         if own is not None:
-            holders = Holders(node, self.network.names, own, saved_holdings(self.folder))
+            holders = Holders(node, self.network.names, own, signer, saved_holdings(self.folder))
             if not self.config.joins:
                 holders.tell()
             holders.gather(timeout_s)

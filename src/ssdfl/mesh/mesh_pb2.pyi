@@ -141,14 +141,16 @@ class Holdings(_message.Message):
     def __init__(self, devices: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ...) -> None: ...
 
 class Holding(_message.Message):
-    __slots__ = ("device", "summary", "samples")
+    __slots__ = ("device", "summary", "samples", "signature")
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     device: str
     summary: str
     samples: int
-    def __init__(self, device: _Optional[str] = ..., summary: _Optional[str] = ..., samples: _Optional[int] = ...) -> None: ...
+    signature: Signature
+    def __init__(self, device: _Optional[str] = ..., summary: _Optional[str] = ..., samples: _Optional[int] = ..., signature: _Optional[_Union[Signature, _Mapping]] = ...) -> None: ...
 
 class Gossip(_message.Message):
     __slots__ = ("known",)

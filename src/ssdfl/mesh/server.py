@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
-from ssdfl.errors import InputError, require
+from ssdfl.errors import NotYetError, require
 from ssdfl.mesh.mesh_pb2 import Request, Response
 from ssdfl.mesh.open_files import connections_allowed
 from ssdfl.mesh.reverse_call import ReverseCall
@@ -109,12 +109,12 @@ class Server:
         """Begin to answer; returns the port.
 
         Raises:
-            InputError: the address cannot be listened at.
+            NotYetError: the address cannot be listened at.
         """
         port = on_loop(self._open(credentials), timeout_s=60)
         if not port:
             expected = "an address that is free on this host"
-            raise InputError("listen", self._listen, expected, "Choose another.")
+            raise NotYetError("listen", self._listen, expected, "Choose another.")
         return port
 
     async def _open(self, credentials: Any) -> int:

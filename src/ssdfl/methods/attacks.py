@@ -1,7 +1,7 @@
 """Attacks: what a liar sends instead of the truth.
 
-A liar trains and keeps what its rule tells it to, but sends something else. It knows all that the device
-which it lies to hears, and may tell every neighbour another thing.
+A liar trains and keeps what its rule tells it to, but sends something else. It knows all that the
+device which it lies to hears, and may tell every neighbour another thing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class SignFlip:
 
         m̃_j = −scale · m_j
 
-    Source: Li, Xu, Chen, Giannakis and Ling, RSA: Byzantine-robust stochastic aggregation methods, AAAI 2019.
+    Source: Li, Xu, Chen, Giannakis and Ling, RSA: Byzantine-robust stochastic aggregation methods,
+    AAAI 2019.
     """
 
     scale: float = 1.0
@@ -64,8 +65,8 @@ class Noise:
 
         m̃_j = m_j + scale · rms(m_j) · n,  n ~ N(0, I)
 
-    Source: the Gaussian attack of Blanchard, El Mhamdi, Guerraoui and Stainer, Machine learning with
-    adversaries, NeurIPS 2017.
+    Source: the Gaussian attack of Blanchard, El Mhamdi, Guerraoui and Stainer, Machine learning
+    with adversaries, NeurIPS 2017.
     """
 
     scale: float = 3.0
@@ -82,7 +83,8 @@ class SameValue:
 
         m̃_j = value · 1
 
-    Source: Li, Xu, Chen, Giannakis and Ling, RSA: Byzantine-robust stochastic aggregation methods, AAAI 2019.
+    Source: Li, Xu, Chen, Giannakis and Ling, RSA: Byzantine-robust stochastic aggregation methods,
+    AAAI 2019.
     """
 
     value: float = 1.0
@@ -98,10 +100,11 @@ class LittleIsEnough:
 
         m̃_j = μ − z σ
 
-    μ and σ are mean and deviation, number by number, of what the device and its honest neighbours send.
+    μ and σ are mean and deviation, number by number, of what the device and its honest neighbours
+    send.
 
-    Source: Baruch, Baruch and Goldberg, A little is enough: circumventing defenses for distributed learning,
-    NeurIPS 2019.
+    Source: Baruch, Baruch and Goldberg, A little is enough: circumventing defenses for distributed
+    learning, NeurIPS 2019.
     """
 
     z: float = 1.5
@@ -120,10 +123,11 @@ class Dissensus:
 
         m̃_j = x_i − ε Σ_{k honest} w_ik (x_k − x_i) / Σ_{b liar} w_ib
 
-    Device i, which hears it, stays where it is for ε = 1, and moves away from its neighbours above that.
+    Device i, which hears it, stays where it is for ε = 1, and moves away from its neighbours above
+    that.
 
-    Source: He, Karimireddy and Jaggi, Byzantine-robust decentralized learning via ClippedGossip, 2022,
-    arXiv:2202.01545.
+    Source: He, Karimireddy and Jaggi, Byzantine-robust decentralized learning via ClippedGossip,
+    2022, arXiv:2202.01545.
     """
 
     epsilon: float = 1.5

@@ -1,8 +1,8 @@
 """Compressors: what receivers see of a message, and what of it travels.
 
-A compressor Q is a contraction: ‖x − Q(x)‖² ≤ (1 − δ) ‖x‖², `randomk` on average. Its randomness comes from
-the seed, the step and the sender alone, so every engine draws the same, and receivers can draw again what
-the sender drew.
+A compressor Q is a contraction: ‖x − Q(x)‖² ≤ (1 − δ) ‖x‖², `randomk` on average. Its randomness
+comes from the seed, the step and the sender alone, so every engine draws the same, and receivers
+can draw again what the sender drew.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BITS = "bits"
 """The code of a part of booleans, which travel eight to a byte."""
 
 Layout = tuple[tuple[str, int], ...]
-"""The parts of a compressed message as they travel: NumPy's code of the numbers, or `BITS`, and how many."""
+"""Parts of a compressed message: NumPy's type code, or `BITS`, and how many numbers."""
 
 STREAM = "compressor"
 
@@ -43,8 +43,8 @@ class Compressor(ABC):
     """Makes messages smaller; receivers see less of them.
 
     Attributes:
-        gamma: how much of the way `choco` goes towards its neighbours' public copies, if it is not said: the
-            longer numbers wait for their turn to be sent, the less.
+        gamma: how much of the way `choco` goes towards its neighbours' public copies, if it is not
+            said: the longer numbers wait for their turn to be sent, the less.
     """
 
     gamma: float = 1.0
@@ -110,7 +110,8 @@ class _Sparse(Compressor):
 
     Attributes:
         fraction: which share of them is sent.
-        haste: γ of `choco` over the square root of that share, fitted by docs/studies/methods/gamma.py.
+        haste: γ of `choco` over the square root of that share, fitted by
+            docs/studies/methods/gamma.py.
     """
 
     fraction: float = 0.05
@@ -278,8 +279,8 @@ class Sign(_Blocks):
 
         Q(x) = s sign(x), s = mean |x| over a block
 
-    Source: Bernstein, Wang, Azizzadenesheli and Anandkumar, signSGD, ICML 2018; scaled as by Karimireddy,
-    Rebjock, Stich and Jaggi, Error feedback fixes SignSGD, ICML 2019.
+    Source: Bernstein, Wang, Azizzadenesheli and Anandkumar, signSGD, ICML 2018; scaled as by
+    Karimireddy, Rebjock, Stich and Jaggi, Error feedback fixes SignSGD, ICML 2019.
     """
 
     gamma = 0.5

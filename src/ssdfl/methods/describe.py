@@ -1,4 +1,4 @@
-"""What a docstring says of a rule, a compressor or a schedule: one home for lists, help and docs."""
+"""The docstrings of rules, compressors and schedules, for lists, help and docs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Description:
 
 
 def describe(part: object) -> Description:
-    """The summary, equation and source in the docstring of a class, a function, or an object's class.
+    """The summary, equation and source in the docstring of a class, function or object.
 
     Examples:
         >>> from ssdfl.methods import RULES

@@ -16,8 +16,8 @@ from ssdfl.specs import call_with_options, parse_spec
 def find_method(text: str) -> Method:
     """The method that a text names: ``schedule[:key=value,…][+rule[:key=value,…]]``.
 
-    Schedule and rule are names that we know, or a user's own by ``package.module:name``. Without a rule it is
-    `cta`, the paper's.
+    Schedule and rule are names that we know, or a user's own by ``package.module:name``. Without a
+    rule it is `cta`, the paper's.
 
     Raises:
         InputError: no such schedule or rule, or an option that it does not take.
@@ -58,7 +58,7 @@ def _own(name: str) -> Method:
 
 
 def split_methods(text: str) -> list[str]:
-    """The methods of a list with commas; a part such as ``key=value`` belongs to the method before it.
+    """The methods of a comma-separated list; ``key=value`` belongs to the method before it.
 
     Examples:
         >>> split_methods("ssdfl, sdfl+choco:compressor=topk,fraction=0.01, pdfl")

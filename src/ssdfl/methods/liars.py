@@ -21,9 +21,9 @@ STREAM = "lies"
 class AmongLiars(WrappedRule):
     """The rule within, with false messages from some devices.
 
-    Everyone, liars included, trains, sends and keeps what the rule within wants. Only what honest devices
-    hear of liars is replaced, where they receive it, so that all engines do the same. Liars know each other,
-    and hear the truth.
+    Everyone, liars included, trains, sends and keeps what the rule within wants. Only what honest
+    devices hear of liars is replaced, where they receive it, so that all engines do the same. Liars
+    know each other, and hear the truth.
 
     Attributes:
         liars: the devices that lie.

@@ -45,7 +45,7 @@ class Matchings:
 
 
 def plan_matchings(adjacency: SparseMatrix, budget: float) -> Matchings:
-    """Split links into matchings and find their probabilities and weights, in each connected part by itself.
+    """Split links into matchings with probabilities and weights, per connected part.
 
     Args:
         budget: which share of the matchings is used in a step on average, above 0 and at most 1.
@@ -108,10 +108,10 @@ class _Part:
 def activation_probabilities(part: _Part, budget: float) -> FloatArray:
     """(M,) the probabilities that connect the expected network best, eq. (4) of the paper.
 
-    Maximises λ₂(Σ_j p_j L_j) over 0 ≤ p_j ≤ 1 with Σ_j p_j ≤ budget · M. That is concave, since λ₂ is the
-    least of the linear functions Σ_j p_j vᵀ L_j v over unit vectors v ⊥ 1. So cutting planes solve it: a
-    linear programme over the vectors found so far bounds λ₂ from above, and the eigenvectors at a point
-    between its solution and the best point so far are added to it.
+    Maximises λ₂(Σ_j p_j L_j) over 0 ≤ p_j ≤ 1 with Σ_j p_j ≤ budget · M. That is concave, since λ₂
+    is the least of the linear functions Σ_j p_j vᵀ L_j v over unit vectors v ⊥ 1. So cutting planes
+    solve it: a linear programme over the vectors found so far bounds λ₂ from above, and the
+    eigenvectors at a point between its solution and the best point so far are added to it.
     """
     M = part.num_matchings
     best = np.full(M, budget)
@@ -154,8 +154,8 @@ def mixing_weight(part: _Part, probability: FloatArray) -> float:
     """α with which random matchings agree fastest, eq. (5) and Lemma 1 of the paper.
 
     Minimises ρ(α) = ‖E[W²] − 11ᵀ/N‖ with E[W²] = I − 2α L̄ + α² (L̄² + 2 L̃), L̄ = Σ_j p_j L_j and
-    L̃ = Σ_j p_j (1 − p_j) L_j. It is convex in α. The paper lets W have negative entries; here α is at most
-    1/Δ, so that every W is doubly stochastic.
+    L̃ = Σ_j p_j (1 − p_j) L_j. It is convex in α. The paper lets W have negative entries; here α is
+    at most 1/Δ, so that every W is doubly stochastic.
     """
     mean, spread = part.laplacian(probability), part.laplacian(probability * (1 - probability))
     square = mean @ mean + 2 * spread

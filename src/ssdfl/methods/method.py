@@ -56,8 +56,8 @@ class ScheduleInputs:
     def drawn(self, adjacency: csr_array) -> Mixer:
         """Mixing over links that are each up with ``link_probability``, drawn anew at every step.
 
-        The weight rule is applied to the links that are up. Solving for `fastest` weights at every step
-        would take longer than training, so there the draws use Metropolis weights.
+        The weight rule is applied to the links that are up. Solving for `fastest` weights at every
+        step would take longer than training, so there the draws use Metropolis weights.
         """
         weights = metropolis if self.weights is fastest else self.weights
         return lambda t: weights(_links_up(adjacency, self.link_probability, self.seed, t))
@@ -101,7 +101,8 @@ class Method:
         rule: what a device sends and what it makes of what it receives.
         summary: one line for lists of methods.
         needs_plan: whether the plan's clusters change what it does.
-        training_clusters: from the plan's clusters to those in which the method mixes while it trains.
+        training_clusters: from the plan's clusters to those in which the method mixes while it
+            trains.
         bounded: whether the paper's bounds describe the schedule.
         reference: shown beside the others for comparison, but never ranked.
     """

@@ -8,7 +8,7 @@ from typing import Any
 from ssdfl.arrays import IntArray
 
 Rows = Any
-"""(n, k) a tensor with one row for each device. Nothing here imports torch: its methods are all it needs."""
+"""(n, k) a tensor, one row per device. Only its methods are used: torch is not imported."""
 
 
 @dataclass(frozen=True, eq=False)

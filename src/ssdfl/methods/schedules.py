@@ -1,7 +1,8 @@
 """The schedules of the methods that we know: who trains when, and which matrix mixes.
 
-A schedule of your own is a function of `ScheduleInputs`; an experiment names it ``package.module:function``.
-To add one here, write the function and its `Method` below; nothing else has to change.
+A schedule of your own is a function of `ScheduleInputs`; an experiment names it
+``package.module:function``. To add one here, write the function and its `Method` below; nothing
+else has to change.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def sdfl(inputs: ScheduleInputs) -> Schedule:
 
         W = A
 
-    Source: the paper's sDFL; decentralized SGD of Lian et al., "Can decentralized algorithms outperform
-    centralized algorithms?", NeurIPS 2017.
+    Source: the paper's sDFL; decentralized SGD of Lian et al., "Can decentralized algorithms
+    outperform centralized algorithms?", NeurIPS 2017.
     """
     return inputs.cycle(intra=inputs.all_links, inter=inputs.all_links)
 
@@ -74,7 +75,7 @@ def stc(inputs: ScheduleInputs) -> Schedule:
 
 
 def cstc(inputs: ScheduleInputs) -> Schedule:
-    """Clustered stochastic: as `stc` inside a random number of random clusters, then over all links.
+    """Clustered stochastic: as `stc` inside random clusters, then over all links.
 
         W(t) = as of `stc`, over the links inside the random clusters while training, then over all
 
@@ -90,8 +91,8 @@ def matcha(inputs: ScheduleInputs, budget: float = 0.5) -> Schedule:
 
         W(t) = I − α Σ_j b_j(t) L_j,  b_j(t) ~ Bernoulli(p_j),  L = Σ_j L_j
 
-    The L_j are Laplacians of matchings. The p_j maximise λ₂(Σ_j p_j L_j) with Σ_j p_j ≤ budget · M, and α
-    minimises ‖E[W²] − 11ᵀ/N‖. With budget 1 every link is used at every step.
+    The L_j are Laplacians of matchings. The p_j maximise λ₂(Σ_j p_j L_j) with Σ_j p_j ≤ budget · M,
+    and α minimises ‖E[W²] − 11ᵀ/N‖. With budget 1 every link is used at every step.
 
     Source: Wang, Sahu, Yang, Joshi and Kar, "MATCHA: Speeding up decentralized SGD via matching
     decomposition sampling", 2019, arXiv:1905.09435.
@@ -165,31 +166,31 @@ def _random_pairs(adjacency: SparseMatrix, seed: int) -> Mixer:
 
 
 def tthf(inputs: ScheduleInputs) -> Schedule:
-    """TT-HF: clusters train and mix by their own links, then a server gives everyone the mean of all.
+    """TT-HF: clusters train and mix over their own links, then a server averages all.
 
         W = Ã while training, then 11ᵀ/N once, then I for what is left of the cycle
 
-    Where the paper's server samples one device of each cluster and weighs it by the cluster's size, this one
-    hears all: the mean that the samples estimate. With no server, messages are relayed; at most 2,000
-    devices.
+    Where the paper's server samples one device of each cluster and weighs it by the cluster's size,
+    this one hears all: the mean that the samples estimate. With no server, messages are relayed; at
+    most 2,000 devices.
 
-    Source: Lin, Hosseinalipour, Azam, Brinton and Michelusi, "Semi-decentralized federated learning with
-    cooperative D2D local model aggregations", IEEE JSAC 39(12), 2021.
+    Source: Lin, Hosseinalipour, Azam, Brinton and Michelusi, "Semi-decentralized federated learning
+    with cooperative D2D local model aggregations", IEEE JSAC 39(12), 2021.
     """
     within_clusters = always(inputs.weights(inputs.inside(inputs.clusters)))
     return inputs.cycle(intra=within_clusters, inter=_mean_once(inputs, "tthf"))
 
 
 def hier(inputs: ScheduleInputs) -> Schedule:
-    """Hierarchical: an edge server gives each cluster its mean at every step, then the cloud that of all.
+    """Hierarchical: edge servers average each cluster at every step, then a cloud all.
 
         W = blockdiag(11ᵀ/n_s) while training, then 11ᵀ/N once, then I for what is left of the cycle
 
-    The paper's κ₁ is ``training.local_steps``, its κ₂ is τ_a. With no servers, messages are relayed, at most
-    2,000 devices.
+    The paper's κ₁ is ``training.local_steps``, its κ₂ is τ_a. With no servers, messages are
+    relayed, at most 2,000 devices.
 
-    Source: Liu, Zhang, Song and Letaief, "Client-edge-cloud hierarchical federated learning", IEEE ICC
-    2020, arXiv:1905.06641.
+    Source: Liu, Zhang, Song and Letaief, "Client-edge-cloud hierarchical federated learning", IEEE
+    ICC 2020, arXiv:1905.06641.
     """
     mean_once = _mean_once(inputs, "hier")
     labels = labels_of(inputs.clusters, inputs.network.num_devices)
@@ -197,14 +198,14 @@ def hier(inputs: ScheduleInputs) -> Schedule:
 
 
 def _mean_once(inputs: ScheduleInputs, method: str) -> Mixer:
-    """The mean of all at a cycle's first mixing-only step: a second would send much and change nothing."""
+    """The mean of all at a cycle's first mixing-only step; a second would change nothing."""
     mean, alone = _mean_of_all(inputs, method), _alone(inputs)
     cycle = inputs.tau_a + inputs.tau_r
     return Periodic(lambda t: mean if t == inputs.tau_a else alone, period=cycle)
 
 
 def central(inputs: ScheduleInputs) -> Schedule:
-    """Exact mean: everyone gets the mean of all at every step, which would need a server or many relays.
+    """Exact mean of all at every step, which would need a server or many relays.
 
         W = 11ᵀ/N
 

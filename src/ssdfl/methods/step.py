@@ -31,8 +31,8 @@ class Step:
 Schedule = Callable[[int], Step]
 """Step t of a run. Seekable: randomness comes from (seed, t) alone, so any step can be asked for.
 
-A schedule may have an attribute ``period``: then step t is step ``t % period``, and engines keep what they
-compute for each of these steps. `Periodic` makes such a schedule.
+A schedule may have an attribute ``period``: then step t is step ``t % period``, and engines keep
+what they compute for each of these steps. `Periodic` makes such a schedule.
 """
 
 Mixer = Callable[[int], MixingMatrix]
@@ -68,7 +68,7 @@ def always(W: MixingMatrix) -> Mixer:
 
 
 def alternate(tau_a: int, tau_r: int, intra: Mixer, inter: Mixer) -> Schedule:
-    """A global cycle of the paper: ``tau_a`` training steps mixed by ``intra``, then ``tau_r`` by ``inter``.
+    """The paper's cycle: ``tau_a`` training steps mixed by ``intra``, ``tau_r`` by ``inter``.
 
     It has a period if both mixers have one.
 

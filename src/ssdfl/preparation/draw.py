@@ -30,7 +30,7 @@ from ssdfl.rng import generator
 def draw(
     experiment: Experiment, seed: int, data: Dataset, network: Network | None = None
 ) -> tuple[Network, Task, tuple[Optimizer, ...]]:
-    """What a seed determines before there is a plan: network, if it is not known, data, model, optimizers."""
+    """What a seed determines before the plan: network if unknown, data, model, optimizers."""
     network = network or load_network(experiment.network.spec, default_seed=seed)
     task = dealt_task(experiment, seed, data, network)
     return network, task, draw_optimizers_of(experiment, network.num_devices, seed)

@@ -59,8 +59,9 @@ def testing_interval(experiment: Experiment, task: Task) -> int:
 
     The mean model alone costs what one device does.
 
-    Counted in samples and not in seconds, so that it is the same on every machine. A sample costs a third as
-    much to test as to train, and less where devices are stacked (``benchmarks/engine.py`` measures it).
+    Counted in samples and not in seconds, so that it is the same on every machine. A sample costs a
+    third as much to test as to train, and less where devices are stacked (``benchmarks/engine.py``
+    measures it).
     """
     training, schedule = experiment.training, experiment.schedule
     trained = schedule.tau_a * training.local_steps * (training.batch_size or round(task.shards.sizes.mean()))
@@ -72,7 +73,7 @@ def testing_interval(experiment: Experiment, task: Task) -> int:
 
 
 def clusters_of_method(method: str, plan: Plan) -> Clusters:
-    """Inside which clusters a method mixes while training: one, each device alone, or the plan's."""
+    """The clusters in which a method mixes while training: one, single devices, or the plan's."""
     return find_method(method).training_clusters(plan.clusters)
 
 

@@ -43,7 +43,7 @@ def make_plans(
     seed: int,
     formed: Sequence[Plan],
 ) -> tuple[Plan, ...]:
-    """The plans of a seed: one that is given, or one for each kind of messages, earlier ones first."""
+    """The plans of a seed: a given one, or one per kind of message, reusing earlier ones."""
     given = given_plan(experiment, network)
     if given is not None:
         return (given,)
@@ -59,10 +59,10 @@ def make_plans(
 
 
 def kinds_of_messages(experiment: Experiment, task: Task) -> list[tuple[int, bool]]:
-    """Bytes of a message and whether it leaves before training: of methods that need a plan, each kind once.
+    """Each kind of message of methods that need a plan: its bytes, and if it leaves early.
 
-    Formation weighs what a cycle costs, so a method that compresses or sends after training may get other
-    clusters. Without any such method it is the kind of `cta`.
+    Formation weighs what a cycle costs, so a method that compresses or sends after training may get
+    other clusters. Without any such method it is the kind of `cta`.
     """
     methods = [find_method(name) for name in experiment.methods]
     rules = [method.rule for method in methods if method.needs_plan] or [find_rule("cta")]
@@ -75,7 +75,7 @@ def kind_of_messages(rule: Rule, task: Task) -> tuple[int, bool]:
 
 
 def given_plan(experiment: Experiment, network: Network) -> Plan | None:
-    """The plan that the experiment names or its number of clusters makes; None if one is to be formed."""
+    """The plan that the experiment names or that its number of clusters makes, or None."""
     if experiment.clusters.plan:
         return fitting_plan(read_plan(Path(experiment.clusters.plan)), network)
     if experiment.clusters.number or network.num_devices < 2:
@@ -84,7 +84,7 @@ def given_plan(experiment: Experiment, network: Network) -> Plan | None:
 
 
 def measured_settings(experiment: Experiment, task: Task, seed: int) -> FormationSettings:
-    """What formation is told of an experiment; constants are measured on the task at θ⁰ where not given."""
+    """Formation's settings for an experiment; missing constants are measured at θ⁰."""
     measured = {
         device: measure_device(experiment, task, device, seed) for device in measuring(task.num_devices)
     }
@@ -113,7 +113,7 @@ def settings_of(
     measured: Mapping[int, DeviceConstants],
     data_distance: FloatArray | None = None,
 ) -> FormationSettings:
-    """What formation is told, given what some devices measured; messages are the first method's."""
+    """Formation's settings from what some devices measured, for the first method's messages."""
     in_order = [measured[device] for device in sorted(measured)]
     size, early = kinds_of_messages(experiment, task)[0]
     facts = TaskFacts(

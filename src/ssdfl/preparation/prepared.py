@@ -32,7 +32,8 @@ class Prepared:
     """One seed of an experiment: what all its methods share.
 
     Attributes:
-        plans: one for each kind of messages, that of the first method that needs a plan before others.
+        plans: one for each kind of messages, that of the first method that needs a plan before
+            others.
         sizes: (N,) everyone's samples, where the task holds only one device's.
     """
 
@@ -74,7 +75,8 @@ def prepare(experiment: Experiment, seed: int, data: Dataset, formed: Sequence[P
     """Draw everything that a seed determines.
 
     Args:
-        formed: the plans that formation made for this seed earlier, so that they are not made again.
+        formed: the plans that formation made for this seed earlier, so that they are not made
+            again.
 
     Raises:
         InputError: values that do not fit each other, such as more clusters than devices.

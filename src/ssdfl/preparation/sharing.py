@@ -31,7 +31,7 @@ def shared_devices(
     seed: int,
     devices: Sequence[int] | None = None,
 ) -> tuple[Device, ...]:
-    """What formation knows of all devices, or of some: no more than the experiment lets them share."""
+    """What formation knows of devices: no more than the experiment lets them share."""
     share = experiment.share
     how = sample_sharing(experiment)
     found = describe_devices(
@@ -53,7 +53,7 @@ def shared_devices(
 
 
 def sample_sharing(experiment: Experiment) -> str:
-    """``none``, ``sketch`` or ``raw``; by default nothing leaves real devices, nor data of their own."""
+    """``none``, ``sketch`` or ``raw``; ``auto`` is none for real devices and own data."""
     chosen = experiment.share.samples
     if chosen != "auto":
         return chosen
@@ -87,11 +87,11 @@ LABELS: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 
 def sketched_samples(samples: FloatArray, seed: int) -> FloatArray:
-    """(b, k) random projections of samples (b, d), from which their energy distance per number is estimated.
+    """(b, k) random projections of samples (b, d), to estimate their energy distance.
 
-    All devices project by the same matrix, drawn from the seed. At most d / 2 numbers are left of a sample,
-    so that it cannot be computed back. A distance is estimated without bias, with a deviation of about
-    1 / √(2 k) of it: 12 % with k = 32.
+    All devices project by the same matrix, drawn from the seed. At most d / 2 numbers are left of a
+    sample, so that it cannot be computed back. A distance is estimated without bias, with a
+    deviation of about 1 / √(2 k) of it: 12 % with k = 32.
 
     Examples:
         >>> sketched_samples(np.eye(8), seed=0).shape
@@ -100,8 +100,8 @@ def sketched_samples(samples: FloatArray, seed: int) -> FloatArray:
     features = samples.shape[1]
     kept = max(1, min(SKETCHED, features // 2))
     projection = generator(seed, "sample sketch").standard_normal((features, kept))
-    # Normal projections change lengths on average by the mean of the χ distribution. What is compared is
-    # energy distance per number, and a sample has d of them, a sketch k.
+    # Normal projections change lengths on average by the mean of the χ distribution. What is
+    # compared is energy distance per number, and a sample has d of them, a sketch k.
     shrinks = math.sqrt(2) * math.exp(math.lgamma((kept + 1) / 2) - math.lgamma(kept / 2))
     sketched: FloatArray = samples @ projection * (kept / (features * shrinks))
     return sketched

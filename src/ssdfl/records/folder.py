@@ -21,14 +21,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import quote
 
 from ssdfl.clusters import Plan, read_plan, write_plan
 from ssdfl.errors import InputError, import_object, require
 from ssdfl.files import remove_temporaries, write_text
-from ssdfl.graph import Network, to_json
+from ssdfl.graph import Network, read_network, to_json
 from ssdfl.locks import locked
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.config import Experiment, load_experiment, write_experiment
@@ -56,6 +57,7 @@ from ssdfl.records.tables import (
 if TYPE_CHECKING:
     import pandas
 
+Result = TypeVar("Result")
 _PLAIN_METHOD = re.compile(r"\w+|[\w.]+:\w+")
 _PLAIN_FOLDER = re.compile(r"[\w.]+")
 _LONGEST_NAME = 150
@@ -259,7 +261,7 @@ class RunFolder:
             InputError: the network, the plan or the devices have changed.
         """
         path = self.seed_folder(seed) / name
-        if path.exists() and path.read_text(encoding="utf-8") != text:
+        if path.exists() and not _same_json(path.read_text(encoding="utf-8"), text):
             raise _changed(path, seed)
         write_text(path, text)
 
@@ -289,7 +291,8 @@ class RunFolder:
         others = sorted(self.seed_folder(seed).glob("plan-*.json"))
         first = self.seed_folder(seed) / "plan.json"
         try:
-            return [read_plan(path) for path in (first, *others)] if first.exists() else []
+            paths = (first, *others) if first.exists() else ()
+            return [_read_unchanged(read_plan, path) for path in paths]
         except InputError as error:
             raise InputError(error.what, error.got, error.expected, "Choose another --out.") from None
 
@@ -347,6 +350,14 @@ class RunFolder:
         """Gather all records into ``metrics.parquet``."""
         write_table(self.path / "metrics.parquet", self.all_rows(), run_schema())
 
+    def network(self, seed: int) -> Network:
+        """A seed's network; while its file does not change, it is read once.
+
+        Raises:
+            InputError: the folder has none.
+        """
+        return _read_unchanged(read_network, self.seed_folder(seed) / "network.json")
+
     def devices(self, seed: int) -> list[dict[str, Any]]:
         """Each device's optimizer, number of samples and counts of labels; empty if they are not known."""
         path = self.seed_folder(seed) / "devices.json"
@@ -382,6 +393,29 @@ def _meant(path: Path) -> str:
 def _missing_folders(path: Path) -> list[Path]:
     """A folder and those above it that are not there, the innermost first."""
     return [folder for folder in (path, *path.parents) if not folder.exists()]
+
+
+def _read_unchanged(read: Callable[[Path], Result], path: Path) -> Result:
+    """What a file holds; a large one is read again only if it has changed."""
+    if not path.exists():
+        return read(path)
+    facts = path.stat()
+    result: Result = _read_once(read, path, facts.st_mtime_ns, facts.st_size)
+    return result
+
+
+@lru_cache(maxsize=4)
+def _read_once(read: Callable[[Path], Any], path: Path, changed_ns: int, size: int) -> Any:
+    return read(path)
+
+
+def _same_json(text: str, other: str) -> bool:
+    """Whether two texts are the same JSON, with or without line breaks: large files had them once."""
+    if text == other:
+        return True
+    with suppress(ValueError):
+        return bool(json.loads(text) == json.loads(other))
+    return False
 
 
 def _changed(path: Path, seed: int) -> InputError:

@@ -65,4 +65,5 @@ def formation_settings(experiment: Experiment, facts: TaskFacts) -> FormationSet
         weights=MIXINGS[experiment.network.mixing],
         threshold_step=config.threshold_step,
         amplification=amplification,
+        liars=config.liars,
     )

@@ -107,6 +107,9 @@ class ClustersSection(Section):
     threshold_step: Literal["eta", "eta_E"] = Field(
         "eta", description="the step size in Φ_min: η, as printed, or η times the local steps"
     )
+    liars: Annotated[int, Field(ge=0)] = Field(
+        0, description="how many liars in each neighbourhood every cluster has to survive under trimmed"
+    )
     variance_floor: NotNegative = Field(0.1, description="α, the variance floor of gradients")
     optimizer_weights: Annotated[
         tuple[NotNegative, NotNegative, NotNegative], AfterValidator(_some_positive)

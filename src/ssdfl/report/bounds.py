@@ -45,7 +45,7 @@ def _bound_row(summary: BoundSummary, form: str) -> list[str]:
 
 
 def plot_measured_bounds(rows: Sequence[BoundRow], title: str) -> Figure:
-    """Measured, published and rigorous against cycles, for each statement: means over clusters and seeds."""
+    """Measured, published and rigorous against cycles, averaged over clusters and seeds."""
     figure = Figure(figsize=(13.5, 4.0), layout="constrained")
     figure.suptitle(title, parse_math=False)
     panels = figure.subplots(1, len(STATEMENTS))
@@ -80,9 +80,10 @@ def _plot_statement(axes: Axes, rows: Sequence[BoundRow]) -> None:
 
 
 def plot_bounds_by_clusters(panels: Mapping[str, Mapping[int, FloatArray]], title: str) -> Figure:
-    """Theorem 1's bound, averaged over clusters and over a regime's steps, against S, for several τ_a.
+    """Theorem 1's bound, averaged over clusters and steps, against S, for several τ_a.
 
-    The paper's Figs. "Normalized intra-cluster gradients"; each curve is divided by its largest value.
+    The paper's Figs. "Normalized intra-cluster gradients"; each curve is divided by its largest
+    value.
 
     Args:
         panels: title → τ_a → (N,) the bound for S = 1 … N.

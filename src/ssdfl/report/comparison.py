@@ -28,8 +28,8 @@ def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
     """Write a page that shows runs side by side, compared by the first run's target.
 
     Raises:
-        InputError: fewer than two folders, one twice, one without a tested run, or runs tested for different
-            things.
+        InputError: fewer than two folders, one twice, one without a tested run, or runs tested for
+            different things.
     """
     _check_distinct(folders)
     names = run_names(folders)
@@ -39,7 +39,7 @@ def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
 
 
 def _shared_goal(folders: Sequence[RunFolder]) -> Goal:
-    """The first run's goal, if all are tested for the same; of the averaged model if one has only that."""
+    """The first run's goal if all share it; of the mean model if one run has only that."""
     goal, *others = (folder.goal() for folder in folders)
     for folder, other in zip(folders[1:], others, strict=True):
         if other.score != goal.score:

@@ -64,7 +64,7 @@ def plot_network(network: Network, clusters: Clusters = (), title: str = "") -> 
 
 
 def _plot_map(figure: Figure, axes: Axes, positions: FloatArray) -> None:
-    """The land around devices, true to scale in their middle latitude; the figure takes its shape."""
+    """Draw the land around devices, true to scale at their middle latitude."""
     for outline in WORLD:
         axes.fill(*np.array(outline).T, facecolor="#e2e8df", edgecolor="#c3cdbf", zorder=0)
     low, high = positions.min(axis=0), positions.max(axis=0)
@@ -124,7 +124,7 @@ def _plot_name(axes: Axes, place: FloatArray, name: str) -> None:
 
 
 def layout(network: Network, labels: IntArray) -> Places:
-    """Where to draw devices: at their places, by springs, or, if there are many, in discs of clusters.
+    """Where to draw devices: at coordinates, by springs, or as discs of clusters if many.
 
     Springs between clusters are longer, so that clusters stand apart.
     """
@@ -141,7 +141,7 @@ def layout(network: Network, labels: IntArray) -> Places:
 
 
 def link_widths(network: Network) -> FloatArray:
-    """2 for the fastest links down to 0.7 for the slowest, by the logarithm of a megabyte's time."""
+    """Line widths from 2 (fastest) to 0.7 (slowest link), by log time of a megabyte."""
     time = np.log(network.message_time_s(10**6))
     if not len(time) or np.ptp(time) == 0:
         return np.full(len(time), 1.4)
@@ -164,7 +164,7 @@ def _link_legend(network: Network, one_cluster: bool) -> list[Line2D]:
 def plot_curves(
     rows: Sequence[Row], quantity: str, costs: Sequence[str] | None = None, goal: Goal | None = None
 ) -> Figure:
-    """A quantity against each of several costs: the mean over seeds, a band from the lowest to the highest.
+    """A quantity against several costs: the mean over seeds, with a min–max band.
 
     A cost differs a little from seed to seed; curves are drawn at its mean.
 
@@ -212,8 +212,8 @@ def _style_axes(axes: Axes, cost: Metric, values: Sequence[float]) -> None:
 def save(figure: Figure, path: Path | str) -> None:
     """Write a figure as PNG.
 
-    Characters that the font lacks, such as of a device's name in Chinese, become boxes; pages show them. A
-    warning for each of them would help nobody.
+    Characters that the font lacks, such as of a device's name in Chinese, become boxes; pages show
+    them. A warning for each of them would help nobody.
     """
     with atomic_path(path) as temporary, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")

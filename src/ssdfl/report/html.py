@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from ssdfl.clusters import Plan
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
-from ssdfl.graph import read_network
 from ssdfl.methods import find_method
 from ssdfl.records.bounds import BoundRow, summarise_bounds
 from ssdfl.records.config import Experiment, to_toml
@@ -24,6 +23,7 @@ from ssdfl.records.record import METRICS
 from ssdfl.records.scores import OWN_TESTS
 from ssdfl.records.tables import Row, has_test
 from ssdfl.report.bounds import bound_table
+from ssdfl.report.condensed import if_large
 from ssdfl.report.figures import plot_curves, plot_network, save
 from ssdfl.report.network_data import diagnostics_table, formation_line, plan_reason, settings_table
 from ssdfl.report.numbers import listed
@@ -181,7 +181,7 @@ def _cross_tests(folder: RunFolder, experiment: Experiment) -> str:
     ]
     samples = ["test samples", *map(str, tests.samples), str(sum(tests.samples)), ""]
     table = html_table(headers, [*rows, samples])
-    return f'<h3>Everyone on everyone\'s held-out data</h3><div class="scroll">{table}</div>'
+    return f'<h3>Every model on every device\'s held-out data</h3><div class="scroll">{table}</div>'
 
 
 def _references(methods: Sequence[str]) -> str:
@@ -223,7 +223,7 @@ def _how_to_get_bounds(folder: RunFolder, experiment: Experiment, goes_on: bool)
     """Why a page shows no bounds, and what to do about it."""
     if not engine_traits(experiment.engine.name).records_gaps:
         return (
-            f"No device of a {experiment.engine.name} sees what the bounds are about. "
+            f"No device of a {experiment.engine.name} sees what the bounds need. "
             "Record it with another engine."
         )
     if not experiment.evaluate.gaps:
@@ -274,12 +274,16 @@ def _plot_figures(folder: RunFolder, experiment: Experiment, rows: Sequence[Row]
 def _network_figure(folder: RunFolder, experiment: Experiment) -> tuple[Figure, str]:
     """The first seed's network and clusters, and a caption."""
     seed = experiment.seeds[0]
-    network, plan = read_network(folder.seed_folder(seed) / "network.json"), folder.plan(seed)
+    network, plan = folder.network(seed), folder.plan(seed)
     clusters = plan.clusters if plan else ()
     title = f"{experiment.network.spec}: {network.num_devices} devices, {len(clusters)} clusters"
     caption = f"The network of seed {seed} and the clusters of SSD-FL."
     if network.added_links:
         caption += f" {len(network.added_links)} links were added to make it connected."
+    groups = if_large(network, clusters or (tuple(range(network.num_devices)),))
+    if groups is not None:
+        caption += f" Each of the {groups.network.num_devices} circles stands for several devices."
+        return plot_network(groups.network, groups.clusters, title), caption
     return plot_network(network, clusters, title), caption
 
 

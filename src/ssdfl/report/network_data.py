@@ -12,6 +12,7 @@ import numpy as np
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.clusters import Candidate, Clusters, Explanation, Plan, labels_of
 from ssdfl.graph import Network
+from ssdfl.report.condensed import Condensed
 from ssdfl.report.figures import layout, link_widths
 from ssdfl.report.page import html_table
 from ssdfl.report.places import map_projection
@@ -23,7 +24,8 @@ DRAWN_LINKS = 20_000
 def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
     """Where devices are drawn, what they are called, and what links and computing cost.
 
-    Of more than 20 000 links only 20 000 are listed, evenly chosen; ``num_links`` and ``degrees`` count all.
+    Of more than 20 000 links only 20 000 are listed, evenly chosen; ``num_links`` and ``degrees``
+    count all.
     """
     labels = labels_of(clusters, network.num_devices)
     links = _links(network)
@@ -42,7 +44,7 @@ def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
 
 
 def _megabytes(limits_Bps: FloatArray) -> list[float | None]:
-    """MB/s of each device's uplink or downlink, None for an unlimited one; empty if all are unlimited."""
+    """MB/s of each device's uplink or downlink, None if unlimited; empty if all are."""
     if not np.isfinite(limits_Bps).any():
         return []
     return [rounded(limit / 1e6) if math.isfinite(limit) else None for limit in limits_Bps.tolist()]
@@ -71,12 +73,24 @@ def _links(network: Network) -> list[list[float]]:
     return [[i, j, width, rounded(ms), rounded(rate)] for (i, j), width, ms, rate in columns]
 
 
-def plan_data(plan: Plan) -> dict[str, Any]:
-    """All candidates of a formed plan and which of them was chosen; none of one that was given."""
+def drawn_data(network: Network, plan: Plan, groups: Condensed | None) -> dict[str, Any]:
+    """A network and its plan: devices, or groups of them if there are too many to draw."""
+    if groups is None:
+        return {**network_data(network, plan.clusters), **plan_data(plan)}
+    return {**network_data(groups.network, groups.clusters), **plan_data(plan, groups.first)}
+
+
+def plan_data(plan: Plan, drawn: IntArray | None = None) -> dict[str, Any]:
+    """All candidates of a formed plan and which of them was chosen; none of one that was given.
+
+    Args:
+        drawn: the devices that stand for all; all by default.
+    """
     chosen = [candidate.clusters for candidate in plan.candidates]
+    shown = np.arange(plan.num_devices) if drawn is None else drawn
     return {
         "chosen": chosen.index(plan.clusters) if plan.clusters in chosen else None,
-        "candidates": [_candidate(candidate, plan.num_devices) for candidate in plan.candidates],
+        "candidates": [_candidate(candidate, plan.num_devices, shown) for candidate in plan.candidates],
         "score": plan.score_name,
     }
 
@@ -126,11 +140,12 @@ def rounded(value: float, digits: int = 7) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def _candidate(candidate: Candidate, num_devices: int) -> dict[str, Any]:
+def _candidate(candidate: Candidate, num_devices: int, shown: IntArray) -> dict[str, Any]:
     found = candidate.min_conductance
+    labels = labels_of(candidate.clusters, num_devices)[shown]
     return {
         "num_clusters": candidate.num_clusters,
-        "labels": labels_of(candidate.clusters, num_devices).tolist(),
+        "labels": np.unique(labels, return_inverse=True)[1].tolist(),
         "score": candidate.score,
         "threshold": candidate.threshold,
         "lower": found.lower,

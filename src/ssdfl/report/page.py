@@ -78,7 +78,7 @@ def _plotly() -> str:
 
 
 def palette() -> dict[str, Any]:
-    """Colours that colour-blind people can distinguish: of methods and clusters, and a scale for accuracy."""
+    """Colours for methods, clusters and accuracy that colour-blind people can distinguish."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

@@ -29,8 +29,10 @@ class Entry:
         threshold: the accuracy whose cost is reported, or empty where it is the final accuracy.
         value: mean over seeds; None where a seed did not reach the threshold.
         half_width: of its 95 % confidence interval; None for one seed.
-        of_mean: when the mean over seeds reaches the threshold, which also has a value where a seed does not.
-        values: of each seed, so that methods can be compared seed by seed; a dash where there is none.
+        of_mean: when the mean over seeds reaches the threshold, which also has a value where a seed
+            does not.
+        values: of each seed, so that methods can be compared seed by seed; a dash where there is
+            none.
         reached: how many of the seeds have a value.
         clusters: how many SSD-FL had, mean over seeds; None for other methods.
         paper: what the paper reports: a number, a dash, or empty where it gives none.

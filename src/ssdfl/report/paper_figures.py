@@ -31,7 +31,7 @@ NOTES = {
 
 
 def plot_artefact(artefact: Artefact, runs: Runs, numbers: Sequence[Entry]) -> Figure:
-    """The figure: a small plot per panel, one colour per method, the paper's quoted numbers as crosses.
+    """The figure: a plot per panel, a colour per method, the paper's numbers as crosses.
 
     The bound has a plot per panel and score, and one colour per τ_a.
     """
@@ -55,7 +55,7 @@ def plot_artefact(artefact: Artefact, runs: Runs, numbers: Sequence[Entry]) -> F
 
 
 def _plots(artefact: Artefact, numbers: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """What each small plot shows, by its title: one entry for each curve, which shows all thresholds.
+    """What each plot shows, by title: one entry per curve with all thresholds.
 
     A table's plot shows every entry.
     """
@@ -126,7 +126,7 @@ def _plot_table(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[En
 
 
 def _plot_ours(axes: Axes, x: float, entry: Entry, colour: str, top: float) -> None:
-    """A dot with its interval, a ring if only the mean over seeds gets there, or a mark at the top."""
+    """A dot with its interval, a ring if only the mean gets there, else a mark at the top."""
     if entry.value is not None:
         half = entry.half_width or 0.0
         axes.errorbar([x], [entry.value], [half], fmt="o", color=colour, markersize=4, capsize=2)
@@ -174,7 +174,7 @@ def _plot_papers(axes: Axes, x: Sequence[float], entries: Sequence[Entry], colou
 
 
 def _plot_bound(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
-    """Scores of each τ_a over its least, a geometric mean over seeds; none where the theorem fails."""
+    """Scores over the least of each τ_a, geometric means over seeds; none if undefined."""
     for colour, entry in _coloured(entries):
         of_seeds = map(_relative_scores, runs[entry.panel, entry.point, entry.series])
         scores = sorted(chain.from_iterable(of_seed.items() for of_seed in of_seeds))

@@ -27,7 +27,7 @@ SCALE_AND_DIGITS = {"table": (1, 2), "bound": (1, 1), "costs": (1, 1)}
 
 
 def write_artefact(artefact: Artefact, runs: Runs, folder: Path, command: str) -> list[Path]:
-    """Write an artefact's table as CSV, Markdown and LaTeX, and its figure as PNG and PDF; returns them.
+    """Write an artefact's table (CSV, Markdown, LaTeX) and figure (PNG, PDF); returns paths.
 
     How the clusters of each run were chosen goes into ``…-plans.csv``.
     """
@@ -88,7 +88,7 @@ def _papers(artefact: Artefact, entry: Entry) -> str:
 def markdown(
     artefact: Artefact, numbers: Sequence[Entry], command: str, plans: Sequence[PlanLine] = ()
 ) -> str:
-    """A table per panel: methods down, thresholds or points across, the paper's number in brackets."""
+    """A table per panel: methods by thresholds or points, the paper's number in brackets."""
     unit = UNITS.get(artefact.kind, "final accuracy, %")
     source = f"The paper's `{artefact.label}`." if artefact.label else "Beyond the paper."
     lines = [

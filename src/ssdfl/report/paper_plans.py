@@ -1,4 +1,4 @@
-"""Which rule chose the clusters of an artefact's runs: a line per run, and a sentence about them all."""
+"""Which rule chose an artefact's clusters: a line per run, and a sentence for all."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _text(value: object) -> object:
 
 
 def plans_sentence(lines: Sequence[PlanLine]) -> str:
-    """How many plans each rule chose, how many clusters they have, and how many scores say nothing."""
+    """Count plans by rule, their clusters, and scores that say nothing."""
     counts = Counter(map(attrgetter("rule"), lines))
     rules = listed(f"{count} by the rule “{CHOICES[rule]}”" for rule, count in counts.most_common())
     infinite = sum(math.isinf(line.score or 0.0) for line in lines)

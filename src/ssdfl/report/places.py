@@ -16,7 +16,7 @@ _SPRINGS = 800
 
 
 def map_projection(positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What to multiply longitude and latitude by, and to add, so that all devices fit a unit square.
+    """The scale and shift of longitude and latitude that fit all devices in a unit square.
 
     Equirectangular, true to scale in the middle latitude of the devices.
     """
@@ -38,7 +38,7 @@ def sunflower(count: int) -> FloatArray:
 
 
 def discs_of_clusters(network: Network, labels: IntArray) -> FloatArray:
-    """(N, 2) every cluster's devices in a disc as large as the cluster, linked clusters near each other."""
+    """(N, 2) each cluster's devices in a disc of its size, linked clusters close together."""
     sizes = np.bincount(labels)
     centres = _centres(network, labels, len(sizes)) * 2.2 * np.sqrt(sizes.sum())
     places = np.zeros((network.num_devices, 2))

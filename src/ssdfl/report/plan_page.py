@@ -9,12 +9,12 @@ from ssdfl.clusters import Plan, explain, fitting_plan
 from ssdfl.errors import InputError
 from ssdfl.files import write_text
 from ssdfl.graph import Network
+from ssdfl.report.condensed import if_large
 from ssdfl.report.network_data import (
     diagnostics_table,
+    drawn_data,
     explanation_list,
     formation_line,
-    network_data,
-    plan_data,
     plan_reason,
     settings_table,
 )
@@ -41,5 +41,5 @@ def write_plan_page(network: Network, plan: Plan, path: Path | str) -> None:
         formation=escape(formation_line(plan)),
         settings=settings_table(plan),
     )
-    data = {**palette(), **network_data(network, plan.clusters), **plan_data(plan)}
+    data = {**palette(), **drawn_data(network, plan, if_large(network, plan.clusters))}
     write_text(path, page(f"ssdfl plan: {title}", body, data, [*PLAN_SCRIPTS, "plan_page.js"]))

@@ -85,8 +85,8 @@ def is_reference(method: str) -> bool:
 def rankable(runs: Sequence[RunResults], goal: Goal) -> list[MethodSummary]:
     """Summaries that can be compared, without references unless there is nothing else.
 
-    Of a run that is not finished these are the methods that have whole runs, on the seeds that all of these
-    have completed; or, if there is no such seed, how far each method is.
+    Of a run that is not finished these are the methods that have whole runs, on the seeds that all
+    of these have completed; or, if there is no such seed, how far each method is.
     """
     contenders = [run.without_references() for run in runs]
     ranked = contenders if any(run.rows for run in contenders) else runs

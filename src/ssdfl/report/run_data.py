@@ -1,4 +1,4 @@
-"""A run as its page's scripts read it: curves, networks, devices, plans, bounds. Kept to a few megabytes."""
+"""A run as its page's scripts read it: curves, networks, plans, bounds, in a few MB."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import Plan
-from ssdfl.graph import read_network
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.config import Experiment
 from ssdfl.records.folder import RunFolder
@@ -18,8 +17,9 @@ from ssdfl.records.record import metrics_of
 from ssdfl.records.scores import READINGS, Goal
 from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.bounds import STATEMENTS, bound_means
+from ssdfl.report.condensed import Condensed, if_large
 from ssdfl.report.grouping import group_by
-from ssdfl.report.network_data import network_data, plan_data, rounded
+from ssdfl.report.network_data import drawn_data, rounded
 from ssdfl.report.page import palette
 from ssdfl.report.series import (
     Curve,
@@ -34,6 +34,8 @@ from ssdfl.report.summary import rows_by_method
 CURVE_POINTS = 300
 DEVICE_NUMBERS = 120_000
 SHOWN_CYCLES = 10
+GROUPED = "grouped"
+"""Under which a seed's facts keep its groups of devices, which are not part of the page."""
 DRAWN_NEXT = {
     READINGS[0]: ("loss", "consensus_distance"),
     READINGS[1]: ("consensus_distance", "effective_gradient"),
@@ -71,7 +73,7 @@ def run_data(
 
 
 def metrics_data(rows: Sequence[Row], goal: Goal) -> dict[str, Any]:
-    """The metrics that the charts can show, the costs that they can be drawn against, and the target."""
+    """The metrics for charts, the costs they can be drawn against, and the target."""
     shown = shown_metrics(rows, metrics_of(goal))
     return {
         "metrics": {one.name: {**asdict(one), "scale": one.scale} for one in shown},
@@ -118,9 +120,10 @@ def _seeds(
     shown = _seeds_that_fit(facts, num_methods)
     result = []
     for seed in shown:
-        most = DEVICE_NUMBERS // (len(shown) * num_methods * len(facts[seed]["names"]))
+        known = {name: value for name, value in facts[seed].items() if name != GROUPED}
+        most = DEVICE_NUMBERS // (len(shown) * num_methods * len(known["names"]))
         of_seed = [row for row in rows if row["seed"] == seed]
-        result.append({**facts[seed], "scores": _device_scores(of_seed, most)})
+        result.append({**known, "scores": _device_scores(of_seed, most, facts[seed][GROUPED])})
     return result
 
 
@@ -145,35 +148,37 @@ def _seeds_that_fit(facts: Facts, num_methods: int) -> list[int]:
 
 
 def _facts(folder: RunFolder, seed: int, plan: Plan) -> dict[str, Any]:
-    network = read_network(folder.seed_folder(seed) / "network.json")
+    network, devices = folder.network(seed), folder.devices(seed)
+    groups = if_large(network, plan.clusters)
     return {
         "seed": seed,
-        "devices": folder.devices(seed),
-        **network_data(network, plan.clusters),
-        **plan_data(plan),
+        "devices": devices if groups is None else groups.facts(devices),
+        **drawn_data(network, plan, groups),
+        GROUPED: groups,
     }
 
 
-def _device_scores(rows: Sequence[Row], most: int) -> dict[str, Any]:
-    """By method: the cycles that tested, thinned out, and every device's score after each."""
+def _device_scores(rows: Sequence[Row], most: int, groups: Condensed | None) -> dict[str, Any]:
+    """By method: the cycles that tested, thinned out, and devices' or groups' scores after each."""
     tested = rows_by_method(row for row in rows if is_measured(row))
     return {
-        method: _scores_by_cycle(run, most)
+        method: _scores_by_cycle(run, most, groups)
         for method, of_seeds in tested.items()
         for run in of_seeds.values()
     }
 
 
-def _scores_by_cycle(run: Sequence[Row], most: int) -> dict[str, Any]:
+def _scores_by_cycle(run: Sequence[Row], most: int, groups: Condensed | None) -> dict[str, Any]:
     shown = [run[k] for k in evenly_spaced(len(run), max(most, 2))]
+    drawn = (row["device_score"] for row in shown)
     return {
         "cycles": [row["cycle"] for row in shown],
-        "devices": [_numbers(row["device_score"], 4) for row in shown],
+        "devices": [_numbers(groups.means(one) if groups else one, 4) for one in drawn],
     }
 
 
 def _bounds(rows: Sequence[BoundRow]) -> list[dict[str, Any]]:
-    """By method and statement: means over clusters and seeds of measured, published and rigorous."""
+    """Means over clusters and seeds of measured, published and rigorous, by statement."""
     by_method = group_by(rows, attrgetter("method"))
     by_statement = {method: group_by(own, attrgetter("statement")) for method, own in by_method.items()}
     return [

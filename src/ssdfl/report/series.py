@@ -31,7 +31,7 @@ class Curve:
 
 
 def curve(rows: Sequence[Row], quantity: str, costs: Sequence[str] | None = None) -> Curve:
-    """The curve of one method's records of all seeds; cycles where the quantity is NaN are left out.
+    """One method's curve over all seeds; cycles where the quantity is NaN are left out.
 
     Args:
         costs: by default all that the records have.

@@ -27,16 +27,19 @@ class MethodSummary:
     """A method's results over seeds.
 
     Attributes:
-        score, score_std: final score of honest devices, as `reading` says: mean and deviation over seeds.
-        score_worst: the same of the worst device, mean over seeds; NaN where devices were not tested.
+        score, score_std: final score of honest devices, as `reading` says: mean and deviation over
+            seeds.
+        score_worst: the same of the worst device, mean over seeds; NaN where devices were not
+            tested.
         seeds_at_target: how many seeds reached the target; 0 if there is none.
-        to_target: what it cost to reach the target, by the name of a cost that methods are ranked by: the
-            mean over the seeds that reached it. A cost that no seed has is left out.
-        totals: what the whole run cost, by the name of a cost: the mean over seeds. A cost that was not
-            measured, such as real seconds in a simulation, is left out.
+        to_target: what it cost to reach the target, by the name of a cost that methods are ranked
+            by: the mean over the seeds that reached it. A cost that no seed has is left out.
+        totals: what the whole run cost, by the name of a cost: the mean over seeds. A cost that was
+            not measured, such as real seconds in a simulation, is left out.
         metric: the name of the score.
         liar_score: the same of the devices that lie; None if there are none.
-        unfinished: what there is, such as ``1 of 2 seeds`` or ``after cycle 3``; empty if all is there.
+        unfinished: what there is, such as ``1 of 2 seeds`` or ``after cycle 3``; empty if all is
+            there.
         reading: the column of records that is ranked, and that has to reach the target.
     """
 
@@ -136,8 +139,8 @@ def summarise(folder: RunFolder) -> list[MethodSummary]:
 def summarise_rows(rows: Iterable[Row], cycles: int, seeds: int, goal: Goal) -> list[MethodSummary]:
     """Summaries of the methods that have tested at least once, in the order of their records.
 
-    A method that has not finished is summarised over the seeds that have, or, if none has, over all that
-    have tested, up to the last cycle that all of them have tested.
+    A method that has not finished is summarised over the seeds that have, or, if none has, over all
+    that have tested, up to the last cycle that all of them have tested.
 
     Args:
         cycles, seeds: how many there are once all is done.

@@ -28,7 +28,7 @@ from ssdfl.report.tables import Table, summary_table
 
 @dataclass(frozen=True)
 class SweepResult:
-    """The result of one method with one combination: each seed's records, their summary, and the goal."""
+    """One method's result for one combination: records per seed, a summary, and the goal."""
 
     combination: Combination
     runs: Mapping[int, Sequence[Row]]

@@ -1,4 +1,4 @@
-"""What it costs to reach a target: the one definition that tables, pages and the paper's artefacts share."""
+"""The cost of reaching a target, as tables, pages and the paper's artefacts define it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def cost_to_target(
 ) -> float | None:
     """What a run had spent when a quantity first reached a target; None if it never did.
 
-    Summaries, headlines and sweeps do not interpolate: they give the cost of the first test at the target or
-    better, which is what somebody who stops there has paid. The paper's tables have fractions of cycles, so
-    the artefacts of `ssdfl reproduce` interpolate linearly between that test and the one before it.
+    Summaries, headlines and sweeps do not interpolate: they give the cost of the first test at the
+    target or better, which is what somebody who stops there has paid. The paper's tables have
+    fractions of cycles, so the artefacts of `ssdfl reproduce` interpolate linearly between that
+    test and the one before it.
 
     Args:
         run: one seed's records, in order; cycles without a test are skipped.

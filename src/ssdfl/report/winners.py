@@ -36,7 +36,7 @@ class Winner:
 
 
 def winners(summaries: Sequence[MethodSummary], goal: Goal) -> list[Winner]:
-    """Who has the best final score, and who took the least of each cost to the target with every seed.
+    """The best final score, and the least of each cost to the target with every seed.
 
     Methods that have not finished are not ranked.
     """

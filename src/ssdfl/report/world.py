@@ -1,4 +1,4 @@
-"""A coarse outline of the world's land, drawn by hand to about two degrees: to see where devices are."""
+"""A coarse hand-drawn outline of the world's land (two degrees) for maps of devices."""
 
 from __future__ import annotations
 

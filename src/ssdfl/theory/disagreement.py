@@ -1,14 +1,15 @@
-"""How far devices drift apart while they train: the exact linear prediction, and what it slows down.
+"""How far devices drift apart in training: the exact linear prediction and its cost.
 
-Device i's gradients differ from the mean by a row of ``G``. Counted in steps of length η E, training moves
-the differences by ``X ← Ã X − δ X + G``, where δ is the pull of the loss back to a common optimum, and
-mixing by ``X ← A X``. So the differences at the end of training add up to
+Device i's gradients differ from the mean by a row of ``G``. Counted in steps of length η E,
+training moves the differences by ``X ← Ã X − δ X + G``, where δ is the pull of the loss back to a
+common optimum, and mixing by ``X ← A X``. So the differences at the end of training add up to
 ``Σ_k (B^τ_a A^τ_r)^k Σ_{q < τ_a} B^q G`` over cycles k, with ``B = Ã − δ I``.
 """
 
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,17 +17,19 @@ import numpy as np
 
 from ssdfl.arrays import FloatArray
 from ssdfl.graph import MixingMatrix
+from ssdfl.machine import cores
 
 PULL = 0.03
 SLOWDOWN = 0.15
 _TWENTY = 20
 _DOUBLINGS = 5
 _DENSE_LIMIT = 256
+_THREADS_FROM = 5000  # devices
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Mean square distances from the mean after training and after mixing, in squared steps ``(η E)²``."""
+    """Mean square distances from the mean after training and mixing, in ``(η E)²``."""
 
     trained: float
     mixed: float
@@ -40,12 +43,13 @@ def disagreement(
     tau_r: int,
     pull: float = PULL,
 ) -> Disagreement:
-    """The mean square distance of devices from their mean in the 32nd cycle, before and after mixing.
+    """The mean square distance from the mean in the 32nd cycle, before and after mixing.
 
     Args:
         A: the mixing of the whole network.
         A_intra: Ã, the mixing inside clusters.
-        differences: (N, k) how each device's gradient (or label distribution) differs from the mean.
+        differences: (N, k) how each device's gradient (or label distribution) differs from the
+            mean.
         pull: δ.
 
     Examples:
@@ -84,17 +88,26 @@ def _by_doubling(
 def _by_iteration(
     A: MixingMatrix, A_intra: MixingMatrix, G: FloatArray, tau_a: int, tau_r: int, pull: float
 ) -> FloatArray:
-    X = np.zeros_like(G)
-    for _ in range(1 << _DOUBLINGS):
-        for _ in range(tau_r):
-            X = _mix(A, X)
-        for _ in range(tau_a):
-            moved = _mix(A_intra, X)
-            X *= pull
-            moved -= X
-            moved += G
-            X = moved
-    return X
+    """Column by column: one vector stays in a core's cache, and columns are independent."""
+
+    def of_column(drift: FloatArray) -> FloatArray:
+        x = np.zeros_like(drift)
+        for _ in range(1 << _DOUBLINGS):
+            for _ in range(tau_r):
+                x = _mix(A, x)
+            for _ in range(tau_a):
+                moved = _mix(A_intra, x)
+                x *= pull
+                moved -= x
+                moved += drift
+                x = moved
+        return x
+
+    columns = np.ascontiguousarray(G.T)
+    if len(G) < _THREADS_FROM:
+        return np.stack([of_column(column) for column in columns], axis=1)
+    with ThreadPoolExecutor(cores()) as threads:
+        return np.stack(list(threads.map(of_column, columns)), axis=1)
 
 
 def _mix(W: MixingMatrix, X: FloatArray) -> FloatArray:
@@ -105,10 +118,11 @@ def _mix(W: MixingMatrix, X: FloatArray) -> FloatArray:
 def slowdown(disagreement: Disagreement, num_devices: int) -> float:
     """The factor by which disagreement multiplies the cycles to reach an accuracy.
 
-    ``1 + κ (D_mixed + √(20 / N) (D_trained − D_mixed))``. A device that is Δ away from the mean has a loss
-    that is higher by ½ γ ‖Δ‖² or so, which is why D enters linearly; what mixing undoes within the cycle only
-    misleads the gradients meanwhile, and that averages out over devices. How far devices have come is counted
-    in steps too, so that η cancels. The constants were measured: see `docs/studies/formation`.
+    ``1 + κ (D_mixed + √(20 / N) (D_trained − D_mixed))``. A device that is Δ away from the mean has
+    a loss that is higher by ½ γ ‖Δ‖² or so, which is why D enters linearly; what mixing undoes
+    within the cycle only misleads the gradients meanwhile, and that averages out over devices. How
+    far devices have come is counted in steps too, so that η cancels. The constants were measured:
+    see `docs/studies/formation`.
 
     Examples:
         >>> slowdown(Disagreement(0.0, 0.0), num_devices=5)

@@ -1,8 +1,8 @@
 """The effective loss that SSD-FL descends, and its gradient, for real parameter vectors.
 
 In an intra-cluster regime the update ``X ← Ã X − η G̃`` (`eq:cluster_2gether_update`) with
-``G̃ = G + M + μ (X − X⁰)`` (`eq:tildeg_cluster_wide`, `eq:prf_intracons_1`) is a step of length η along
-``∇F̃ = G̃ + (I − Ã) X / η`` (`eq:expand_cluster_gd`): gradient descent on the effective loss.
+``G̃ = G + M + μ (X − X⁰)`` (`eq:tildeg_cluster_wide`, `eq:prf_intracons_1`) is a step of length η
+along ``∇F̃ = G̃ + (I − Ã) X / η`` (`eq:expand_cluster_gd`): gradient descent on the effective loss.
 Rows are devices; with a block-diagonal Ã the sums over all devices are those over clusters.
 """
 
@@ -40,8 +40,10 @@ def effective_gradient(
 
     Examples:
         >>> from scipy.sparse import csr_array
-        >>> alone = RegimeState(np.array([[2.0]]), np.array([[1.0]]), np.array([[0.5]]), np.array([0.1]))
-        >>> effective_gradient(alone, np.array([[3.0]]), csr_array([[1.0]]), learning_rate=0.1).tolist()
+        >>> X, start, history = np.array([[2.0]]), np.array([[1.0]]), np.array([[0.5]])
+        >>> alone = RegimeState(X, start, history, np.array([0.1]))
+        >>> gradient, A = np.array([[3.0]]), csr_array([[1.0]])
+        >>> effective_gradient(alone, gradient, A, learning_rate=0.1).tolist()
         [[3.6]]
     """
     proximal = state.mu[:, None] * (state.X - state.start)
@@ -59,13 +61,16 @@ def effective_loss(
 
     Args:
         losses: (N,) L_i(θ_i).
-        centred: count the momentum term from the start of the regime, ``(θ − θ⁰)ᵀ M`` and not ``θᵀ M``. Its
-            gradient is the same; but the published term depends on where the origin of θ lies.
+        centred: count the momentum term from the start of the regime, ``(θ − θ⁰)ᵀ M`` and not
+            ``θᵀ M``. Its gradient is the same; but the published term depends on where the origin
+            of θ lies.
 
     Examples:
         >>> from scipy.sparse import csr_array
-        >>> alone = RegimeState(np.array([[2.0]]), np.array([[1.0]]), np.array([[0.5]]), np.array([0.1]))
-        >>> effective_loss(alone, np.array([3.0]), csr_array([[1.0]]), learning_rate=0.1)  # 3 + 1 + 0.05
+        >>> X, start, history = np.array([[2.0]]), np.array([[1.0]]), np.array([[0.5]])
+        >>> alone = RegimeState(X, start, history, np.array([0.1]))
+        >>> loss, A = np.array([3.0]), csr_array([[1.0]])
+        >>> effective_loss(alone, loss, A, learning_rate=0.1)  # 3 + 1 + 0.05
         4.05
     """
     moved = state.X - state.start

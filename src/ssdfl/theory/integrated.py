@@ -14,11 +14,13 @@ def consensus_gap(constants: Constants, clusters: Sequence[ClusterTerms]) -> flo
     """A bound on ‖Δ̂‖ after a training regime that starts in agreement.
 
     Inside a cluster, Lemma 1's recursion for its finite number of steps,
-    ``2ηB √N_s Σ_{p < τ_a} (λ₂(Ã_s) + η)^p``; between clusters, means that move apart by at most 2ηB in each.
+    ``2ηB √N_s Σ_{p < τ_a} (λ₂(Ã_s) + η)^p``; between clusters, means that move apart by at most 2ηB
+    in each.
 
     Examples:
         >>> two = [ClusterTerms(size=1, lambda_2=0.0, lambda_min=1.0, amplification=0.0)] * 2
-        >>> round(consensus_gap(Constants(learning_rate=0.1, tau_a=3), two) ** 2, 6)  # 2 · ½ · (2 · 0.1 · 3)²
+        >>> constants = Constants(learning_rate=0.1, tau_a=3)
+        >>> round(consensus_gap(constants, two) ** 2, 6)  # 2 · ½ · (2 · 0.1 · 3)²
         0.36
     """
     η, B, τ_a = constants.learning_rate, constants.gradient_bound, constants.tau_a
@@ -35,9 +37,10 @@ def consensus_gap(constants: Constants, clusters: Sequence[ClusterTerms]) -> flo
 def integrated_bound(constants: Constants, network: ClusterTerms, clusters: Sequence[ClusterTerms]) -> float:
     """Theorem 2's bound on a cycle's squared gradients with `consensus_gap`, from agreeing devices.
 
-    The theorem weighs the gap by τ_r − 1, so at τ_r = 1 it would not see the clusters' gap at all; here it
-    weighs τ_r, which is larger. The gap's factor γ^eff holds ``(1 − λ_N(Ã)) / η``, which is 0 for single
-    devices and large for clusters that mix, so single devices have the least bound; Φ_min excludes them.
+    The theorem weighs the gap by τ_r − 1, so at τ_r = 1 it would not see the clusters' gap at all;
+    here it weighs τ_r, which is larger. The gap's factor γ^eff holds ``(1 − λ_N(Ã)) / η``, which is
+    0 for single devices and large for clusters that mix, so single devices have the least bound;
+    Φ_min excludes them.
     """
     bound = integrated_convergence(constants, network, clusters, network.size * constants.initial_loss, 0.0)
     if not math.isfinite(bound):

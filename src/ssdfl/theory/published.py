@@ -1,7 +1,7 @@
 """The paper's statements as they are printed, one function each.
 
-Where a proof has a gap the statement may fail: `ssdfl.theory.rigorous` has the same functions in forms that
-hold, `docs/theory.md` says what differs and why.
+Where a proof has a gap the statement may fail: `ssdfl.theory.rigorous` has the same functions in
+forms that hold, `docs/theory.md` says what differs and why.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def gamma(constants: Constants, cluster: ClusterTerms) -> float:
     """``Γ_s = γ_s^eff + τ_a B √N_s`` of Theorem 1.
 
     Examples:
-        >>> gamma(Constants(learning_rate=0.5, smoothness=2.0, tau_a=3), ClusterTerms(4, lambda_min=0.0))
+        >>> constants = Constants(learning_rate=0.5, smoothness=2.0, tau_a=3)
+        >>> gamma(constants, ClusterTerms(4, lambda_min=0.0))
         11.0
     """
     return effective_smoothness(constants, cluster) + _momentum(constants, cluster)
@@ -42,17 +43,17 @@ def _momentum(constants: Constants, cluster: ClusterTerms) -> float:
 def gradient_gap(constants: Constants, cluster: ClusterTerms, distance: float) -> float:
     """Proposition 1: ``‖∇L̃_s(θ¹) − ∇L̃_s(θ²)‖ ≤ γ_s^eff ‖θ¹ − θ²‖ + τ_a B √N_s``.
 
-    `thm:smoothness_reg_loss`, `eq:thm_regl_smooth_final`; with the terms of Ã for the whole network it is
-    `eq:thm_regl_smooth_global_final`. Proof: `eq:prf_thm_smooth_1`, `eq:prf_thm_smooth_2`.
+    `thm:smoothness_reg_loss`, `eq:thm_regl_smooth_final`; with the terms of Ã for the whole network
+    it is `eq:thm_regl_smooth_global_final`. Proof: `eq:prf_thm_smooth_1`, `eq:prf_thm_smooth_2`.
     """
     return effective_smoothness(constants, cluster) * distance + _momentum(constants, cluster)
 
 
 def loss_gap(constants: Constants, cluster: ClusterTerms, slope: float, distance: float) -> float:
-    """Corollary 1: ``L̃_s(θ¹) − L̃_s(θ²) ≤ ∇L̃_s(θ²)ᵀ(θ¹ − θ²) + (½ γ_s^eff + τ_a B √N_s) ‖θ¹ − θ²‖²``.
+    """Corollary 1: ``L̃_s(θ¹) − L̃_s(θ²) ≤ ∇L̃_s(θ²)ᵀx + (½ γ_s^eff + τ_a B √N_s) ‖x‖²``.
 
-    `coro:re_smooth`, `eq:coro_re_smooth_statement`. Proof: `eq:prf_coro_resmooth_1` …
-    `eq:prf_coro_resmooth_5`.
+    x is ``θ¹ − θ²``. `coro:re_smooth`, `eq:coro_re_smooth_statement`. Proof:
+    `eq:prf_coro_resmooth_1` … `eq:prf_coro_resmooth_5`.
 
     Args:
         slope: ``∇L̃_s(θ²)ᵀ(θ¹ − θ²)``.
@@ -81,7 +82,7 @@ def intra_convergence(constants: Constants, cluster: ClusterTerms, initial: floa
 
 
 def intra_convergence_limit(constants: Constants, cluster: ClusterTerms) -> float:
-    """Theorem 1's average over a regime for τ_a → ∞, with Γ_s taken as constant as in the paper's text.
+    """Theorem 1's average over a regime for τ_a → ∞, with Γ_s constant as in the paper.
 
     ``½ α η² Γ_s / (η − ½ α̂_s η² Γ_s)``, which is 0 for full gradients (`eq:intraconv_imply1`).
     But Γ_s grows with τ_a, so for any η the theorem's condition fails from some τ_a on.
@@ -92,7 +93,7 @@ def intra_convergence_limit(constants: Constants, cluster: ClusterTerms) -> floa
 
 
 def intra_consensus(constants: Constants, cluster: ClusterTerms, initial_gap: float = 0.0) -> float:
-    """Lemma 1 (`eq:intra_cons_feq`): a bound on ``‖Δ_s‖`` at the end of a regime that starts with a gap.
+    """Lemma 1 (`eq:intra_cons_feq`): a bound on ``‖Δ_s‖`` at the end of a regime.
 
     `thm:intra_cons`. Proof: `eq:prf_intracons_3` … `eq:prf_intracons_9`.
 
@@ -107,7 +108,10 @@ def intra_consensus(constants: Constants, cluster: ClusterTerms, initial_gap: fl
 
 
 def inter_consensus(constants: Constants, network: ClusterTerms, initial_gap: float) -> float:
-    """Lemma 2 (`thm:inter_cons`): ``‖Δ̂^{τ_r}‖ ≤ λ₂(A)^{τ_r − 1} ‖Δ̂⁰‖`` (`eq:inter_cons_statement`)."""
+    """Lemma 2: ``‖Δ̂^{τ_r}‖ ≤ λ₂(A)^{τ_r − 1} ‖Δ̂⁰‖``.
+
+    `thm:inter_cons`, `eq:inter_cons_statement`.
+    """
     return float(network.lambda_2 ** (constants.tau_r - 1)) * initial_gap
 
 
@@ -122,8 +126,8 @@ def integrated_convergence(
 
     `thm:combined_conv`. Proof: `eq:combconv1` … `eq:combconv14`.
 
-    γ^eff and Γ hold λ_N(Ã), the least eigenvalue of all clusters; the factor of the gap holds λ₂ and λ_N
-    of A.
+    γ^eff and Γ hold λ_N(Ã), the least eigenvalue of all clusters; the factor of the gap holds λ₂
+    and λ_N of A.
 
     Args:
         network: the terms of the whole network with A.
@@ -131,14 +135,15 @@ def integrated_convergence(
         gap: ``‖Δ̂^{k,0}‖``.
 
     Returns:
-        The bound, or infinity where η is above a cluster's ``1 − λ₂(Ã_s)`` or ``2 / (α̂_s Γ_s)``, where the
-        bound's own denominator is not positive, or where A does not mix.
+        The bound, or infinity where η is above a cluster's ``1 − λ₂(Ã_s)`` or ``2 / (α̂_s Γ_s)``,
+        where the bound's own denominator is not positive, or where A does not mix.
     """
     η, B, τ_a, τ_r = constants.learning_rate, constants.gradient_bound, constants.tau_a, constants.tau_r
     training = _training_terms(network, clusters)
     denominator = _descent(constants, training)
     clusters_mix = all(η <= 1 - cluster.lambda_2 for cluster in clusters)
-    # A positive denominator implies η < 2 / (α̂_s Γ_s) in every cluster, since α̂ ≥ α̂_s and Γ ≥ Γ_s.
+    # A positive denominator implies η < 2 / (α̂_s Γ_s) in every cluster, since α̂ ≥ α̂_s and Γ ≥
+    # Γ_s.
     if not clusters_mix or denominator <= 0 or network.lambda_2 >= 1:
         return math.inf
     C_1 = (τ_a + 2 * τ_r - 2) * η**2 / 2
@@ -172,7 +177,7 @@ def integrated_average(
     largest: float,
     gap: float,
 ) -> float:
-    """Theorem 2's average over K → ∞ cycles (`eq:avgd_combconv`): its bound with the largest L̃ of all cycles.
+    """Theorem 2's average over K → ∞ cycles (`eq:avgd_combconv`), with the largest L̃.
 
     Args:
         largest: ``L̃^max``.

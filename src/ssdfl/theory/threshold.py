@@ -12,7 +12,7 @@ THRESHOLD_STEPS: dict[str, Callable[[Constants], float]] = {
     "eta": attrgetter("learning_rate"),
     "eta_E": attrgetter("step_length"),
 }
-"""The step size in Φ_min by name: η, as printed, or η E, which E local steps of an iteration move."""
+"""The step size in Φ_min by name: η, as printed, or η E, for E local steps."""
 
 
 def conductance_threshold(
@@ -24,8 +24,9 @@ def conductance_threshold(
 ) -> float:
     """``Φ_min(S) = sqrt(2η + 4ηB √⌊N/S⌋ / Δ_tol)`` (`eq:final_cheeger_conduct`).
 
-    The largest consensus gap of Lemma 1 that is tolerated (`eq:delta_tolerable_init`) asks for a spectral
-    gap, and Cheeger's inequality ``Φ² / 2 ≤ 1 − λ₂`` (`eq:cheeger_upper`) turns that into a conductance.
+    The largest consensus gap of Lemma 1 that is tolerated (`eq:delta_tolerable_init`) asks for a
+    spectral gap, and Cheeger's inequality ``Φ² / 2 ≤ 1 − λ₂`` (`eq:cheeger_upper`) turns that into
+    a conductance.
 
     Args:
         with_tau_a: keep Lemma 1's τ_a as a factor of the second term; the published form drops it.

@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class MLflowLog:
-    """An MLflow run for every method and seed, where ``MLFLOW_TRACKING_URI`` says or MLflow's default is.
+    """An MLflow run for every method and seed, at ``MLFLOW_TRACKING_URI`` or the default.
 
     A resumed run continues in the MLflow runs that have its folder, methods and seeds as tags.
     """
@@ -103,7 +103,7 @@ class MLflowLog:
             del self._open[method, seed]
 
     def _start(self, seed: int, method: str) -> str:
-        """The run of a method and seed: the earlier one, or one with every key of the experiment."""
+        """The MLflow run of a method and seed: the earlier one, or a new one with all keys."""
         if run := self._earlier.get((method, seed)):
             self._client.update_run(run, status="RUNNING")
             return run

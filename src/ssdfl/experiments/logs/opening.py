@@ -50,9 +50,10 @@ class _OnlyNew:
 def logging_to(
     names: Sequence[str], experiment: Experiment, folder: RunFolder
 ) -> Iterator[Callable[[Advance], None]]:
-    """A function that adds every cycle's record to the named logs; they are closed with how the run ended.
+    """A function that adds every record to the named logs; closing says how the run ended.
 
-    Nothing is written before the first record. Logs that lack cycles of an earlier run get those too.
+    Nothing is written before the first record. Logs that lack cycles of an earlier run get those
+    too.
 
     Raises:
         InputError: there is no such log, or its extra is not installed.
@@ -90,7 +91,7 @@ def _rows_of(advance: Advance, folder: RunFolder) -> list[Row]:
 
 
 def _close(log: Log, kind: type[BaseException] | None, *_: object) -> None:
-    """Tell a log how the run ended; one that fails must not hide the others nor the run's own error."""
+    """Close a log; an error here hides neither the other logs nor the run's own error."""
     try:
         log.close(_outcome(kind))
     except Exception as error:  # of a disk or whatever else is behind a log

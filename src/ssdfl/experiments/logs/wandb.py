@@ -40,10 +40,10 @@ class _Index(BaseModel):
 class WandbLog:
     """A W&B run for every method and seed, in a project with the experiment's name.
 
-    ``WANDB_MODE``, ``WANDB_PROJECT``, ``WANDB_ENTITY`` and the other settings of W&B apply. W&B keeps its
-    own copy of everything in the run's folder, in ``wandb``: a server that is lost costs no record, since
-    ``wandb sync`` uploads that copy. ``wandb/ssdfl.json`` names the runs, so a resumed run continues in
-    them.
+    ``WANDB_MODE``, ``WANDB_PROJECT``, ``WANDB_ENTITY`` and the other settings of W&B apply. W&B
+    keeps its own copy of everything in the run's folder, in ``wandb``: a server that is lost costs
+    no record, since ``wandb sync`` uploads that copy. ``wandb/ssdfl.json`` names the runs, so a
+    resumed run continues in them.
     """
 
     def __init__(self, experiment: Experiment, out: Path, resumed: bool) -> None:

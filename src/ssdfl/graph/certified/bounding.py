@@ -1,4 +1,4 @@
-"""Bounding one cell: ascend, add the triangles that are violated, and stop when it is shown or hopeless."""
+"""Bound one cell: ascend, add violated triangles, stop when it is proved or hopeless."""
 
 from __future__ import annotations
 

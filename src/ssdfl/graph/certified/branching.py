@@ -1,4 +1,4 @@
-"""Branch and bound: cells are bounded, and those that are not closed are divided, the weakest first."""
+"""Branch and bound: bound the cells, and divide open ones, the weakest first."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def prove(problem: Problem, timer: Timer, look: Callable[[FloatArray], bool]) ->
     Args:
         problem: the mixing matrix and the best cut known.
         timer: when it runs out, leaves keep the bounds that they have.
-        look: gets each relaxation's estimate of the products; true stops the proof (a better cut was found).
+        look: gets each relaxation's estimate of the products; true stops the proof (a better cut
+            was found).
     """
     root = _divided_by_sizes(problem, whole(problem.num_devices))
     waiting: list[Node] = []
@@ -76,7 +77,7 @@ def _bound(problem: Problem, node: Node, timer: Timer, waiting: list[Node]) -> N
 
 
 def spectral(problem: Problem, lambda_2: float) -> Node:
-    """All sets as one cell with the bound of the second eigenvalue: cut ≥ (1 − λ₂) size (n − size) / n."""
+    """All sets as one cell, bounded by λ₂: cut ≥ (1 − λ₂) size (n − size) / n."""
     n = problem.num_devices
     cell, gap = whole(n), 1 - lambda_2
     fresh = start(problem, cell)
@@ -106,7 +107,7 @@ def _as_low_as_alike(problem: Problem, largest: int, smallest: int) -> int:
 
 
 def _divide(problem: Problem, node: Node) -> list[Node]:
-    """The parts of a node that could not be closed: two ranges of sizes, or a pair agrees or differs."""
+    """The parts of an open node: two ranges of sizes, or a pair that agrees or differs."""
     cell = node.cell
     if problem.enough(cell.largest) - problem.enough(cell.smallest) > _SAME:
         node.parts = _halves(problem, node)
@@ -136,10 +137,10 @@ def _by_pair(node: Node) -> list[Node]:
 
 
 def _pivot(Y: FloatArray) -> tuple[int, int]:
-    """The entry that is settled best with others, and the one whose relation to it is the least settled.
+    """The entry that is settled best, and the one whose relation to it is settled least.
 
-    The last group holds the entry that stands for "inside"; at half of the devices both sides are alike, so
-    that nothing is learnt from it.
+    The last group holds the entry that stands for "inside"; at half of the devices both sides are
+    alike, so that nothing is learnt from it.
     """
     spread = np.sqrt(np.maximum(np.diag(Y), _SAME))
     related = np.abs(Y / np.outer(spread, spread))[:-1, :-1]

@@ -1,7 +1,8 @@
 """Cells of a proof: all sets with a number of devices in a range and some devices on known sides.
 
-A set is a vector y of ±1, +1 inside, and a last entry that stands for "inside" and keeps every form even: a
-device is in the set where it agrees with that entry. Fixing that two entries agree or differ merges them.
+A set is a vector y of ±1, +1 inside, and a last entry that stands for "inside" and keeps every form
+even: a device is in the set where it agrees with that entry. Fixing that two entries agree or
+differ merges them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ssdfl.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """Sets of ``smallest`` to ``largest`` devices whose entry v is ``sign[v]`` times that of ``group[v]``."""
+    """Sets of ``smallest`` to ``largest`` devices; entry v is ``sign[v]`` times ``group[v]``."""
 
     smallest: int
     largest: int
@@ -32,7 +33,7 @@ class Cell:
         return replace(self, smallest=smallest, largest=largest)
 
     def merged(self, kept: int, gone: int, sign: int) -> Cell:
-        """The part in which group ``gone`` is ``sign`` times group ``kept``; later groups move up."""
+        """The part where group ``gone`` is ``sign`` times ``kept``; later groups move up."""
         assert kept < gone
         moved = self.group == gone
         group = np.where(moved, kept, self.group - (self.group > gone))

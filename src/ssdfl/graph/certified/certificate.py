@@ -31,7 +31,7 @@ _ROUNDED = 3  # vectors of a relaxation along which cuts are looked for
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Conductance and its proof, ready for JSON; `ssdfl.graph.certified.check` says what a proof holds."""
+    """Conductance and its proof for JSON; `ssdfl.graph.certified.check` has the format."""
 
     conductance: Conductance
     proof: dict[str, Any]
@@ -51,13 +51,14 @@ class Certificate:
 def certify(W: MixingMatrix, seconds: float = CERTIFY_SECONDS) -> Certificate:
     """Φ of a mixing matrix with a proof of its lower end; its cut proves the upper one.
 
-    First the search over a moving frontier of devices, which ends for narrow networks such as grids. Else
-    branch and bound: cells of sets, each with a bound from semidefinite duality. If the time is over, Φ is
-    the interval that is proved so far.
+    First the search over a moving frontier of devices, which ends for narrow networks such as
+    grids. Else branch and bound: cells of sets, each with a bound from semidefinite duality. If the
+    time is over, Φ is the interval that is proved so far.
 
     Args:
         W: a mixing matrix.
-        seconds: time of one core after which no cell is divided any more; what has begun is finished.
+        seconds: time of one core after which no cell is divided any more; what has begun is
+            finished.
 
     Raises:
         InputError: more than 1,000 devices.
@@ -109,7 +110,7 @@ def relaxation_certificate(W: MixingMatrix, cut: BoolArray, timer: Timer) -> Cer
 
 
 def _finds_better(W: MixingMatrix, Y: FloatArray, best: list[BoolArray]) -> bool:
-    """Whether cuts along a relaxation's main vectors, refined, are better than the best known; keeps it."""
+    """Whether refined cuts along a relaxation's main vectors beat the best; keeps it."""
     vectors = np.linalg.eigh(Y[:-1, :-1])[1][:, ::-1].T[:_ROUNDED]
     cuts = [refine(W, sweep_cut(W, vector)) for vector in vectors]
     found = min(cuts, key=lambda cut: cut_conductance(W, cut))

@@ -6,15 +6,16 @@ A certificate says that every set of at most half of n devices has cut / size �
 ``none``
     nothing to show: ``lower`` is 0.
 ``frontier``
-    an ``order`` of the devices in which all sets can be gone through. Partial sets are compared if they
-    agree on the devices that still have neighbours to come: one that is no larger and has no larger
-    cut − lower · size makes the others pointless.
+    an ``order`` of the devices in which all sets can be enumerated. Partial sets are compared if
+    they agree on the devices that still have neighbours to come: one that is no larger and has no
+    larger cut − lower · size makes the others pointless.
 ``relaxation``
-    a ``tree`` of cells. The entries of a set are y₀ … yₙ₋₁ = ±1, +1 for its devices, and yₙ = 1. A cell
-    is divided by ``sizes`` of sets, or by a ``pair`` of entries that agree (first part) or differ
-    (second part). A cell's ``bound`` has multipliers; with them, zᵀ M z ≥ r λ_min(M) bounds the cut of
-    each of its sets, where z are the r entries that are not tied to an earlier one. If every weight is a
-    whole number of 1 / ``units``, a cut is one, too. The certificate's own ``cut`` needs no bound.
+    a ``tree`` of cells. The entries of a set are y₀ … yₙ₋₁ = ±1, +1 for its devices, and yₙ = 1. A
+    cell is divided by ``sizes`` of sets, or by a ``pair`` of entries that agree (first part) or
+    differ (second part). A cell's ``bound`` has multipliers; with them, zᵀ M z ≥ r λ_min(M) bounds
+    the cut of each of its sets, where z are the r entries that are not tied to an earlier one. If
+    every weight is a multiple of 1 / ``units``, so is every cut. The certificate's own ``cut``
+    needs no bound.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ def _forget(masks: Integers, frontier: list[int], needed: list[bool]) -> tuple[I
 
 
 def _best_of_each(masks: Integers, sizes: Integers, values: Matrix) -> tuple[Integers, Integers, Matrix]:
-    """Of partial sets alike at the frontier, those that no smaller or equal one with a lower value beats."""
+    """Of partial sets alike at the frontier, those that no smaller or equal set beats in value."""
     by_group = np.lexsort((values, sizes, masks))
     masks, sizes, values = masks[by_group], sizes[by_group], values[by_group]
     # Ranks are whole numbers, so that a running minimum within groups is exact.
@@ -170,7 +171,7 @@ def _by_tree(W: Matrix, proof: dict[str, Any], inside: Matrix, lower: float, upp
 
 
 class _Grid:
-    """The values that cuts can have: whole numbers of units, of a known parity if all devices agree in it."""
+    """The values that cuts can have: multiples of a unit, of known parity if all agree."""
 
     def __init__(self, off_diagonal: Matrix, units: int) -> None:
         self.off_diagonal, self.units = off_diagonal, units
@@ -191,7 +192,7 @@ class _Grid:
 
 
 class _Cell:
-    """Sets of some sizes whose entries are tied, each to a sign times an earlier one or to itself."""
+    """Sets of some sizes whose entries are tied to an earlier one by a sign, or free."""
 
     def __init__(self, sizes: tuple[int, int], ties: list[tuple[int, int]]) -> None:
         self.low, self.high = sizes
@@ -279,7 +280,7 @@ def _limits(n: int, low: int, high: int, y: Matrix) -> list[tuple[Matrix, float]
 
 
 def _take_triangles(M: Matrix, bound: dict[str, Any]) -> float:
-    """Subtract the triangles' forms from M; returns what that adds to the bound: minus their weights."""
+    """Subtract the triangles' forms from M; returns what that adds to the bound, −Σ weight."""
     total = 0.0
     for (i, j, k, kind), weight in zip(bound["triangles"], bound["weights"], strict=True):
         _demand(weight >= 0 and 0 <= i < j < k < len(M), "a triangle is not one")

@@ -1,4 +1,4 @@
-"""What a proof is about: a mixing matrix, the best cut known, and which values a cut can have at all."""
+"""What a proof is about: a mixing matrix, the best known cut, and possible cut values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLOSE = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Show that no set of devices conducts less than ``cut`` does, whose conductance is ``upper``."""
+    """Show that no set conducts less than ``cut``, whose conductance is ``upper``."""
 
     W: MixingMatrix
     cut: BoolArray
@@ -68,7 +68,7 @@ class Problem:
         return units / self.units
 
     def enough(self, size: int) -> float:
-        """A bound of the cut of sets of this size that shows that none is better than the best known."""
+        """The bound on cuts of this size that shows that none beats the best one known."""
         wanted = self.upper * size
         if not self.units:
             return wanted
@@ -82,7 +82,7 @@ class Problem:
         return min(self.possible(size, self.bound(size, slope) + offset) / size for size in sizes)
 
     def shortfall(self, smallest: int, largest: int, slope: float) -> float:
-        """The offset from which on such bounds show that no set is better than the best one known."""
+        """The offset above which such bounds show that no set beats the best one known."""
         sizes = range(smallest, largest + 1)
         return max(self.enough(size) - self.bound(size, slope) for size in sizes)
 

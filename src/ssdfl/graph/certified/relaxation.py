@@ -1,23 +1,29 @@
-"""A lower bound of the cuts of a cell's sets: the semidefinite relaxation with triangle inequalities.
+"""A lower bound on a cell's cuts: a semidefinite relaxation with triangle inequalities.
 
 For every set of the cell, cut − slope · (n − 2 size)² ≥ zᵀ M z + Σ d − Σ μ − Σ σ · limit, whose
-multipliers are those of zᵢ² = 1 (d), of triangles (μ ≥ 0), and of limits (σ ≥ 0): the range of sizes, and
-that the set is another one than the best known. And zᵀ M z ≥ r λ_min(M) for r entries of ±1. So any
-multipliers prove a bound; good ones are found by ascent on a smoothed dual (Malick and Roupin,
-Mathematical Programming 140, 2013).
+multipliers are those of zᵢ² = 1 (d), of triangles (μ ≥ 0), and of limits (σ ≥ 0): the range of
+sizes, and that the set is another one than the best known. And zᵀ M z ≥ r λ_min(M) for r entries of
+±1. So any multipliers prove a bound; good ones are found by ascent on a smoothed dual (Malick and
+Roupin, Mathematical Programming 140, 2013).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.graph.certified import triangles as tri
 from ssdfl.graph.certified.cells import Cell
 from ssdfl.graph.certified.problem import Problem, laplacian
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import scipy.optimize as optimize
+else:
+    optimize = LazyModule("scipy.optimize")
 
 _MOST = 20.0  # of the multipliers of sizes and of the best set, in units of the mean weight
 _MEMORY = 10
@@ -66,7 +72,7 @@ def start(problem: Problem, cell: Cell) -> Dual:
 
 
 def limits_of(problem: Problem, cell: Cell) -> list[tuple[FloatArray, float]]:
-    """Quadratic forms and what they are at most for the cell's sets other than the best one known."""
+    """Quadratic forms with their upper limits for all of the cell's sets but the best."""
     n = problem.num_devices
     ones, last = np.append(np.ones(n), 0.0), np.append(np.zeros(n), 1.0)
     best = np.append(np.where(problem.cut, 1.0, -1.0), 0.0)
@@ -102,7 +108,7 @@ class Relaxation:
         limited: list[tuple[float | None, float | None]] = [(0, _MOST * self._scale)] * len(dual.limits)
         free: list[tuple[float | None, float | None]] = [(None, None)] * size
         positive: list[tuple[float | None, float | None]] = [(0, None)] * len(dual.weights)
-        found = minimize(
+        found = optimize.minimize(
             self._smoothed,
             np.concatenate([dual.limits, dual.diagonal, dual.weights]),
             args=(smoothing * self._scale,),
@@ -120,7 +126,7 @@ class Relaxation:
         return x[:first], x[first:second], x[second:]
 
     def _smoothed(self, x: FloatArray, smoothing: float) -> tuple[float, FloatArray]:
-        """Minus the smoothed dual at multipliers x, and its gradient; notes the bound that x proves."""
+        """Minus the smoothed dual at multipliers x, and its gradient; records the bound."""
         size = len(self.Y)
         limits, diagonal, weights = self._parts(x)
         M = self._objective + np.tensordot(limits, self._forms, 1) - np.diag(diagonal)

@@ -1,7 +1,7 @@
 """A rule says what a device sends and what it makes of what it receives.
 
-A rule is a few pure functions over rows: row i of an (n, d) array belongs to device i. Engines call them
-with torch tensors of many devices, a real device with one row.
+A rule is a few pure functions over rows: row i of an (n, d) array belongs to device i. Engines call
+them with torch tensors of many devices, a real device with one row.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Message:
         parts: (n, k) rows, one or more vectors that travel together.
         compressor: how they travel; as they are by default.
         exact: (n, k) what was compressed, if ``parts`` are what receivers see of it.
-        kept: (n, k) what a device keeps back, so that mixing loses nothing: it is added to W applied to the
-            messages.
+        kept: (n, k) what a device keeps back, so that mixing loses nothing: it is added to W
+            applied to the messages.
 
     Attributes:
         parts: the vectors, in order.
@@ -66,7 +66,7 @@ class Message:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of one device's message on the wire: the number that costs, clock and plan use."""
+        """The bytes of one device's message on the wire, which costs, clock and plan use."""
         itemsize = int(self.parts[0].itemsize)
         if self.compressor is None:
             return self.width * itemsize
@@ -109,8 +109,8 @@ class Inbox:
 class Heard:
     """What devices hear in a step, computed when it is asked for.
 
-    What is missing (a link that is down, a device that is gone, a bad message) is not in it. Its weight is on
-    the diagonal of W.
+    What is missing (a link that is down, a device that is gone, a bad message) is not in it. Its
+    weight is on the diagonal of W.
 
     """
 
@@ -132,7 +132,7 @@ class Heard:
 
     @cached_property
     def own(self) -> Rows:
-        """(n, k) these devices' own messages before they were compressed, not to be written into."""
+        """(n, k) these devices' own messages before compression; read-only."""
         return self._own()
 
     @cached_property
@@ -151,12 +151,14 @@ class Rule(ABC):
     """How devices exchange and combine. Subclass it for a rule of your own.
 
     Attributes:
-        early: `send` does not look at the move, so messages may leave before training, which hides them.
+        early: `send` does not look at the move, so messages may leave before training, which hides
+            them.
         linear: `receive` uses ``heard.mixed`` and ``heard.own`` only.
-        additive: `receive` returns ``heard.mixed`` plus the move if the rule is early, else ``heard.mixed``,
-            and there is no memory. Engines may then add up in any order.
+        additive: `receive` returns ``heard.mixed`` plus the move if the rule is early, else
+            ``heard.mixed``, and there is no memory. Engines may then add up in any order.
         steers: local steps ask `steer`.
-        steady: the rule needs a schedule that takes turns with few matrices, all of whose messages arrive.
+        steady: the rule needs a schedule that takes turns with few matrices, all of whose messages
+            arrive.
         matrices: how many, as `on` found.
         compressor: how messages travel; None if they travel as they are.
     """
@@ -170,7 +172,7 @@ class Rule(ABC):
     compressor: Compressor | None = None
 
     def on(self, matrices: int | None) -> Self:
-        """A steady rule for a schedule of so many distinct matrices; None if the schedule never repeats.
+        """A steady rule for a schedule with this many matrices; None if it never repeats.
 
         Raises:
             InputError: it cannot run on such a schedule.
@@ -200,8 +202,8 @@ class Rule(ABC):
     def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
         """What devices send, and what they keep. ``move`` is None if the rule is early.
 
-        By default the parameters: at the start of the step if the rule is early, else after training. A
-        rule's own may write into the tensors of ``memory``.
+        By default the parameters: at the start of the step if the rule is early, else after
+        training. A rule's own may write into the tensors of ``memory``.
         """
         if self.early:
             return Message(theta), memory

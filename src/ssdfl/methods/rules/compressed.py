@@ -17,10 +17,12 @@ class Choco(Rule):
 
         x½ = x − η g,  q = Q(x½ − x̂),  x̂ ← x̂ + q,  s ← s + W q,  x⁺ = x½ + γ (s − x̂)
 
-    s = W x̂ only while W stays the same, so there is a pair (x̂, s) for each of the schedule's matrices: for
-    `ssdfl` one of the clusters and one of the whole network. Copies start from the model all know.
+    s = W x̂ only while W stays the same, so there is a pair (x̂, s) for each of the schedule's
+    matrices: for `ssdfl` one of the clusters and one of the whole network. Copies start from the
+    model all know.
 
-    Source: Koloskova, Stich and Jaggi, CHOCO-SGD, ICML 2019; Koloskova, Lin, Stich and Jaggi, ICLR 2020.
+    Source: Koloskova, Stich and Jaggi, CHOCO-SGD, ICML 2019; Koloskova, Lin, Stich and Jaggi, ICLR
+    2020.
     """
 
     compressor: Compressor = field(default=TopK())
@@ -60,8 +62,9 @@ class Compressed(WrappedRule):
 
         x⁺ = x + (W Q(x) − Q(x)) in place of W x
 
-    So the mean of all devices is kept, whatever Q does. It costs no memory and runs on any schedule, but
-    devices agree only as far as Q tells them apart: `choco` does better with strong compression.
+    So the mean of all devices is kept, whatever Q does. It costs no memory and runs on any
+    schedule, but devices agree only as far as Q tells them apart: `choco` does better with strong
+    compression.
 
     Source: Carli, Fagnani, Frasca and Zampieri, Gossip consensus via quantized communication, 2010.
     """

@@ -1,9 +1,10 @@
 """Rules that reach the optimum of all devices' data with a constant learning rate.
 
-Each gives every device a correction c_i that local steps go down along besides the gradient, with Σ c_i = 0
-at any step, whichever matrices mix. They end where g_i + c_i = 0 for everyone: where Σ g_i = 0. With more
-than one local step, the correction acts in each of them. g_i is what device i's optimizer goes down along, so
-the optimum is that of all data alike only if optimizers are alike: momentum ρ counts up to 1/(1 − ρ) times.
+Each gives every device a correction c_i that local steps go down along besides the gradient, with Σ
+c_i = 0 at any step, whichever matrices mix. They end where g_i + c_i = 0 for everyone: where Σ g_i
+= 0. With more than one local step, the correction acts in each of them. g_i is what device i's
+optimizer goes down along, so the optimum is that of all data alike only if optimizers are alike:
+momentum ρ counts up to 1/(1 − ρ) times.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ class GradientTracking(Rule):
 
         y = ȳ + g − g₋,  x⁺ = W (x − η y),  ȳ⁺ = W y
 
-    Two vectors are sent, x − η y and y; g and ȳ are kept. With E local steps it is K-GT: each of them goes
-    down along g + c, c = ȳ − g₋, and y is their mean. A device that does not train sends x and ȳ, so that
-    trackers cross clusters when all mix, and Σ ȳ = Σ g holds at every step. Exact if optimizers are alike.
+    Two vectors are sent, x − η y and y; g and ȳ are kept. With E local steps it is K-GT: each of
+    them goes down along g + c, c = ȳ − g₋, and y is their mean. A device that does not train sends
+    x and ȳ, so that trackers cross clusters when all mix, and Σ ȳ = Σ g holds at every step. Exact
+    if optimizers are alike.
 
-    Source: Di Lorenzo and Scutari, NEXT, IEEE TSIPN 2016; Nedić, Olshevsky and Shi, DIGing, SIAM J. Optim.
-    2017; Liu, Lin, Koloskova and Stich, K-GT, Optimization Methods and Software 2024.
+    Source: Di Lorenzo and Scutari, NEXT, IEEE TSIPN 2016; Nedić, Olshevsky and Shi, DIGing, SIAM J.
+    Optim. 2017; Liu, Lin, Koloskova and Stich, K-GT, Optimization Methods and Software 2024.
     """
 
     early = False
@@ -59,8 +61,8 @@ class GradientTracking(Rule):
 def _gain(at: Moment) -> float:
     """From how far devices are apart to a correction of their local steps.
 
-    A correction acts in all local steps until the next one: those of a step, or those of a cycle if the step
-    only mixes. It is the same for all devices, so that corrections keep adding up to 0.
+    A correction acts in all local steps until the next one: those of a step, or those of a cycle if
+    the step only mixes. It is the same for all devices, so that corrections keep adding up to 0.
     """
     return 1 / (at.rate * at.local_steps * (1 if at.training else at.training_steps))
 
@@ -71,11 +73,12 @@ class ExactDiffusion(Rule):
 
         φ = x − η (g + c),  x⁺ = W̄ φ,  c⁺ = c + (φ − W̄ φ) / η,  W̄ = (I + W) / 2
 
-    With a constant W that is x⁺ = W̄ (ψ + x − ψ₋), ψ = x − η g, as it is usually written. With E local steps
-    it is local exact diffusion. Steps that only mix have φ = x and correct by 1/(η E τ_a).
+    With a constant W that is x⁺ = W̄ (ψ + x − ψ₋), ψ = x − η g, as it is usually written. With E
+    local steps it is local exact diffusion. Steps that only mix have φ = x and correct by 1/(η E
+    τ_a).
 
-    Source: Yuan, Ying, Zhao and Sayed, Exact diffusion, IEEE TSP 2019; Tang, Lian, Yan, Zhang and Liu, D²,
-    ICML 2018; Alghunaim, Local exact-diffusion, IEEE TAC 2024.
+    Source: Yuan, Ying, Zhao and Sayed, Exact diffusion, IEEE TSP 2019; Tang, Lian, Yan, Zhang and
+    Liu, D², ICML 2018; Alghunaim, Local exact-diffusion, IEEE TAC 2024.
     """
 
     early = False
@@ -104,9 +107,9 @@ class Extra(Rule):
 
         x⁺ = W x − η (g + c),  c⁺ = c + (x − W x) / (2 η)
 
-    With a constant W that is x⁺⁺ = (I + W) x⁺ − W̄ x − η (g⁺ − g), as it is usually written. The correction
-    acts in each of E local steps. Steps that only mix correct by 1/(2 η E τ_a), and need eigenvalues of W
-    above −3/5.
+    With a constant W that is x⁺⁺ = (I + W) x⁺ − W̄ x − η (g⁺ − g), as it is usually written. The
+    correction acts in each of E local steps. Steps that only mix correct by 1/(2 η E τ_a), and need
+    eigenvalues of W above −3/5.
 
     Source: Shi, Ling, Wu and Yin, EXTRA, SIAM J. Optim. 2015.
     """

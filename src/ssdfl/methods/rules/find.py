@@ -1,4 +1,4 @@
-"""Rules by their text: ``name:key=value,…``, with the options of a compressor or of a rule within."""
+"""Rules by text: ``name:key=value,…``, with options of a compressor or an inner rule."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def find_rule(text: str) -> Rule:
     """The rule that ``name:key=value,…`` names, or a user's own by ``package.module:name``.
 
     A user's own is a class or function that returns a rule, called with the options. The option
-    ``compressor`` names a compressor for the messages of any rule, whose own options stand beside it; with
-    `outer`, ``rule`` names the rule within, likewise.
+    ``compressor`` names a compressor for the messages of any rule, whose own options stand beside
+    it; with `outer`, ``rule`` names the rule within, likewise.
 
     Raises:
         InputError: no such rule, an option that it does not take, or something that is no rule.

@@ -17,12 +17,12 @@ def _check_momentum(name: str, value: float) -> None:
 
 @dataclass(frozen=True)
 class QuasiGlobalMomentum(Rule):
-    """Quasi-global momentum: the momentum is of how far mixed parameters move, not of local gradients.
+    """Quasi-global momentum: it follows the mixed parameters, not the local gradients.
 
         x⁺ = W (x − η (g + β m)),  m⁺ = β m + (1 − β) (x − x⁺) / η
 
-    Each of E local steps goes down along g + β m, and η becomes η E in m. A step that only mixes is part of
-    the training step before it: it adds (1 − β)(x − x⁺)/(η E), and m does not fade.
+    Each of E local steps goes down along g + β m, and η becomes η E in m. A step that only mixes is
+    part of the training step before it: it adds (1 − β)(x − x⁺)/(η E), and m does not fade.
 
     Source: Lin, Karimireddy, Stich and Jaggi, Quasi-global momentum, ICML 2021.
     """
@@ -59,8 +59,8 @@ class Outer(WrappedRule):
 
         Δ = x₀ − x_τ,  v ← μ v + Δ,  x₀⁺ = x₀ − α (Δ + μ v)
 
-    x₀ is where a device began the cycle, x_τ where the rule within took it. Each device does it alone; the
-    mean of all devices takes the same step. What the inner rule keeps is left as it is.
+    x₀ is where a device began the cycle, x_τ where the rule within took it. Each device does it
+    alone; the mean of all devices takes the same step. What the inner rule keeps is left as it is.
 
     Source: Wang, Tantia, Ballas and Rabbat, SlowMo, ICLR 2020; Douillard et al., DiLoCo, 2023.
     """

@@ -13,14 +13,14 @@ from ssdfl.methods.rules.base import Heard, Inbox, Memory, Move, Rule
 
 
 class RobustRule(Rule):
-    """Sends as `cta` does; x⁺ is a robust combination of own and neighbours' parameters, plus the move."""
+    """Sends as `cta` does; x⁺ combines own and neighbours' parameters robustly, plus the move."""
 
     linear = False
 
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
     ) -> tuple[Rows, Memory]:
-        """The combined parameters plus the displacement; a device that hears nothing keeps its own."""
+        """The combined parameters plus the move; a device that hears nothing keeps its own."""
         after = theta.clone()
         for inbox in heard.each():
             after[inbox.places] = self.combined(theta[inbox.places], inbox)
@@ -37,11 +37,12 @@ class Clipped(RobustRule):
 
         x⁺ = x + Σ_j w_ij clip(x_j − x, τ_i) − η g,  clip(v, τ) = v min(1, τ / ‖v‖)
 
-    With ``radius = 0`` a device sets τ_i at each step to the distance of its neighbour number liars + 1 from
-    the far end, so that at most that many messages are clipped. A fixed radius of ∞ makes it `cta`.
+    With ``radius = 0`` a device sets τ_i at each step to the distance of its neighbour number liars
+    + 1 from the far end, so that at most that many messages are clipped. A fixed radius of ∞ makes
+    it `cta`.
 
-    Source: He, Karimireddy and Jaggi, Byzantine-robust decentralized learning via ClippedGossip, 2022; the
-    adaptive radius is that of its authors' code.
+    Source: He, Karimireddy and Jaggi, Byzantine-robust decentralized learning via ClippedGossip,
+    2022; the adaptive radius is that of its authors' code.
     """
 
     radius: float = 0.0
@@ -71,10 +72,11 @@ class Trimmed(RobustRule):
 
         x⁺ = mean of own and neighbours' values without the b largest and b smallest − η g
 
-    Stands b = ``liars`` wrong neighbours. A device with too few neighbours to drop 2 b values keeps its own.
+    Stands b = ``liars`` wrong neighbours. A device with too few neighbours to drop 2 b values keeps
+    its own.
 
-    Source: Yin, Chen, Kannan and Bartlett, Byzantine-robust distributed learning, ICML 2018; Fang, Yang and
-    Bajwa, BRIDGE, IEEE TSIPN 2022.
+    Source: Yin, Chen, Kannan and Bartlett, Byzantine-robust distributed learning, ICML 2018; Fang,
+    Yang and Bajwa, BRIDGE, IEEE TSIPN 2022.
     """
 
     liars: int = 1
@@ -111,7 +113,8 @@ class Median(RobustRule):
 def _mean_of_ordered(rows: list[Rows], wanted: range) -> Rows:
     """The mean of the values that sorting puts at the ``wanted`` places, in every coordinate.
 
-    Rows are compared and exchanged as a whole: much faster than to sort each coordinate's few values.
+    Rows are compared and exchanged as a whole: much faster than to sort each coordinate's few
+    values.
     """
     for low, high, needed in _exchanges(len(rows), wanted):
         one, other = rows[low], rows[high]
@@ -133,7 +136,8 @@ Exchange = tuple[int, int, frozenset[int]]
 def _exchanges(count: int, wanted: range) -> tuple[Exchange, ...]:
     """Which pairs to compare, in order, so that the wanted places hold what sorting gives.
 
-    Of two networks, the one with fewer operations: to take off few at the ends is cheaper than to sort.
+    Of two networks, the one with fewer operations: to take off few at the ends is cheaper than to
+    sort.
     """
     networks = (_merge_exchange(count), _ends_taken_off(count, wanted))
     return min((_needed(list(pairs), wanted) for pairs in networks), key=_operations)

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from ssdfl.graph import (
+    MIXINGS,
+    links_inside,
+    load_network,
+    make_blocks,
+    num_components,
+    slowest_mode,
+    sweep_cut,
+)
+from ssdfl.graph.mixing import links_within
+
+SPECS = ("er:n=60,p=0.08,seed=3", "rgeo:n=60,radius=0.25,seed=1", "sites:sites=8,size=6,seed=0")
+
+
+def groups_of(num_devices, seed):
+    """Disjoint groups of sizes from 1 up, not all devices among them, in no order."""
+    order = np.random.default_rng(seed).permutation(num_devices)
+    return [np.sort(part) for part in np.split(order[:40], [1, 3, 5, 12, 19])]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("mixing", ["metropolis", "lazy"])
+def test_blocks_are_the_groups_one_by_one(spec, mixing):
+    links, weights = load_network(spec).adjacency, MIXINGS[mixing]
+    groups = groups_of(links.shape[0], seed=1)
+    blocks = make_blocks(links, groups, weights)
+    lambda_2, fiedler = blocks.slowest
+    first = blocks.sweep()
+    for number, devices in enumerate(groups):
+        W = weights(links[devices][:, devices])
+        place = blocks.places(number)
+        assert (links_inside(links, devices) != links[devices][:, devices]).nnz == 0
+        assert np.array_equal(blocks.matrix(number).toarray(), W.toarray())
+        mode = slowest_mode(W)
+        assert lambda_2[number] == mode[0]
+        assert np.array_equal(fiedler[place], mode[1])
+        if len(devices) > 1:
+            assert np.array_equal(first[place], sweep_cut(W, mode[1]))
+            assert blocks.parts(first)[number] == num_components(links_within(W, first[place]))
+
+
+def test_only_so_many_matrices_are_decomposed_at_a_time(monkeypatch):
+    monkeypatch.setattr("ssdfl.graph.blocks._STACKED", 30)
+    links = load_network("ring:n=30").adjacency
+    groups = np.split(np.arange(30), 10)
+    blocks = make_blocks(links, groups, MIXINGS["metropolis"])
+    assert [len(numbers) for numbers in blocks.of_equal_size()] == [3, 3, 3, 1]
+    assert np.allclose(blocks.slowest[0], 2 / 3)
