@@ -47,8 +47,8 @@ class Hosts:
         """Run a device on the host to which its folder was copied."""
         (address,) = (address for address, home in self.homes.items() if (home / device).exists())
         command = self.machines[address].runs(*MODULE, "device", device)
-        log = (self.homes[address] / "output.txt").open("w")
-        return subprocess.Popen(command, cwd=self.homes[address], stdout=log, stderr=log)
+        with (self.homes[address] / "output.txt").open("w") as log:
+            return subprocess.Popen(command, cwd=self.homes[address], stdout=log, stderr=log)
 
     def run(self, *words):
         subprocess.run([*MODULE, *words], cwd=self.computer, check=True, env={**os.environ})

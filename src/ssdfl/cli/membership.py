@@ -46,9 +46,9 @@ def add(
 ) -> None:
     """Let devices join a mesh while it runs: sign a change, and write the newcomers' folders.
 
-    Devices in MESH get the change at once. On other hosts, copy it into `changes/` of any one device's
-    folder: neighbours pass it on. At the cycle, all repair the plan, and newcomers begin with their
-    neighbours' parameters.
+    Devices in MESH get the change at once. On other hosts, copy it into `changes/` of any one
+    device's folder: neighbours pass it on. At the cycle, all repair the plan, and newcomers begin
+    with their neighbours' parameters.
     """
     from ssdfl.graph import read_network
     from ssdfl.mesh.changing import Mesh, add_devices
@@ -94,8 +94,8 @@ def renew(
 ) -> None:
     """Write new certificates, valid for 825 days, by the same authority.
 
-    A device takes them when it is started again. Old and new ones work together, so restart one after the
-    other.
+    A device takes them when it is started again. Old and new ones work together, so restart one
+    after the other.
     """
     from ssdfl.mesh.renewal import RENEWED, renew_certificates
 

@@ -17,8 +17,8 @@ def joined(network: Network, additions: Network) -> Network:
     """A network with more devices and links; those that it has already keep their numbers.
 
     Args:
-        additions: links between new devices and old ones, matched by name. A link that the network has gets
-            its costs from here.
+        additions: links between new devices and old ones, matched by name. A link that the network
+            has gets its costs from here.
 
     Raises:
         InputError: a new device has no way to the old ones.
