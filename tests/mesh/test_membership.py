@@ -22,7 +22,8 @@ NEWCOMERS = make_network(5, [(0, 1), (0, 2), (3, 4), (3, 0)], names=["new", "0",
 
 
 def rows(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines if line]
 
 
 def cycles_of(folder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from ssdfl.mesh.change import SignedChange
+    from ssdfl.mesh.hosts import Host
 
 MeshFolder = Annotated[Path, typer.Argument(help="The mesh's folder, from ssdfl mesh init.")]
 Cycle = Annotated[
@@ -52,14 +54,13 @@ def add(
     """
     from ssdfl.graph import read_network
     from ssdfl.mesh.changing import Mesh, add_devices
-    from ssdfl.mesh.hosts import read_hosts
 
     found, additions = Mesh.of_folder(mesh, ca), read_network(change, connected=False)
     new = [name for name in additions.names if name not in found.network.names]
     signed = add_devices(
         found,
         additions,
-        hosts=None if hosts is None else read_hosts(hosts, new),
+        hosts=_hosts(hosts, new),
         cycle=cycle,
         optimizer=optimizer,
         files=files,
@@ -103,6 +104,13 @@ def renew(
     files = ", ".join(("key.pem", *RENEWED) if new_keys else RENEWED)
     typer.echo(f"Renewed {files} of {', '.join(folder.name for folder in folders)}.")
     typer.echo("Copy them to the devices' hosts, and restart one device after the other.")
+
+
+def _hosts(path: Path | None, new: Sequence[str]) -> list[Host] | None:
+    """Where newcomers listen, if a file says so."""
+    from ssdfl.mesh.hosts import read_hosts
+
+    return None if path is None else read_hosts(path, new)
 
 
 def _say(mesh: Path, signed: SignedChange, what: str) -> None:

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from google.protobuf.json_format import MessageToDict
 
@@ -124,9 +125,8 @@ class Mesh:
         Raises:
             InputError: nobody knows where they are, or it is too late or before another change.
         """
-        after = self.changes[-1].change.cycle if self.changes else 0
-        found = self._soon() if asked is None else asked
-        found = max(found, after + 1) if asked is None else found
+        after = max((known.change.cycle for known in self.changes), default=0)
+        found = max(self._soon(), after + 1) if asked is None else asked
         last = load_experiment(self.devices[0] / "experiment.toml").cycles - 1
         if not after < found <= last:
             expected = f"{after + 1} to {last}: after the change before, and before training ends"
@@ -139,9 +139,13 @@ class Mesh:
         if not statuses:
             expected = "the cycle to take effect after, as no device on this host says where it is"
             raise InputError("--cycle", "nothing", expected, "Give one that all devices have yet to reach.")
-        at = max(status["cycle"] for status in statuses)
-        cycle_s = min(status["real_s"] / max(status["cycle"], 1) for status in statuses)
-        return int(at) + max(LEAST_CYCLES, math.ceil(FLOOD_S / max(cycle_s, 1e-3)))
+        at = max(int(status["cycle"]) for status in statuses)
+        return at + max(LEAST_CYCLES, math.ceil(FLOOD_S / min(map(_cycle_s, statuses))))
+
+
+def _cycle_s(status: Mapping[str, Any]) -> float:
+    """Seconds that a device took for a cycle."""
+    return max(float(status["real_s"]) / max(status["cycle"], 1), 1e-3)
 
 
 def remove_devices(mesh: Mesh, names: Collection[str], cycle: int | None = None) -> SignedChange:

@@ -41,7 +41,7 @@ class Journal:
         self._written_s = -math.inf
         # The last line that another process wrote may have been cut short.
         self._continues = before is None and (folder / "metrics.jsonl").exists()
-        self.score = math.nan if before is None else before.score
+        self.score: float = math.nan if before is None else before.score
         self.left = False
 
     def record(self, record: Record, state: State) -> None:

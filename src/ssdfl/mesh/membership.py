@@ -109,7 +109,7 @@ class Membership:
 
     def _texts(self) -> Iterator[str]:
         """The texts of files whose version is not known yet, in order of versions."""
-        numbered = {path: path.stem for path in self._folder.glob("*.json") if path.stem.isdecimal()}
+        numbered = filter(lambda path: path.stem.isdecimal(), self._folder.glob("*.json"))
         for path in sorted(numbered, key=lambda path: int(path.stem)):
             if int(path.stem) > self.version:
                 yield _text_of(path)

@@ -66,11 +66,23 @@ def joined_state(job: Job, node: Node, index: int, step: int) -> State:
     while not node.stopped:
         rows = _models(node, step, start.X[0])
         if rows:
-            row = torch.stack(rows).median(dim=0).values if len(rows) != 2 else sum(rows) / 2
+            row = median(rows)
             log.info("joining at step %d with the parameters of %d neighbours", step, len(rows))
             return renewed(replace(start, step=step, X=row[None].to(start.X)), job)
         time.sleep(RETRY_S)
     raise StoppedError
+
+
+def median(rows: Sequence[Tensor]) -> Tensor:
+    """(d,) the median of each number.
+
+    Examples:
+        >>> median([torch.tensor([0.0, 5.0]), torch.tensor([1.0, 6.0])]).tolist()
+        [0.5, 5.5]
+    """
+    ordered = torch.stack(list(rows)).sort(dim=0).values
+    middle = len(rows) - 1
+    return (ordered[middle // 2] + ordered[(middle + 1) // 2]) / 2
 
 
 def _models(node: Node, step: int, like: Tensor) -> list[Tensor]:
