@@ -1,4 +1,4 @@
-"""Two machines, for tests: network namespaces that a switch connects, with cables to pull."""
+"""Some machines, for tests: network namespaces that a switch connects, with cables to pull."""
 
 import os
 import secrets
@@ -43,10 +43,14 @@ class Machine:
         _ip("-n", self.switch, "link", "set", self.name, "master", "switch")
 
 
-@contextmanager
 def two_machines():
+    return some_machines(2)
+
+
+@contextmanager
+def some_machines(number):
     run = secrets.token_hex(2)
-    switch, *names = (f"ssdfl{run}{kind}" for kind in "sab")
+    switch, *names = (f"ssdfl{run}{kind}" for kind in "sabcdefgh"[: 1 + number])
     machines = [Machine(name, f"10.77.0.{k}", switch) for k, name in enumerate(names, start=1)]
     try:
         for name in (switch, *names):

@@ -47,14 +47,14 @@ def holders(*told, answer=None):
         transport=SimpleNamespace(ask=lambda *_: response),
         stopped=False,
     )
-    found = Holders(node, SIGNERS["a"])
-    found.known["a"] = holding("a")
+    found = Holders(node, NAMES, holding("a"), SIGNERS["a"])
+    found.tell()
     return found
 
 
 def test_all_are_gathered_and_merged_in_the_networks_order(tmp_path):
     found = holders(holding("c", summary=text(mean=4.0), samples=1), holding("b"))
-    found.gather(holding("a"), 10)
+    found.gather(10)
     assert found.summary().inputs[0].mean == pytest.approx(2.0)
     assert found.sizes().tolist() == [7, 7, 1]
     assert not found.node.bad_messages
@@ -99,12 +99,12 @@ def test_a_neighbour_that_is_not_so_far_is_asked_again():
     found._ask_neighbours()
     assert not found.node.bad_messages
     with pytest.raises(InputError, match="summaries of devices' data missing = 2"):
-        found.gather(holding("a"), 0)
+        found.gather(0)
 
 
 def test_a_device_whose_columns_differ_is_named():
     found = holders(holding("b"), holding("c", summary=text("other")))
-    found.gather(holding("a"), 10)
+    found.gather(10)
     with pytest.raises(InputError, match="data of c: columns = other: expected x"):
         found.summary()
 

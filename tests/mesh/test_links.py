@@ -384,10 +384,10 @@ def test_a_neighbour_ahead_is_no_reason_to_start_without_the_others(method, goes
     one.node.plan_digest = "same"
     one.node.neighbours.heard("1", Status(step=8, plan_digest="same"))
     if goes_on:
-        one._agree(alike, initial_device_state(alike, 0), plan)
+        one._wait_for_plans(alike, initial_device_state(alike, 0), plan)
     else:
         with pytest.raises(NotYetError, match="neighbour = 2: expected a plan"):
-            one._agree(alike, initial_device_state(alike, 0), plan)
+            one._wait_for_plans(alike, initial_device_state(alike, 0), plan)
     one.node.close()
 
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from ssdfl.cli import membership
 from ssdfl.cli.options import experiment_file, find_modules_in
 from ssdfl.cli.progress import say
 
@@ -133,6 +134,10 @@ def collect(
     run = gather(mesh, out or mesh / "run")
     write_cross_tests(mesh, run)
     typer.echo(f"{write_report(run)}")
+
+
+for _command in (membership.add, membership.remove, membership.renew):
+    app.command(_command.__name__)(_command)
 
 
 def device(

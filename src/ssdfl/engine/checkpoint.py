@@ -105,32 +105,78 @@ def load_state(path: Path, job: Job, devices: IntArray | None = None) -> State:
     Raises:
         InputError: a damaged file, or one of another model, network, rule or optimizers.
     """
-    number = job.network.num_devices if devices is None else len(devices)
-    memory = initial_memory(job)
-    if devices is not None:
-        memory = own_rows(job, memory, devices)
+    facts, tensors = _read(path)
+    return _state(path, facts, tensors, job, devices)
+
+
+def load_moved_state(path: Path, job: Job, device: int) -> State:
+    """The state of one device, which may have been written when the network had other devices.
+
+    Args:
+        device: its number in the job.
+
+    Raises:
+        InputError: a damaged file, or one of another device, model, rule or optimizer.
+    """
+    facts, tensors = _read(path)
+    num_devices, here = job.network.num_devices, _devices(job, np.array([device]))
+    same_place = facts.devices == here and tensors["trained"].numel() == num_devices
+    if facts.devices.keys() == here.keys() and not same_place:
+        trained = torch.zeros(num_devices, dtype=torch.bool)
+        trained[device] = bool(tensors["trained"].any())
+        ready_s = torch.full((num_devices,), float(tensors["ready_s"].max()), dtype=torch.double)
+        tensors |= {"trained": trained, "ready_s": ready_s}
+        facts = facts.model_copy(update={"devices": here})
+    return _state(path, facts, tensors, job, np.array([device]))
+
+
+def saved_step(path: Path) -> int:
+    """The step of a checkpoint.
+
+    Raises:
+        InputError: a damaged file.
+    """
+    return _read(path)[0].step
+
+
+def _read(path: Path) -> tuple[Facts, dict[str, Tensor]]:
+    """What is in a file."""
     try:
         with safe_open(path, framework="pt") as file:
             facts = read_facts(file, path)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except InputError:
+        raise
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(path, error) from error
+    return facts, tensors
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    return InputError("checkpoint", str(path), "a whole file", f"({error}) {ANEW}")
+
+
+def _state(path: Path, facts: Facts, tensors: dict[str, Tensor], job: Job, devices: IntArray | None) -> State:
+    """The state in a file, if it fits the job."""
+    num_devices = job.network.num_devices
+    memory = initial_memory(job)
+    if devices is not None:
+        memory = own_rows(job, memory, devices)
+    try:
         _check_job(path, facts, job)
         state = State(
             step=facts.step,
-            X=_rows(path, tensors, job, number),
+            X=_rows(path, tensors, job, num_devices if devices is None else len(devices)),
             memory=memory,
-            trained=_checked(
-                path, tensors, "trained", torch.zeros(job.network.num_devices, dtype=torch.bool)
-            ),
-            ready_s=_checked(
-                path, tensors, "ready_s", torch.zeros(job.network.num_devices, dtype=torch.double)
-            ),
+            trained=_checked(path, tensors, "trained", torch.zeros(num_devices, dtype=torch.bool)),
+            ready_s=_checked(path, tensors, "ready_s", torch.zeros(num_devices, dtype=torch.double)),
             transmissions=facts.transmissions,
             real_s=facts.real_s,
         )
     except InputError:
         raise
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise InputError("checkpoint", str(path), "a whole file", f"({error}) {ANEW}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(path, error) from error
     _check_devices(path, facts, _devices(job, devices), state)
     return replace(state, memory=_memory(path, tensors, job, state, memory))
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ssdfl.experiments.models import trained_model
+from ssdfl.graph import load_network
 from ssdfl.learning import Dataset, TaskMetric, find_metrics, load_own_data
 from ssdfl.learning.task import suited, task_loss, tested
-from ssdfl.mesh.folder import device_folders, read_device
+from ssdfl.mesh.folder import device_folders
 from ssdfl.mesh.holdings import known_summary
 from ssdfl.records.config import Experiment, load_experiment
 from ssdfl.records.folder import CHECKPOINT, RunFolder
@@ -60,6 +61,6 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _own_data(folder: Path) -> Dataset:
-    section = _experiment(folder).data
-    found = load_own_data(section, folder, known_summary(folder, section, read_device(folder).names))
+    section, network = _experiment(folder).data, load_network(str(folder / "network.json"))
+    found = load_own_data(section, folder, known_summary(folder, section, network.names))
     return suited(found, _experiment(folder).task.loss)

@@ -17,6 +17,7 @@ from ssdfl.graph.costs import Clock, CycleCost
 from ssdfl.graph.critical import Cycle, Part, Upgrade, best_upgrade, critical_parts, faster
 from ssdfl.graph.facts import describe
 from ssdfl.graph.files import from_json, read_network, to_json, write_network
+from ssdfl.graph.joining import joined, without
 from ssdfl.graph.matchings import colour_links, random_matching
 from ssdfl.graph.mixing import (
     MIXINGS,
@@ -75,6 +76,7 @@ __all__ = [
     "fastest",
     "from_json",
     "from_networkx",
+    "joined",
     "lazy",
     "links_inside",
     "links_of",
@@ -97,6 +99,7 @@ __all__ = [
     "survived_liars",
     "sweep_cut",
     "to_json",
+    "without",
     "without_links",
     "write_network",
 ]

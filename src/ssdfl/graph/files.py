@@ -33,8 +33,11 @@ _ENDS = ("source", "target")
 _ARRAYS = ("adjacency", *LINK_COSTS, *DEVICE_DEFAULTS)
 
 
-def read_network(path: Path | str) -> Network:
+def read_network(path: Path | str, connected: bool = True) -> Network:
     """The network in a file, by its ending.
+
+    Args:
+        connected: refuse a network of several parts; a file of links to add may have them.
 
     Raises:
         InputError: no such file, an unknown ending, unreadable content, or a network that is not
@@ -59,7 +62,8 @@ def read_network(path: Path | str) -> Network:
             f"a readable {path.suffix} network",
             f"The reader says: {type(error).__name__}: {error}.",
         ) from error
-    check_connected(network, f"network file {path}")
+    if connected:
+        check_connected(network, f"network file {path}")
     for note in notes:
         warnings.warn(f"{path.name}: {note}", InputWarning, stacklevel=2)
     return network

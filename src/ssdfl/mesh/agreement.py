@@ -43,7 +43,7 @@ def without_plan(node: Node, but: Sequence[str] = ()) -> list[str]:
     Args:
         but: neighbours that need not have one.
     """
-    known = {name: node.neighbours[name] for name in node.neighbours.names if name not in but}
+    known = {name: node.neighbours[name] for name in node.linked if name not in but}
     return [name for name, one in known.items() if not (one.alive and one.plan_digest)]
 
 
@@ -54,7 +54,7 @@ def go_without(node: Node, waited_s: float) -> None:
         NotYetError: they are.
     """
     missing = without_plan(node)
-    others = 1 + len(node.neighbours.names) - len(missing)
+    others = 1 + len(node.linked) - len(missing)
     if len(missing) >= others:
         raise NotYetError("neighbour", missing[0], f"a plan within {waited_s:g} s", "Start it.")
     for name in missing:
@@ -68,7 +68,7 @@ def other_plans(node: Node) -> dict[str, str]:
     """
     ours, neighbours = node.plan_digest, node.neighbours
     plans = {name: neighbours[name].plan_digest for name in neighbours.alive}
-    others = {name: plan for name, plan in plans.items() if plan and plan != ours}
+    others = {name: plan for name, plan in plans.items() if node.has_other_plan(name)}
     agreeing = 1 + sum(plan == ours for plan in plans.values())
     if len(others) >= agreeing:
         return others

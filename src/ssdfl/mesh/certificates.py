@@ -34,6 +34,30 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._certificate = _certificate(self._key, name, self._key, name, authority=True)
 
+    @classmethod
+    def of_folder(cls, folder: Path) -> Authority:
+        """The authority whose ``authority.key`` and ``authority.pem`` are in a folder.
+
+        Raises:
+            InputError: they are not there, cannot be read, or do not belong together.
+        """
+        from cryptography import x509
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        paths = folder / "authority.key", folder / "authority.pem"
+        found = cls.__new__(cls)
+        try:
+            check_private(paths[0])
+            key = load_pem_private_key(paths[0].read_bytes(), password=None)
+            found._certificate = x509.load_pem_x509_certificate(paths[1].read_bytes())
+            found._key = _matching(key, found._certificate)
+        except (OSError, ValueError, TypeError) as error:
+            expected = "authority.key and authority.pem, as ssdfl mesh init wrote them"
+            raise InputError("authority", str(folder), expected, f"({error})") from None
+        names = found._certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+        found._name = str(names[0].value)
+        return found
+
     @property
     def certificate(self) -> bytes:
         """What devices check their neighbours with, as PEM."""
@@ -48,7 +72,44 @@ class Authority:
         from cryptography.hazmat.primitives.asymmetric import ec
 
         key = ec.generate_private_key(ec.SECP256R1())
-        return _key_pem(key), _pem(_certificate(key, device, self._key, self._name, authority=False))
+        return _key_pem(key), self._certified(device, key)
+
+    def certify(self, device: str, key: bytes) -> bytes:
+        """A new certificate of a device for the key that it has, both as PEM.
+
+        Raises:
+            ValueError: no key, or one of another kind.
+        """
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        found = load_pem_private_key(key, password=None)
+        if not isinstance(found, ec.EllipticCurvePrivateKey):
+            raise ValueError("the key is of another kind")
+        return self._certified(device, found)
+
+    def _certified(self, device: str, key: ec.EllipticCurvePrivateKey) -> bytes:
+        return _pem(_certificate(key, device, self._key, self._name, authority=False))
+
+    def renewed(self) -> Authority:
+        """The same authority, its key and name, with a certificate that is valid from now on."""
+        found = Authority.__new__(Authority)
+        found._name, found._key = self._name, self._key
+        found._certificate = _certificate(self._key, self._name, self._key, self._name, authority=True)
+        return found
+
+
+def _matching(key: object, certificate: x509.Certificate) -> ec.EllipticCurvePrivateKey:
+    """A private key, if it is the one of a certificate.
+
+    Raises:
+        ValueError: it is not.
+    """
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+        raise ValueError("the key is not that of the certificate")
+    return key
 
 
 def check_certificate(device: str, key: bytes, certificate: bytes, authority: bytes) -> None:
@@ -107,6 +168,15 @@ def certified_key(certificate: bytes, authority: bytes) -> tuple[str, ec.Ellipti
     if not (is_signed and len(names) == 1 and isinstance(key, ec.EllipticCurvePublicKey)):
         return None
     return str(names[0].value), key
+
+
+def authority_key(authority: bytes) -> ec.EllipticCurvePublicKey | None:
+    """The public key of an authority's certificate in PEM; None if it is of another kind than ours."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = x509.load_pem_x509_certificate(authority).public_key()
+    return key if isinstance(key, ec.EllipticCurvePublicKey) else None
 
 
 def sign(key: bytes, statement: bytes) -> bytes:

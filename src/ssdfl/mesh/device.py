@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import logging
 import math
 import os
@@ -11,25 +10,20 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from functools import partial
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError
 
-import ssdfl
-from ssdfl.clusters import Plan, form_clusters, write_plan
-from ssdfl.engine import Job, State, load_state, save_state
+from ssdfl.clusters import Plan
+from ssdfl.engine import Job, State, save_state
+from ssdfl.engine.checkpoint import load_moved_state, saved_step
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError, NotYetError
 from ssdfl.files import remove_temporaries
-from ssdfl.graph import Network
 from ssdfl.learning import fork_generators
 from ssdfl.locks import locked
 from ssdfl.mesh.agreement import (
-    ABSENT,
     FACTS_DIGEST,
     OtherPlanError,
     absent_devices,
@@ -38,27 +32,26 @@ from ssdfl.mesh.agreement import (
     refuse_other_plans,
     without_plan,
 )
-from ssdfl.mesh.certificates import check_certificate, check_private
+from ssdfl.mesh.course import Course
 from ssdfl.mesh.device_engine import device_steps, initial_device_state
-from ssdfl.mesh.digest import plan_digest
+from ssdfl.mesh.editions import Edition
 from ssdfl.mesh.evidence import Evidence
-from ssdfl.mesh.facts_file import read_facts, write_facts
-from ssdfl.mesh.flood import FACTS, OWN_FACT, Flood, answer_gossip
-from ssdfl.mesh.folder import INITIAL, LOCK, DeviceConfig, read_device
+from ssdfl.mesh.first_plan import GATHER_S, FirstPlan
+from ssdfl.mesh.folder import LOCK, read_device
 from ssdfl.mesh.journal import Journal
 from ssdfl.mesh.logs import logging_to
-from ssdfl.mesh.member import PLAN, Member
-from ssdfl.mesh.mesh_pb2 import Facts
+from ssdfl.mesh.member import Member
+from ssdfl.mesh.membership import Membership, network_at_entry
 from ssdfl.mesh.metrics import Reading, serving_metrics
+from ssdfl.mesh.newcomer import entry_step, joined_state, renewed, usual_step
 from ssdfl.mesh.node import Node, StoppedError
 from ssdfl.mesh.open_files import allow_more_files
+from ssdfl.mesh.set_up import check_neighbours, credentials_of, largest_message_bytes
 from ssdfl.mesh.signing import Signer
-from ssdfl.mesh.transport import MAX_MESSAGE_BYTES, Credentials, GrpcTransport
-from ssdfl.preparation import settings_of
+from ssdfl.mesh.transport import GrpcTransport
 from ssdfl.records import RunFolder
 from ssdfl.records.folder import CHECKPOINT
 
-GATHER_S = 300.0
 SAVE_S = 1.0
 MEET_S = 20.0
 TELL_S = 3.0
@@ -66,25 +59,30 @@ LOCK_S = 0.5
 """How long to try: whoever looks whether a device runs holds its lock for an instant."""
 PASSING = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.EAGAIN}
 """What may be over when the device is started again."""
-SLACK_BYTES = 4 << 20
-FACT_BYTES = 4 << 10
 
 log = logging.getLogger(__name__)
 
 
 class RunningDevice:
-    """One device: it meets its neighbours, agrees on a plan with all, trains, and writes down how it goes."""
+    """One device: it meets its neighbours, agrees on a plan with all, trains, and writes down how it goes.
+
+    Attributes:
+        member: the device in the present network.
+    """
 
     def __init__(self, folder: Path, data: Path | None = None) -> None:
         self.folder, self.config = folder, read_device(folder)
-        self.member = Member.of_folder(folder, data)
-        if not self.member.has_own_data:
-            self.member.draw()
-        config, network = self.config, self.member.network
-        _check_neighbours(config, network)
-        credentials = _credentials(folder, config.name)
+        self.member = self._base = Member.of_folder(folder, data)
+        if not self._base.has_own_data and not self.config.joins:
+            self._base.draw()
+        config = self.config
+        credentials = credentials_of(folder, config.name)
         self.signer = Signer(credentials)
-        limit = _largest_message_bytes(self.member)
+        text = (folder / "network.json").read_text(encoding="utf-8")
+        membership = Membership(folder, credentials.authority, text)
+        network = network_at_entry(config, self._base.network, membership)
+        check_neighbours(config, network)
+        limit = largest_message_bytes(self._base)
         self.transport = GrpcTransport(config.listen, config.neighbours, credentials, limit)
         self.node = Node(
             network,
@@ -95,6 +93,8 @@ class RunningDevice:
             config.ping_deadline_s,
             Evidence(config.name, config.names, self.signer),
         )
+        self.first_plan = FirstPlan(folder, self._base, self.node, self.signer)
+        self.course = Course(folder, self._base, membership, self.node, self._steps_per_cycle)
         self.journal: Journal | None = None
 
     def stop(self) -> None:
@@ -130,93 +130,133 @@ class RunningDevice:
         self.transport.start(self.node.handle)
         try:
             self.node.neighbours.start()
-            if self.member.has_own_data:
-                self.member.agree_on_data(self.node, self.signer, GATHER_S)
-            job, state = self._agreed()
-            with one_thread_each(), fork_generators(job.task.device):
-                state = self._train(job, state)
-            self.node.linger()
-            return state.step >= job.last_step
+            self.course.watch()
+            if self._base.has_own_data:
+                self._base.agree_on_data(self.node, self.signer, GATHER_S)
+            return self._take_part()
         except StoppedError:
             return False
         finally:
+            self.course.close()
             self.node.close()
 
-    def _agreed(self) -> tuple[Job, State]:
-        """The job of a plan that enough neighbours have, and where the device is in it.
+    def _entered(self) -> tuple[Edition, Job | None, State | None]:
+        """The edition in which the device begins or continues, its job there, and where it is in it.
 
-        If most neighbours have formed another plan, their facts are gathered anew, once.
+        There is no job if the device is not in the mesh any more. If most neighbours have formed another
+        plan, their facts are gathered anew, once.
         """
         for is_last in (False, True):
             plan = self._plan()
-            job = self.member.job(plan)
-            state = self._state(job)
+            self.course.begin(plan)
+            edition = self._edition_at_entry()
+            self._announce()
+            if not edition.has(self.config.name):
+                return edition, None, None
+            job, waits = self._enter(edition), not self._joins_now
+            state = self._state(job, edition)
             self.node.announce(state.step)
-            self.node.plan_digest = _digest(self.folder, plan)
             try:
-                self._agree(job, state, plan)
+                if waits:  # nobody may wait for a device that joins
+                    self._wait_for_plans(job, state, plan)
+                self._compare_plans()
                 break
             except OtherPlanError as error:
-                if is_last or state.step or FACTS_DIGEST not in plan.settings:
+                if is_last or not _may_form_again(plan, state):
                     raise
                 log.warning("%s Gathering facts again.", error)
-                self._forget_plan()
-        return job, state
-
-    def _forget_plan(self) -> None:
-        self.node.plan_digest = ""
-        for name in (PLAN, FACTS):
-            (self.folder / name).unlink(missing_ok=True)
+                self.first_plan.forget()
+        return edition, job, state
 
     def _plan(self) -> Plan:
-        self._tell_facts()
-        plan = self.member.known_plan() or self._form()
-        if not (self.folder / PLAN).exists():
-            write_plan(plan, self.folder / PLAN)
-        return plan
+        """The plan at the start."""
+        return self.first_plan.known() or self.first_plan.formed()
 
-    def _form(self) -> Plan:
-        """The plan that every device forms from the same facts."""
-        member = self.member
-        before = self._signed_before()
-        flood = Flood(self.node, member.described(), self.signer, member.measured(), before)
-        write_facts(flood.facts(), self.folder / OWN_FACT)
-        known = flood.gather(GATHER_S)
-        write_facts(flood.facts(), self.folder / FACTS)
-        if not known.measured:
-            raise NotYetError("measured constants", 0, "some device's", "Start the devices that measure.")
-        settings = settings_of(member.experiment, member.task, known.measured, known.data_distance)
-        plan = form_clusters(member.network, known.devices, settings)
-        formed_from = {FACTS_DIGEST: flood.book.digest, ABSENT: json.dumps(known.absent)}
-        return replace(plan, settings={**plan.settings, **formed_from})
+    def _take_part(self) -> bool:
+        """Train in one edition of the mesh after the other; whether the device has finished."""
+        edition, job, state = self._entered()
+        while job is not None and state is not None:
+            with one_thread_each(), fork_generators(job.task.device):
+                state = self._train(job, state, edition)
+            following = None if self.node.stopped else self.course.following(edition, state.step)
+            if following is None:
+                self.node.linger()
+                return state.step >= job.last_step
+            edition = following
+            job, state = self._changed(edition, state)
+        self._leave(edition, state)
+        return True
 
-    def _signed_before(self) -> Facts | None:
-        """What an earlier process has signed about this device."""
-        try:
-            return read_facts(self.folder / OWN_FACT)
-        except InputError:  # there is none, or it is damaged
-            return None
+    def _changed(self, edition: Edition, state: State) -> tuple[Job | None, State]:
+        """The job and state after a change; no job if the device is not in the mesh any more."""
+        if not edition.has(self.config.name):
+            return None, state
+        job = self._enter(edition)
+        return job, renewed(state, job)
 
-    def _tell_facts(self) -> None:
-        """Keep sending the plan's facts to neighbours that still gather them."""
-        path = self.folder / FACTS
-        if path.exists():
-            try:
-                facts = read_facts(path)
-            except InputError as error:
-                log.error("%s Neighbours that still gather facts do not get them from here.", error)
-            else:
-                self.node.answers["gossip"] = partial(answer_gossip, facts)
+    def _announce(self) -> None:
+        """Let neighbours know where the device will be, before they learn that it has a plan."""
+        checkpoint = self.folder / CHECKPOINT
+        if checkpoint.exists():
+            self.node.announce(saved_step(checkpoint))
+        elif self.config.joins:  # nobody waits for it before it is there
+            self.node.outbox.jump(self.member.experiment.cycles * self._steps_per_cycle)
 
-    def _state(self, job: Job) -> State:
-        """Where the device stopped, or the start."""
-        checkpoint, index = self.folder / CHECKPOINT, self.config.index
-        if not checkpoint.exists():
+    def _edition_at_entry(self) -> Edition:
+        """The edition in which the device begins or continues."""
+        checkpoint = self.folder / CHECKPOINT
+        if checkpoint.exists():
+            return self.course.at(saved_step(checkpoint))
+        if not self.config.joins:
+            return self.course.at(0)
+        begins = self.course.first_with(self.config.name)
+        usual = self.course.at(usual_step(self.node, GATHER_S))
+        return max(begins, usual, key=lambda edition: edition.version)
+
+    def _enter(self, edition: Edition) -> Job:
+        """Take part in an edition of the mesh from now on."""
+        if edition.version:
+            self.member = self._base.moved(edition.network, edition.optimizers, edition.sizes)
+        self.node.adopt(edition.network, edition.digest)
+        if edition.version:
+            clusters = edition.plan.clusters
+            log.info(
+                "membership %d: %d devices in %d clusters",
+                edition.version,
+                len(edition.network.names),
+                len(clusters),
+            )
+        return self.member.job(edition.plan)
+
+    def _leave(self, edition: Edition, state: State | None) -> None:
+        """The device is no longer in the mesh: its neighbours get what they still need of it."""
+        log.info("no longer in the mesh since change %d: ended", edition.version)
+        if state is None:
+            return
+        self.node.finish(state.step)
+        if self.journal is not None:
+            self.journal.left = True
+            self.journal.tell(state, self._refused, always=True)
+        self._write_model()
+        self.node.linger(state.step)
+
+    def _state(self, job: Job, edition: Edition) -> State:
+        """Where the device stopped, or the start; one that joins takes its neighbours' parameters."""
+        checkpoint, index = self.folder / CHECKPOINT, self.node.index
+        if checkpoint.exists():
+            return load_moved_state(checkpoint, job, index)
+        if not self.config.joins:
             return initial_device_state(job, index)
-        return load_state(checkpoint, job, np.array([index]))
+        step = entry_step(self.node, edition.cycle * job.steps_per_cycle)
+        return joined_state(job, self.node, index, min(step, job.last_step))
 
-    def _agree(self, job: Job, state: State, plan: Plan) -> None:
-        """Wait for neighbours to have a plan, all of them at the start, and train without those that differ.
+    @property
+    def _joins_now(self) -> bool:
+        """Whether the device joins a mesh that runs, and has not done so before."""
+        return bool(self.config.joins) and not (self.folder / CHECKPOINT).exists()
+
+    def _wait_for_plans(self, job: Job, state: State, plan: Plan) -> None:
+        """Wait for neighbours to have a plan, all of them at the start.
 
         A device that comes back also waits for those that may be coming back, unless others have gone on
         without it. Nobody waits for devices that the plan was formed without.
@@ -233,6 +273,13 @@ class RunningDevice:
             raise StoppedError
         if begins and not met:
             go_without(self.node, limit_s)
+
+    def _compare_plans(self) -> None:
+        """Train without neighbours that have another plan; not at all if most have.
+
+        Raises:
+            OtherPlanError: most have.
+        """
         others = other_plans(self.node)
         if others:
             self.node.runtime.sleep(TELL_S)  # so that they learn of it, too
@@ -242,16 +289,22 @@ class RunningDevice:
         """Whether it has agreed with its neighbours before: only after that is there a checkpoint."""
         return (self.folder / CHECKPOINT).exists()
 
-    def _train(self, job: Job, state: State) -> State:
+    def _train(self, job: Job, state: State, edition: Edition) -> State:
+        """Take steps until the last, or until the mesh has another edition."""
         scores = [metric.score for metric in job.task.metrics]
         RunFolder(self.folder).write_task(scores, self.member.notes)
-        journal = self.journal = Journal(self.folder, self.node, scores, job)
+        journal = self.journal = Journal(self.folder, self.node, scores, job, self.journal)
         self._save(state, job)
         saved_s = self.node.runtime.now()
-        for after, record in device_steps(job, self.node, state):
+
+        def is_due(step: int) -> bool:
+            return self.course.following(edition, step) is not None
+
+        for after, record in device_steps(job, self.node, state, is_due):
             state = after
             if record is not None:
                 journal.record(record, state)
+                self.course.part(edition)
             if self.node.runtime.now() - saved_s > SAVE_S:
                 self._save(state, job)
                 saved_s = self.node.runtime.now()
@@ -276,9 +329,14 @@ class RunningDevice:
     def _save(self, state: State, job: Job) -> None:
         """Write a checkpoint; on a full disk training continues with the one before."""
         try:
-            save_state(state, job, self.folder / CHECKPOINT, np.array([self.config.index]))
+            save_state(state, job, self.folder / CHECKPOINT, np.array([self.node.index]))
         except OSError as error:
             log.error("checkpoint not written: %s; training continues, the one before is kept", error)
+
+
+def _may_form_again(plan: Plan, state: State) -> bool:
+    """Whether a plan was formed from what devices told, and nobody has trained with it."""
+    return state.step == 0 and FACTS_DIGEST in plan.settings
 
 
 def run_device(folder: Path, data: Path | None = None, metrics_port: int | None = None) -> bool:
@@ -339,44 +397,3 @@ def _holder_of(stack: ExitStack, lock: Path) -> str:
     except BlockingIOError as error:
         return str(error.strerror)
     return ""
-
-
-def _check_neighbours(config: DeviceConfig, network: Network) -> None:
-    linked = [config.names[j] for j in network.neighbours(config.index)]
-    if sorted(linked) != sorted(config.neighbours):
-        expected = f"{', '.join(linked)}, as in network.json"
-        remedy = "Write the folders again: ssdfl mesh init."
-        raise InputError("neighbours in device.json", ", ".join(config.neighbours), expected, remedy)
-
-
-def _largest_message_bytes(member: Member) -> int:
-    """What the largest honest message may have: four vectors of eight bytes a number, or everyone's facts.
-
-    Devices that have yet to agree on how to encode their data do not know their models.
-    """
-    if member.has_own_data:
-        return MAX_MESSAGE_BYTES
-    facts = len(member.config.names) + len(member.network.links)
-    return SLACK_BYTES + 4 * 8 * member.task.num_parameters + FACT_BYTES * facts
-
-
-def _credentials(folder: Path, name: str) -> Credentials:
-    try:
-        files = [(folder / pem).read_bytes() for pem in ("key.pem", "certificate.pem", "authority.pem")]
-    except OSError as error:
-        expected = "key.pem, certificate.pem and authority.pem"
-        raise InputError("credentials", str(folder), expected, f"({error.strerror})") from None
-    check_private(folder / "key.pem")
-    check_certificate(name, *files)
-    return Credentials(*files)
-
-
-def _digest(folder: Path, plan: Plan) -> str:
-    """Of everything that must be the same on all devices."""
-    experiment, network = (
-        (folder / name).read_text(encoding="utf-8") for name in ("experiment.toml", "network.json")
-    )
-    initial = folder / INITIAL
-    facts = str(plan.settings.get(FACTS_DIGEST, ""))
-    parameters = sha256(initial.read_bytes()).hexdigest() if initial.exists() else ""
-    return plan_digest(experiment + parameters, network, plan.clusters, ssdfl.__version__, facts)

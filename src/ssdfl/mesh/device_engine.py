@@ -8,7 +8,7 @@ neighbours, because it was away or cut off, continues at their step with the par
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -71,6 +71,7 @@ class DeviceEngine:
         memory = {name: rows.clone() for name, rows in state.memory.items()}
         kept = device_memory(memory, RULE, 0)
         self.node.reach(t)
+        self.node.shelf.put(t, theta[0])
         at = one_moment(self.job, step, i, t)
         if rule.early:
             own, kept, pulls = self._send(at, theta, None, kept, weights)
@@ -163,16 +164,28 @@ class DeviceEngine:
             raise InputError("training.learning_rate", self.job.learning_rate, expected, "Lower it.")
 
 
-def device_steps(job: Job, node: Node, state: State | None) -> Iterator[tuple[State, Record | None]]:
+def never(step: int) -> bool:
+    """Nothing is due at any step."""
+    return False
+
+
+def device_steps(
+    job: Job, node: Node, state: State | None, due: Callable[[int], bool] = never
+) -> Iterator[tuple[State, Record | None]]:
     """Take all steps that are left; yield the state after each, and a record after each cycle.
 
     It ends early, without the step under way, if the node is asked to stop.
+
+    Args:
+        due: whether to end at the beginning of a cycle, given its first step.
     """
     engine = DeviceEngine(job, node)
     loop = Loop(job, engine)
     state = engine.begin(state)
     before_s, started = state.real_s, node.runtime.now()
     while state.step < job.last_step:
+        if state.step % job.steps_per_cycle == 0 and due(state.step):
+            return
         state = engine.caught_up(state)
         after = loop.step(state) if state.step < job.last_step else state
         if node.stopped:

@@ -12,8 +12,10 @@ from google.protobuf.message import Message
 
 from ssdfl.clusters import Device
 from ssdfl.engine.job import first_message
+from ssdfl.learning import parse_optimizer
 from ssdfl.mesh.flood import FACTS, describe
 from ssdfl.mesh.member import Member
+from ssdfl.mesh.membership import Membership, network_at_entry
 from ssdfl.mesh.mesh_pb2 import Holding
 from ssdfl.methods import find_method
 
@@ -26,8 +28,7 @@ def facts_to_tell(folder: Path, data: Path | None = None) -> dict[str, Any]:
     Raises:
         InputError: something in the folder cannot be used.
     """
-    member = Member.of_folder(folder, data)
-    member.draw()
+    member = _placed(Member.of_folder(folder, data))
     holding = member.holding()
     facts, samples, compared = _facts_of_formation(member)
     return {
@@ -47,10 +48,21 @@ def facts_to_tell(folder: Path, data: Path | None = None) -> dict[str, Any]:
     }
 
 
+def _placed(member: Member) -> Member:
+    """A device in the network in which it begins."""
+    if not member.config.joins:
+        member.draw()
+        return member
+    authority = (member.folder / "authority.pem").read_bytes()
+    text = (member.folder / "network.json").read_text(encoding="utf-8")
+    network = network_at_entry(member.config, member.network, Membership(member.folder, authority, text))
+    return member.moved(network, [parse_optimizer("sgd")] * network.num_devices)
+
+
 def _facts_of_formation(member: Member) -> tuple[dict[str, Any] | None, list[list[float]] | None, list[str]]:
     """Facts for all, samples for neighbours, and with whom data are compared; nothing if plans are given."""
     forms = member.known_plan() is None or (member.folder / FACTS).exists()
-    if not forms:
+    if not forms or member.config.joins:  # of a device that joins, the change says what others know
         return None, None, []
     described = member.described()
     return _shown_facts(member, described), _shown_samples(described), _compared(member)

@@ -8,7 +8,7 @@ signatures on, and a step counts as reached once two devices have signed it. A l
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ssdfl.mesh.mesh_pb2 import Signature, Witness
 from ssdfl.mesh.signing import Signer
@@ -30,9 +30,16 @@ class Evidence:
 
     def __init__(self, name: str, names: Iterable[str], signer: Signer) -> None:
         self._name, self._names, self._signer = name, frozenset(names), signer
+        self.fitting: Collection[str] = ()
         self._furthest: dict[str, Witness] = {}
         self._own = Witness()
         self._lock = threading.Lock()
+
+    def know(self, names: Iterable[str]) -> None:
+        """From now on these are all devices."""
+        with self._lock:
+            self._names = frozenset(names)
+            self._furthest = {name: found for name, found in self._furthest.items() if name in self._names}
 
     def own(self, step: int, plan_digest: str) -> Witness:
         """This device's step, signed."""
@@ -44,18 +51,24 @@ class Evidence:
             return self._own
 
     def take(self, witness: Witness, plan_digest: str) -> None:
-        """Keep what a device has signed, if it is news of the same plan.
+        """Keep what a device has signed, if it is news of the same plan, or of one before or after a change.
 
         Raises:
             BadMessageError: it is signed by nobody, or by another than it says.
         """
         with self._lock:
+            fitting = {plan_digest, *self.fitting} - {""}
             known = self._furthest.get(witness.device)
-            is_news = known is None or witness.step > known.step or known.plan_digest != plan_digest
-            is_other = witness.device != self._name and witness.plan_digest == plan_digest
-            if plan_digest and is_news and is_other:
+            is_news = known is None or witness.step > known.step or known.plan_digest not in fitting
+            concerns = witness.plan_digest in fitting and not self._is_stranger(witness, plan_digest)
+            if is_news and concerns:
                 self._check(witness)
                 self._furthest[witness.device] = witness
+
+    def _is_stranger(self, witness: Witness, plan_digest: str) -> bool:
+        """Whether a step is this device's own, or of one that is only in the mesh of another plan."""
+        unknown = witness.device not in self._names and witness.plan_digest != plan_digest
+        return unknown or witness.device == self._name
 
     def _check(self, witness: Witness) -> None:
         if witness.device not in self._names:

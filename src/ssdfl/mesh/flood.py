@@ -15,6 +15,7 @@ import numpy as np
 
 from ssdfl.clusters import Device, data_divergence, energy_distance
 from ssdfl.errors import NotYetError
+from ssdfl.graph import Network
 from ssdfl.learning import DeviceConstants
 from ssdfl.mesh.facts import FactBook, checked_device, lacking, parsed
 from ssdfl.mesh.gathering import ASK_S, gather
@@ -66,6 +67,7 @@ class Flood:
         signer: signs for this device.
         measured: its constants, if it is one of the devices that measure them.
         signed_before: what an earlier process of it has signed about it.
+        network: as it was at the start, for a device that joins later: it only listens.
     """
 
     node: Node
@@ -73,6 +75,7 @@ class Flood:
     signer: Signer
     measured: DeviceConstants | None = None
     signed_before: Facts | None = None
+    network: Network | None = None
     final: bool = False
     _told: dict[str, Told] = field(default_factory=dict)
     _proposals: dict[str, SignedFact] = field(default_factory=dict)
@@ -80,11 +83,18 @@ class Flood:
     _settling: int = 0
 
     def __post_init__(self) -> None:
-        names = self.node.names
-        self._name = names[self.node.index]
-        links = [(names[a], names[b]) for a, b in self.node.network.links.tolist()]
-        self._compares_with = [b for a, b in links if a == self._name]
+        self._name = self.node.name
+        listens = self.network is not None
+        network = self.network or self.node.network
+        names = network.names if listens else self.node.names
+        links = [(names[a], names[b]) for a, b in network.links.tolist()]
+        self._compares_with = [b for a, b in links if a == self._name and not listens]
         self.book = FactBook(names, links, self.own, self.signer)
+        if not listens:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Begin to tell neighbours what this device knows."""
         self.book.take(self.own_fact())
         self.node.answers["gossip"] = self._answer_gossip
         self.node.answers["samples"] = self._answer_samples
@@ -106,7 +116,7 @@ class Flood:
         try:
             gather(self.node, "facts of devices and links", self._missing, self._ask_neighbours, timeout_s)
         except NotYetError as error:
-            if 2 * self._num_known() <= len(self.node.names):
+            if 2 * self._num_known() <= len(self.book.names):
                 raise
             log.error("%s Forming a plan without them.", error)
         for key in self.book.contradicted:
@@ -115,7 +125,7 @@ class Flood:
         return knowledge(self.book, self.own)
 
     def _num_known(self) -> int:
-        return sum(self.book.descriptor(name) is not None for name in self.node.names)
+        return sum(self.book.descriptor(name) is not None for name in self.book.names)
 
     def _missing(self) -> list[str]:
         """Devices and links of which nothing is known yet; then, for a while, neighbours that know more.

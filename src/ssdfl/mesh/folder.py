@@ -56,6 +56,8 @@ class DeviceConfig:
         neighbours: where each neighbour listens, or empty for one that cannot be dialled.
         patience_s: how long to wait for a neighbour that is there but slow.
         ping_deadline_s: how soon neighbours have to answer pings; who misses two in a row is gone.
+        joins: the version of the change of membership that brought it in, whose network `index` and `names`
+            are of; 0 for devices that were there at the start.
     """
 
     name: str
@@ -67,6 +69,7 @@ class DeviceConfig:
     neighbours: dict[str, str]
     patience_s: float = PATIENCE_S
     ping_deadline_s: float = PING_DEADLINE_S
+    joins: int = 0
 
 
 _CONFIG = TypeAdapter(DeviceConfig)
@@ -101,11 +104,11 @@ def init_mesh(
     names = network.names
     check_names(names)
     hosts = loopback_hosts(names) if hosts is None else hosts
-    _check_links(network, names, hosts)
     address = [host.address for host in hosts]
+    check_dialling(network, address)
     folders = [out / name for name in names]
     one_run = _experiment_of_device(experiment, method, seed)
-    with _removed_on_failure([*folders, out / "ca"]):
+    with removed_on_failure([*folders, out / "ca"]):
         for index, folder in enumerate(folders):
             config = DeviceConfig(
                 name=names[index],
@@ -149,7 +152,7 @@ def _plan_from_file(experiment: Experiment, network: Network) -> Plan | None:
 
 
 @contextmanager
-def _removed_on_failure(folders: Sequence[Path]) -> Iterator[None]:
+def removed_on_failure(folders: Sequence[Path]) -> Iterator[None]:
     """Leave no half-written mesh behind."""
     try:
         yield
@@ -162,7 +165,7 @@ def _removed_on_failure(folders: Sequence[Path]) -> Iterator[None]:
 def _write_folder(
     folder: Path, config: DeviceConfig, experiment: Experiment, network: Network, plan: Plan | None
 ) -> None:
-    _write_config(folder, config)
+    write_config(folder, config)
     write_text(folder / "network.json", to_json(network))
     write_experiment(experiment, folder / "experiment.toml")
     if plan is not None:
@@ -185,10 +188,11 @@ def move_to_free_ports(mesh: Path) -> None:
     for folder in folders:
         config = read_device(folder)
         neighbours = {name: address[name] for name in config.neighbours}
-        _write_config(folder, replace(config, listen=address[config.name], neighbours=neighbours))
+        write_config(folder, replace(config, listen=address[config.name], neighbours=neighbours))
 
 
-def _write_config(folder: Path, config: DeviceConfig) -> None:
+def write_config(folder: Path, config: DeviceConfig) -> None:
+    """Write ``device.json``."""
     write_text(folder / "device.json", json.dumps(asdict(config), indent=1) + "\n")
 
 
@@ -240,10 +244,18 @@ def check_reach(method: str, job: Job) -> None:
             raise InputError("method", method, expected, "Leave it out, or choose another engine.") from None
 
 
-def _check_links(network: Network, names: Sequence[str], hosts: Sequence[Host]) -> None:
+def check_dialling(network: Network, addresses: Sequence[str]) -> None:
+    """Refuse two neighbours of which neither can be dialled.
+
+    Args:
+        addresses: (N,) where devices listen, empty for those that cannot be dialled.
+
+    Raises:
+        InputError: it names them.
+    """
     for a, b in network.links.tolist():
-        if not hosts[a].address and not hosts[b].address:
-            pair = f"{names[a]} and {names[b]}"
+        if not addresses[a] and not addresses[b]:
+            pair = f"{network.names[a]} and {network.names[b]}"
             raise InputError("addresses of neighbours", pair, "at least one of two", "Give one an address.")
 
 
@@ -294,4 +306,5 @@ def device_folders(mesh: Path) -> list[Path]:
     if not holds_mesh(mesh):
         raise InputError("mesh", str(mesh), "a folder that ssdfl mesh init made", "Check the path.")
     folders = (path.parent for path in mesh.glob("*/device.json"))
-    return sorted(folders, key=lambda folder: read_device(folder).index)
+    found = {folder: read_device(folder) for folder in folders}
+    return sorted(found, key=lambda folder: (found[folder].joins, found[folder].index))

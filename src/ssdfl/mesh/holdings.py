@@ -39,28 +39,32 @@ class Holders:
 
     Args:
         node: this device, its transport started.
+        names: of all devices that were there at the start.
+        own: this device's.
         signer: signs for this device.
         known: what is known already, by device.
     """
 
     node: Node
+    names: Sequence[str]
+    own: Holding
     signer: Signer
     known: dict[str, Holding] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.node.answers["holdings"] = self._answer
 
-    def gather(self, own: Holding, timeout_s: float) -> None:
-        """Ask until everyone's are known.
+    def tell(self) -> None:
+        """Count among those whose data all have to be encoded alike; a device that joins later does not."""
+        self.known.setdefault(self.node.name, self._signed(self.own))
 
-        Args:
-            own: this device's.
+    def gather(self, timeout_s: float) -> None:
+        """Ask until everyone's are known.
 
         Raises:
             InputError: some have not come in time; it names them.
             StoppedError: the device was asked to stop.
         """
-        self.known.setdefault(self.node.name, self._signed(own))
         gather(self.node, "summaries of devices' data", self._missing, self._ask_neighbours, timeout_s)
 
     def _signed(self, own: Holding) -> Holding:
@@ -77,14 +81,14 @@ class Holders:
         Raises:
             InputError: a device's columns are not like the others'.
         """
-        return merged_summary(self.known, self.node.names)
+        return merged_summary(self.known, self.names)
 
     def sizes(self) -> IntArray:
         """(N,) how many training samples devices have."""
-        return np.array([self.known[name].samples for name in self.node.names], dtype=np.int64)
+        return np.array([self.known[name].samples for name in self.names], dtype=np.int64)
 
     def _missing(self) -> list[str]:
-        return [name for name in self.node.names if name not in self.known]
+        return [name for name in self.names if name not in self.known]
 
     def _ask_neighbours(self) -> None:
         for neighbour in self.node.neighbours.alive:
@@ -107,11 +111,11 @@ class Holders:
         self.known.setdefault(holding.device, holding)
 
     def _check(self, holding: Holding) -> None:
-        if holding.device not in self.node.names:
+        if holding.device not in self.names:
             raise BadMessageError(f"a summary of no device, {holding.device!r}")
         if len(holding.summary) > MAX_SUMMARY or holding.samples > MAX_SAMPLES:
             raise BadMessageError(f"too large a summary of {holding.device}")
-        if _kind(holding) != _kind(self.known[self.node.name]):
+        if _kind(holding) != _kind(self.own):
             raise BadMessageError(f"another kind of summary of {holding.device}")
         if not self.signer.has_signed(holding.device, _statement(holding), holding.signature):
             raise BadMessageError(f"a summary of {holding.device}, which has not signed it")

@@ -27,16 +27,22 @@ class Journal:
     Args:
         scores: what the task is tested for, the first ranks.
         job: what the device has a part in.
+        before: of the same device before a change of membership.
 
     Attributes:
         score: of the last test.
+        left: whether the device is no longer in the mesh.
     """
 
-    def __init__(self, folder: Path, node: Node, scores: list[Score], job: Job) -> None:
+    def __init__(
+        self, folder: Path, node: Node, scores: list[Score], job: Job, before: Journal | None = None
+    ) -> None:
         self._folder, self._node, self.scores, self._job = folder, node, scores, job
         self._written_s = -math.inf
-        self._continues = (folder / "metrics.jsonl").exists()  # its last line may have been cut short
-        self.score = math.nan
+        # The last line that another process wrote may have been cut short.
+        self._continues = before is None and (folder / "metrics.jsonl").exists()
+        self.score: float = math.nan if before is None else before.score
+        self.left = False
 
     def record(self, record: Record, state: State) -> None:
         """Write the line of a cycle."""
@@ -87,5 +93,6 @@ class Journal:
             "real_s": state.real_s,
             "bad_messages": sum(self._node.bad_messages.values()),
             "refused": refused,
-            "done": state.step >= self._job.last_step,
+            "done": self.left or state.step >= self._job.last_step,
+            "membership": self._node.membership,
         }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ssdfl.arrays import IntArray
@@ -30,7 +31,7 @@ from ssdfl.mesh.own_data import ENCODING
 from ssdfl.mesh.signing import Signer
 from ssdfl.preparation import (
     Prepared,
-    draw,
+    dealt_task,
     draw_optimizers_of,
     given_plan,
     make_job,
@@ -80,7 +81,7 @@ class Member:
         network = load_network(experiment.network.spec)
         section = experiment.data
         if section.train:
-            held = load_own_data(section, folder, known_summary(folder, section, config.names))
+            held = load_own_data(section, folder, known_summary(folder, section, network.names))
         else:
             held = load_data(section, data)
         return cls(folder, config, experiment, network, held)
@@ -104,7 +105,7 @@ class Member:
         told_before = saved_holdings(self.folder).get(self.config.name)
         if told_before is not None or not self.has_own_data:
             return told_before
-        text, samples = self._summary_to_tell(), self._samples_to_tell()
+        text, samples = self._summary_to_tell(), self.samples_to_tell()
         needed = bool(text or samples)
         return Holding(device=self.config.name, summary=text, samples=samples) if needed else None
 
@@ -113,23 +114,27 @@ class Member:
         summary = self.data.summary
         return "" if self.experiment.data.encoding or summary is None else summary.to_json()
 
-    def _samples_to_tell(self) -> int:
+    def samples_to_tell(self) -> int:
+        """How many training samples it has, if devices are weighed by that; else 0."""
         return len(self.data.train_targets) if self.experiment.data.weights == "size" else 0
 
     @property
     def knows_all(self) -> bool:
         """Whether it has gathered what all devices tell of their data."""
-        return set(self.config.names) <= saved_holdings(self.folder).keys()
+        return set(self.network.names) <= saved_holdings(self.folder).keys()
 
     def agree_on_data(self, node: Node, signer: Signer, timeout_s: float) -> None:
         """Learn from all devices how to encode one's own data, and how much others have, if that matters."""
         own = self.holding()
         if own is not None:
-            holders = Holders(node, signer, saved_holdings(self.folder))
-            holders.gather(own, timeout_s)
+            holders = Holders(node, self.network.names, own, signer, saved_holdings(self.folder))
+            if not self.config.joins:
+                holders.tell()
+            holders.gather(timeout_s)
             save_holdings(holders, self.folder)
             self._learn_from(holders, own)
-        self.draw()
+        if not self.config.joins:
+            self.draw()
 
     def _learn_from(self, holders: Holders, own: Holding) -> None:
         """Encode one's data by what all have told; how is kept, for whoever uses the model."""
@@ -140,14 +145,33 @@ class Member:
             write_text(self.folder / ENCODING, summary.to_json())
             self.data = load_own_data(self.experiment.data, self.folder, summary)
 
-    def draw(self) -> None:
-        """Make the task, and draw the optimizers."""
+    def draw(self, optimizers: Sequence[Optimizer] | None = None) -> None:
+        """Make the task, and draw the optimizers if they are not known."""
         one, seed, devices = self.experiment, self.config.seed, self.network.num_devices
         if self.has_own_data:
             self.task = own_task(one, seed, self.data, self.config.index, devices)
-            self.optimizers = draw_optimizers_of(one, devices, seed)
         else:
-            _, self.task, self.optimizers = draw(one, seed, self.data, self.network)
+            self.task = dealt_task(one, seed, self.data, self.network)
+        self.optimizers = tuple(optimizers or draw_optimizers_of(one, devices, seed))
+
+    def moved(
+        self, network: Network, optimizers: Sequence[Optimizer], sizes: IntArray | None = None
+    ) -> Member:
+        """The same device in another network, in which others may be; dealt data are dealt again.
+
+        Args:
+            optimizers: everyone's.
+            sizes: (N,) everyone's samples, if they matter.
+        """
+        config = replace(self.config, index=network.names.index(self.config.name), names=network.names)
+        liars = self.experiment.faults.liars
+        if not isinstance(liars, int):
+            liars = tuple(name for name in liars if name in network.names)
+        faults = self.experiment.faults.model_copy(update={"liars": liars})
+        experiment = self.experiment.model_copy(update={"faults": faults})
+        found = replace(self, config=config, experiment=experiment, network=network, sizes=sizes)
+        found.draw(optimizers)
+        return found
 
     def known_plan(self) -> Plan | None:
         """The plan that was formed before, or that the experiment gives; None if one is to be formed."""

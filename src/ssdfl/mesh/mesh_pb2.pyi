@@ -7,23 +7,27 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Request(_message.Message):
-    __slots__ = ("id", "ping", "pull", "gossip", "samples", "holdings")
+    __slots__ = ("id", "ping", "pull", "gossip", "samples", "holdings", "changes", "model")
     ID_FIELD_NUMBER: _ClassVar[int]
     PING_FIELD_NUMBER: _ClassVar[int]
     PULL_FIELD_NUMBER: _ClassVar[int]
     GOSSIP_FIELD_NUMBER: _ClassVar[int]
     SAMPLES_FIELD_NUMBER: _ClassVar[int]
     HOLDINGS_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     id: int
     ping: Ping
     pull: Pull
     gossip: Gossip
     samples: SampleRequest
     holdings: HoldingsRequest
-    def __init__(self, id: _Optional[int] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., pull: _Optional[_Union[Pull, _Mapping]] = ..., gossip: _Optional[_Union[Gossip, _Mapping]] = ..., samples: _Optional[_Union[SampleRequest, _Mapping]] = ..., holdings: _Optional[_Union[HoldingsRequest, _Mapping]] = ...) -> None: ...
+    changes: ChangesRequest
+    model: ModelRequest
+    def __init__(self, id: _Optional[int] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., pull: _Optional[_Union[Pull, _Mapping]] = ..., gossip: _Optional[_Union[Gossip, _Mapping]] = ..., samples: _Optional[_Union[SampleRequest, _Mapping]] = ..., holdings: _Optional[_Union[HoldingsRequest, _Mapping]] = ..., changes: _Optional[_Union[ChangesRequest, _Mapping]] = ..., model: _Optional[_Union[ModelRequest, _Mapping]] = ...) -> None: ...
 
 class Response(_message.Message):
-    __slots__ = ("id", "status", "parameters", "wait", "absent", "facts", "sample_batch", "refusal", "held")
+    __slots__ = ("id", "status", "parameters", "wait", "absent", "facts", "sample_batch", "refusal", "held", "changed")
     ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +37,7 @@ class Response(_message.Message):
     SAMPLE_BATCH_FIELD_NUMBER: _ClassVar[int]
     REFUSAL_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
     id: int
     status: Status
     parameters: Parameters
@@ -42,25 +47,46 @@ class Response(_message.Message):
     sample_batch: Samples
     refusal: Refusal
     held: Holdings
-    def __init__(self, id: _Optional[int] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., parameters: _Optional[_Union[Parameters, _Mapping]] = ..., wait: _Optional[_Union[Wait, _Mapping]] = ..., absent: _Optional[_Union[Absent, _Mapping]] = ..., facts: _Optional[_Union[Facts, _Mapping]] = ..., sample_batch: _Optional[_Union[Samples, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ..., held: _Optional[_Union[Holdings, _Mapping]] = ...) -> None: ...
+    changed: Changes
+    def __init__(self, id: _Optional[int] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., parameters: _Optional[_Union[Parameters, _Mapping]] = ..., wait: _Optional[_Union[Wait, _Mapping]] = ..., absent: _Optional[_Union[Absent, _Mapping]] = ..., facts: _Optional[_Union[Facts, _Mapping]] = ..., sample_batch: _Optional[_Union[Samples, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ..., held: _Optional[_Union[Holdings, _Mapping]] = ..., changed: _Optional[_Union[Changes, _Mapping]] = ...) -> None: ...
 
 class Ping(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class Status(_message.Message):
-    __slots__ = ("step", "first_step", "done", "plan_digest", "witnesses")
+    __slots__ = ("step", "first_step", "done", "plan_digest", "witnesses", "membership")
     STEP_FIELD_NUMBER: _ClassVar[int]
     FIRST_STEP_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
     PLAN_DIGEST_FIELD_NUMBER: _ClassVar[int]
     WITNESSES_FIELD_NUMBER: _ClassVar[int]
+    MEMBERSHIP_FIELD_NUMBER: _ClassVar[int]
     step: int
     first_step: int
     done: bool
     plan_digest: str
     witnesses: _containers.RepeatedCompositeFieldContainer[Witness]
-    def __init__(self, step: _Optional[int] = ..., first_step: _Optional[int] = ..., done: _Optional[bool] = ..., plan_digest: _Optional[str] = ..., witnesses: _Optional[_Iterable[_Union[Witness, _Mapping]]] = ...) -> None: ...
+    membership: int
+    def __init__(self, step: _Optional[int] = ..., first_step: _Optional[int] = ..., done: _Optional[bool] = ..., plan_digest: _Optional[str] = ..., witnesses: _Optional[_Iterable[_Union[Witness, _Mapping]]] = ..., membership: _Optional[int] = ...) -> None: ...
+
+class ChangesRequest(_message.Message):
+    __slots__ = ("after",)
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    after: int
+    def __init__(self, after: _Optional[int] = ...) -> None: ...
+
+class Changes(_message.Message):
+    __slots__ = ("texts",)
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    texts: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, texts: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ModelRequest(_message.Message):
+    __slots__ = ("step",)
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    def __init__(self, step: _Optional[int] = ...) -> None: ...
 
 class Witness(_message.Message):
     __slots__ = ("device", "step", "plan_digest", "signature", "certificate")

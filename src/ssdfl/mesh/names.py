@@ -12,7 +12,7 @@ from ssdfl.errors import InputError
 
 LONGEST = 64
 """Characters of a common name, by X.509."""
-RESERVED = ("ca", "run")
+RESERVED = ("ca", "changes", "run")
 """Folders of a mesh that are no device's."""
 _LETTERS = frozenset(string.ascii_letters.encode() + string.digits.encode() + b"-")
 _FORBIDDEN = frozenset('/\\:*?"<>|%')

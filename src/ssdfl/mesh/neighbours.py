@@ -32,6 +32,7 @@ class Neighbour:
         done: whether it has finished.
         plan_digest: of its plan, empty if it has none yet.
         misses: pings in a row that it did not answer.
+        membership: the last change of membership that it knows.
     """
 
     alive: bool = False
@@ -40,6 +41,7 @@ class Neighbour:
     done: bool = False
     plan_digest: str = ""
     misses: int = 0
+    membership: int = 0
 
 
 class Neighbours:
@@ -70,18 +72,39 @@ class Neighbours:
         self._stopping = runtime.event()
         self.changed = runtime.condition()
         self.last_step = 1 << 62
+        self._started = False
 
     def start(self) -> None:
         """Begin to ping."""
+        self._started = True
         for name in self._known:
-            self._runtime.start(partial(self._watch, name), f"ping {name}")
+            self._begin(name)
+
+    def _begin(self, name: str) -> None:
+        self._runtime.start(partial(self._watch, name), f"ping {name}")
+
+    def meet(self, names: Iterable[str]) -> None:
+        """Get to know more neighbours."""
+        with self.changed:
+            new = [name for name in names if name not in self._known]
+            self._known = self._known | {name: Neighbour() for name in new}
+        for name in new if self._started else ():
+            self._begin(name)
+
+    def part(self, names: Iterable[str]) -> None:
+        """Forget some neighbours."""
+        gone = set(names)
+        with self.changed:
+            self._known = {name: one for name, one in self._known.items() if name not in gone}
+            self.changed.notify_all()
 
     def stop(self) -> None:
         """End pinging."""
         self._stopping.set()
 
     def __getitem__(self, name: str) -> Neighbour:
-        return self._known[name]
+        """A neighbour; one that was parted with is not there."""
+        return self._known.get(name) or Neighbour()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,6 +116,10 @@ class Neighbours:
         """Those that answer."""
         return tuple(name for name, neighbour in self._known.items() if neighbour.alive)
 
+    def unfinished(self) -> dict[str, int]:
+        """The steps of those that answer and are not done."""
+        return {name: one.step for name, one in self._known.items() if one.alive and not one.done}
+
     def heard(self, name: str, status: Status) -> None:
         """Remember the status that a neighbour answered with; an impossible step is counted and ignored."""
         if max(status.step, status.first_step) > self.last_step:
@@ -101,14 +128,16 @@ class Neighbours:
             log.warning("%s says it is at %s of %d: ignored", name, told, self.last_step)
             return
         with self.changed:
-            neighbour = self._known[name]
+            neighbour = self[name]
             _mark_alive(name, neighbour, status.step)
-            if neighbour.plan_digest and status.plan_digest != neighbour.plan_digest:
+            has_changed = bool(neighbour.plan_digest) and status.plan_digest != neighbour.plan_digest
+            if has_changed and not status.membership:  # else it follows a change of membership
                 log.warning("%s has another plan now", name)
             neighbour.step = status.step
             neighbour.first_step = status.first_step
             neighbour.done = status.done
             neighbour.plan_digest = status.plan_digest
+            neighbour.membership = status.membership
             self._learn(name, status)
             self.changed.notify_all()
 
@@ -135,7 +164,7 @@ class Neighbours:
         return True
 
     def _watch(self, name: str) -> None:
-        while not self._stopping.is_set():
+        while not self._stopping.is_set() and name in self._known:
             self._ping(name)
             self._stopping.wait(PING_EVERY_S)
 
@@ -152,7 +181,7 @@ class Neighbours:
 
     def _missed(self, name: str, reason: str) -> None:
         with self.changed:
-            neighbour = self._known[name]
+            neighbour = self[name]
             neighbour.misses += 1
             if neighbour.alive and neighbour.misses >= MAX_MISSES:
                 log.warning("%s is gone (%s); its weight returns to this device", name, reason)

@@ -19,6 +19,7 @@ from ssdfl.mesh.mesh_pb2 import Parameters, Pull, Request, Response, Status, Wai
 from ssdfl.mesh.neighbours import PING_DEADLINE_S, Neighbours
 from ssdfl.mesh.outbox import POLL_S, Outbox
 from ssdfl.mesh.runtime import REAL, Runtime
+from ssdfl.mesh.shelf import Shelf
 from ssdfl.mesh.transport import Answer, Transport, UnreachableError, UnreadableError, refusal
 from ssdfl.mesh.wire import BadMessageError, pack, unpack
 from ssdfl.methods import Message, Moment
@@ -26,8 +27,13 @@ from ssdfl.methods import Message, Moment
 PULL_DEADLINE_S = POLL_S + 4.0
 RETRY_S = 0.05
 LINGER_S = 60.0
-GATHERED = frozenset({"gossip", "samples", "holdings"})
+SPARE = 8
+"""Neighbours that may join before pulls queue up; threads are started only when they are needed."""
+GATHERED = frozenset({"gossip", "samples", "holdings", "changes"})
 """Questions of neighbours that gather facts; whoever has none to tell has no part in that now."""
+
+FOR_FORMER = frozenset({"ping", "changes"})
+"""Questions of a neighbour that is one no longer: so it learns why."""
 
 log = logging.getLogger(__name__)
 
@@ -49,9 +55,12 @@ class Node:
         runtime: its threads and clock.
 
     Attributes:
+        name: this device's.
         received: messages mixed, over all the processes that the device has been. Messages are counted
             where they arrive: a sender that has finished does not wait until its last one is fetched.
         received_bytes: what this process took from the transport for them.
+        fitting_digests: of plans before and after changes of membership, which neighbours may have meanwhile.
+        membership: the version of the last change of membership that this device knows.
     """
 
     def __init__(
@@ -66,12 +75,15 @@ class Node:
         runtime: Runtime = REAL,
     ) -> None:
         self.network, self.index, self.names, self.transport = network, index, names, transport
+        self.name = names[index]
         self.patience_s, self.evidence, self.runtime = patience_s, evidence, runtime
         self._waited_in_vain: Counter[str] = Counter()
         self.outbox, self.bad_messages = Outbox(runtime), Counter[str]()
         self.received, self.received_bytes = 0, 0
         self._counting = threading.Lock()
         self.plan_digest = ""
+        self.fitting_digests: set[str] = set()
+        self.membership = 0
         self._step, self._done = 0, False
         self._stopping = runtime.event()
         self._places = {name: place for place, name in enumerate(names)}
@@ -86,14 +98,15 @@ class Node:
             runtime,
         )
         # Of each neighbour: a pull, what it waits for, and what is asked for ahead of it.
-        self._pulls = runtime.pool(max(1, 3 * len(linked)), "pull")
+        self._pulls = runtime.pool(max(1, 3 * (len(linked) + SPARE)), "pull")
         self._ahead: dict[tuple[str, int], Future[Response | None]] = {}
-        self.answers: dict[str, Callable[[Request], Response]] = {}
-
-    @property
-    def name(self) -> str:
-        """This device's name."""
-        return self.names[self.index]
+        self.shelf = Shelf(runtime)
+        self._former: set[str] = set()
+        self.answers: dict[str, Callable[[Request], Answer]] = {
+            "ping": lambda _: Response(status=self.status()),
+            "pull": lambda request: self.outbox.answer(request.pull.step, lambda: self._step),
+            "model": self.shelf.answer,
+        }
 
     def status(self) -> Status:
         """What this device tells its neighbours about itself."""
@@ -102,11 +115,55 @@ class Node:
             first_step=self.outbox.first_step,
             done=self._done,
             plan_digest=self.plan_digest,
+            membership=self.membership,
         )
         if self.evidence is not None:
             own = self.evidence.own(status.step, self.plan_digest)
             status.witnesses.extend([own, *self.evidence.passed_on()])
         return status
+
+    def adopt(self, network: Network, plan_digest: str) -> None:
+        """Continue in a network that has changed, with another plan; this device is in it.
+
+        Neighbours that it has no longer are answered until they are parted with.
+        """
+        self.network, self.names = network, network.names
+        self.index = network.names.index(self.name)
+        self._places = {name: place for place, name in enumerate(network.names)}
+        self.plan_digest = plan_digest
+        self.fit(plan_digest)
+        self._ahead = {}
+        if self.evidence is not None:
+            self.evidence.know(network.names)
+
+    @property
+    def linked(self) -> tuple[str, ...]:
+        """The neighbours in the present network."""
+        return tuple(self.names[j] for j in self.network.neighbours(self.index))
+
+    def fit(self, plan_digest: str) -> None:
+        """Neighbours may have a plan, too: it is from before or after a change of membership."""
+        self.fitting_digests.add(plan_digest)
+        if self.evidence is not None:
+            self.evidence.fitting = frozenset(self.fitting_digests)
+
+    def has_other_plan(self, name: str) -> bool:
+        """Whether a neighbour has a plan that is not from before or after a change of membership."""
+        neighbour = self.neighbours[name]
+        fitting = neighbour.plan_digest in ("", self.plan_digest, *self.fitting_digests)
+        return not fitting and neighbour.membership <= self.membership
+
+    def part(self, names: Iterable[str]) -> None:
+        """Talk no longer to some neighbours; they may still ask which changes of membership there are."""
+        self._former |= set(names)
+        self.neighbours.part(names)
+        self.transport.part(names)
+
+    def meet(self, neighbours: Mapping[str, str]) -> None:
+        """Talk to more neighbours, given their addresses."""
+        self._former -= neighbours.keys()
+        self.transport.meet(neighbours)
+        self.neighbours.meet(neighbours)
 
     def announce(self, step: int) -> None:
         """This device takes part from this step on."""
@@ -116,10 +173,8 @@ class Node:
     def handle(self, name: str, request: Request) -> Answer:
         """Answer a neighbour."""
         kind = request.WhichOneof("kind")
-        if kind == "ping":
-            return Response(status=self.status())
-        if kind == "pull":
-            return self.outbox.answer(request.pull.step, lambda: self._step)
+        if name in self._former and kind not in FOR_FORMER:
+            return refusal(f"{name} is no neighbour since change {self.membership} of the mesh")
         if kind in self.answers:
             return self.answers[kind](request)
         if kind in GATHERED:  # this device has not come so far, or has passed it
@@ -191,21 +246,26 @@ class Node:
         self._step, self._done = last_step, True
         self.outbox.publish(last_step, None, self._needed_from(last_step))
 
-    def linger(self) -> None:
-        """Answer neighbours until they have finished, are gone, or come no further than they were."""
+    def linger(self, until: int | None = None) -> None:
+        """Answer neighbours until they have finished, are gone, or come no further than they were.
+
+        Args:
+            until: the step at which neighbours need this device no longer, if that is before the last.
+        """
         furthest: dict[str, int] = {}
-        while not self.stopped and self._come_further(furthest):
-            furthest |= {name: max(step, furthest.get(name, -1)) for name, step in self._unfinished().items()}
-            self.neighbours.wait(lambda: not self._unfinished(), LINGER_S)
+        while not self.stopped and self._come_further(furthest, until):
+            behind = self._unfinished(until)
+            furthest |= {name: max(step, furthest.get(name, -1)) for name, step in behind.items()}
+            self.neighbours.wait(lambda: not self._unfinished(until), LINGER_S)
 
-    def _come_further(self, furthest: Mapping[str, int]) -> bool:
+    def _come_further(self, furthest: Mapping[str, int], until: int | None) -> bool:
         """Whether a neighbour that is not done is at a step at which it was not before."""
-        return any(step > furthest.get(name, -1) for name, step in self._unfinished().items())
+        return any(step > furthest.get(name, -1) for name, step in self._unfinished(until).items())
 
-    def _unfinished(self) -> dict[str, int]:
-        """The steps of the neighbours that are there and not done."""
-        there = {name: self.neighbours[name] for name in self.neighbours.alive}
-        return {name: neighbour.step for name, neighbour in there.items() if not neighbour.done}
+    def _unfinished(self, until: int | None) -> dict[str, int]:
+        """The steps of the neighbours that are there, not done, and before a step."""
+        last = self.neighbours.last_step + 1 if until is None else until
+        return {name: step for name, step in self.neighbours.unfinished().items() if step < last}
 
     def stop(self) -> None:
         """Wait for nobody any more."""
@@ -243,7 +303,7 @@ class Node:
 
     def left_behind(self, job: Job, name: str, step: int, theirs: int) -> bool:
         """Whether a neighbour is more than a cycle ahead, past a step at which it should have waited."""
-        if theirs <= step + job.steps_per_cycle:
+        if theirs <= step + job.steps_per_cycle or name not in self._places:
             return False
         j = self._places[name]
         soon = range(step, min(theirs, step + 2 * job.steps_per_cycle))
@@ -256,7 +316,7 @@ class Node:
     def _there(self, name: str) -> bool:
         """Whether a neighbour is there, with the same plan, and worth waiting for."""
         neighbour = self.neighbours[name]
-        same_plan = neighbour.plan_digest in ("", self.plan_digest)
+        same_plan = neighbour.plan_digest in ("", self.plan_digest, *self.fitting_digests)
         return neighbour.alive and same_plan and not self.stopped
 
     def _pull(self, name: str, at: Moment, own: Message, ahead: Future[Response | None]) -> Tensor | None:

@@ -52,10 +52,22 @@ def hand_out_data(config: DataSection, folders: Sequence[Path]) -> None:
         _write_to_all(folders, Path(config.encoding).read_text(encoding="utf-8"))
 
 
-def _hand_out_files(config: DataSection, folders: Sequence[Path]) -> None:
-    paths = {path.stem: path for path in device_files(Path(config.name))}
+def hand_out_files(place: Path, folders: Sequence[Path]) -> None:
+    """Put each device's own table into its folder.
+
+    Args:
+        place: the folder with a table for each device, named after it.
+
+    Raises:
+        InputError: a device without a file.
+    """
+    paths = {path.stem: path for path in device_files(place)}
     for folder in folders:
-        _copy_table(_file_of(folder.name, paths, config.name), folder / TRAIN)
+        _copy_table(_file_of(folder.name, paths, str(place)), folder / TRAIN)
+
+
+def _hand_out_files(config: DataSection, folders: Sequence[Path]) -> None:
+    hand_out_files(Path(config.name), folders)
     summary = load_data(config).summary
     assert summary is not None, "tables have one"
     _write_to_all(folders, summary.to_json())

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,15 +90,15 @@ class MeshProcesses:
     def statuses(self) -> list[dict[str, Any]]:
         """What each device last wrote about itself, and its exit code if it ended with an error."""
         failed = {folder: {"failed": code} for folder, code in self.failed().items()}
-        return [_status(folder) | failed.get(folder, {}) for folder in self.folders]
+        return [device_status(folder) | failed.get(folder, {}) for folder in self.folders]
 
 
 def _lives_on(folder: Path) -> bool:
     """Whether a device whose process here has ended runs in another, or has finished in one."""
-    return is_held(folder / LOCK) or bool(_status(folder).get("done"))
+    return is_held(folder / LOCK) or bool(device_status(folder).get("done"))
 
 
-def _status(folder: Path) -> dict[str, Any]:
+def device_status(folder: Path) -> dict[str, Any]:
     """What a device last wrote about itself; only its name if that cannot be read."""
     try:
         status: dict[str, Any] = json.loads((folder / "status.json").read_text(encoding="utf-8"))
@@ -180,13 +180,17 @@ def collected_rows(folders: list[Path]) -> list[Row]:
     last = max((cycle for rows in of_devices for cycle in rows), default=0)
     bytes_each, score = _message_bytes(folders), RunFolder(folders[0]).goal().score
     lies = _who_lies(folders)
-    honest = [folder for folder, lying in zip(folders, lies, strict=True) if not lying]
+    first = sum(not read_device(folder).joins for folder in folders)
+    at_last = zip(folders, of_devices, lies, strict=True)
+    honest = [folder for folder, rows, lying in at_last if last in rows and not lying]
     records = []
     for cycle in range(1, last + 1):
         rows = [own.get(cycle) for own in of_devices]
         if any(rows):
             distance = _consensus_distance(honest) if cycle == last else math.nan
-            records.append(asdict(_record(cycle, rows, lies, bytes_each, distance, score)))
+            record = _record(cycle, rows, lies, bytes_each, distance, score)
+            # Devices that joined are not in the network that the mesh began with, which reports show.
+            records.append(asdict(replace(record, device_score=record.device_score[:first])))
     return records
 
 

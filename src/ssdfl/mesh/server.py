@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import cache
@@ -29,6 +29,8 @@ MAX_REQUESTS = 8
 MAX_WRITES = 2
 """Answers on their way to one neighbour, pings aside: one that does not fetch them costs no more memory."""
 MAX_REQUEST_BYTES = 4 << 20
+SPARE_NEIGHBOURS = 8
+"""That may join before others have to wait for threads, which are started only when they are needed."""
 PING_THREADS = 2
 RECEIPT_S = 10.0
 """How long a neighbour may take to send a request: a few hundred bytes."""
@@ -97,7 +99,9 @@ class Server:
         self._under_way: Counter[str] = Counter()
         self._writing = {name: asyncio.Semaphore(MAX_WRITES) for name in names}
         self._lock = threading.Lock()
-        self._threads = ThreadPoolExecutor(MAX_REQUESTS * max(1, len(names)), thread_name_prefix="mesh")
+        self._threads = ThreadPoolExecutor(
+            MAX_REQUESTS * (len(names) + SPARE_NEIGHBOURS), thread_name_prefix="mesh"
+        )
         self._pings = ThreadPoolExecutor(PING_THREADS, thread_name_prefix="pinged")
         self._server: Any = None
         self.refused: Counter[str] = Counter()
@@ -132,6 +136,11 @@ class Server:
         if port:
             await self._server.start()
         return port
+
+    def meet(self, names: Iterable[str]) -> None:
+        """Let more neighbours call; those that may call before always may, and the handler refuses them."""
+        self._writing |= {name: asyncio.Semaphore(MAX_WRITES) for name in names if name not in self._names}
+        self._names |= set(names)
 
     def stop(self) -> None:
         """End all calls."""

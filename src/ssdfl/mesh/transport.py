@@ -10,7 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -83,6 +83,12 @@ class Transport(Protocol):
             UnreadableError: one that is no response, or too large.
         """
 
+    def meet(self, neighbours: Mapping[str, str]) -> None:
+        """Ask and answer more neighbours, given their addresses."""
+
+    def part(self, names: Iterable[str]) -> None:
+        """Ask some neighbours no longer; their calls still come to the handler."""
+
     def stop(self) -> None:
         """Stop answering and asking."""
 
@@ -119,15 +125,16 @@ class GrpcTransport:
             ("grpc.max_receive_message_length", max_message_bytes),
         )
         self._listen = listen
-        self._neighbours = dict(neighbours)
+        self._neighbours: dict[str, str] = {}
         self._credentials = credentials
-        undialled = [name for name, address in neighbours.items() if not address]
-        self._reverse_calls = {connection: ReverseCall() for connection in product(undialled, _PURPOSES)}
+        self._reverse_calls: dict[Connection, ReverseCall] = {}
+        self._handler: Handler | None = None
         self._channels: dict[Connection, Any] = {}
         self._asks: dict[Connection, Any] = {}
         self._server: Server | None = None
         self._stopping = threading.Event()
         self.port = 0
+        self._add(neighbours)
 
     @property
     def refused(self) -> Counter[str]:
@@ -136,14 +143,45 @@ class GrpcTransport:
 
     def start(self, handler: Handler) -> None:
         """Begin to answer neighbours; raises InputError if the address cannot be listened at."""
-        for name, address in self._neighbours.items():
+        self._handler = handler
+        if self._listen:
+            self._serve(handler)
+        self._connect(self._neighbours, handler)
+
+    def meet(self, neighbours: Mapping[str, str]) -> None:
+        """Ask and answer more neighbours."""
+        new = {name: address for name, address in neighbours.items() if name not in self._neighbours}
+        self._add(new)
+        if self._server is not None:
+            self._server.meet(new)
+        if self._handler is not None:
+            self._connect(new, self._handler)
+
+    def _add(self, neighbours: Mapping[str, str]) -> None:
+        undialled = [name for name, address in neighbours.items() if not address]
+        self._reverse_calls |= {connection: ReverseCall() for connection in product(undialled, _PURPOSES)}
+        self._neighbours |= neighbours
+
+    def _connect(self, neighbours: Mapping[str, str], handler: Handler) -> None:
+        """Dial neighbours; a device that cannot be dialled itself keeps calls open to them."""
+        for name, address in neighbours.items():
             if address:
                 self._dial(name, address)
         if self._listen:
-            self._serve(handler)
             return
-        for connection in self._channels:
-            threading.Thread(target=self._attach, args=(connection, handler), daemon=True).start()
+        for connection in [one for one in self._channels if one[0] in neighbours]:
+            attach = partial(self._attach, connection, handler)
+            threading.Thread(target=attach, daemon=True).start()
+
+    def part(self, names: Iterable[str]) -> None:
+        """Ask some neighbours no longer; their calls still come to the handler."""
+        gone = set(names)
+        self._neighbours = {name: one for name, one in self._neighbours.items() if name not in gone}
+        for connection in [one for one in self._reverse_calls if one[0] in gone]:
+            self._reverse_calls.pop(connection).close()
+        for connection in [one for one in self._channels if one[0] in gone]:
+            self._asks.pop(connection, None)
+            self._channels.pop(connection).close()
 
     def ask(self, neighbour: str, request: Request, timeout_s: float, wanted: Wanted = always) -> Response:
         """A neighbour's answer, by a call of ours or on a call that it keeps open."""
@@ -152,6 +190,8 @@ class GrpcTransport:
         try:
             if reverse_call is not None:
                 return reverse_call.ask(request, timeout_s, wanted)
+            if connection not in self._asks:
+                raise ConnectionError("no neighbour")
             call = self._asks[connection].future(request, timeout=timeout_s)
             return self._result(call, wanted)
         except self._grpc.RpcError as error:
@@ -220,7 +260,7 @@ class GrpcTransport:
             request_serializer=Response.SerializeToString,
             response_deserializer=Request.FromString,
         )
-        while not self._stopping.is_set():
+        while not self._stopping.is_set() and name in self._neighbours:
             self._answer_on(partial(call, metadata=((PURPOSE_KEY, purpose),)), partial(handler, name))
             self._stopping.wait(_REDIAL_S)
 

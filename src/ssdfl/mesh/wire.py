@@ -35,7 +35,11 @@ def pack(message: Message, at: Moment) -> Parameters:
     """A device's message of a step, one row."""
     if message.compressor is not None:
         return Parameters(step=at.t, data=_compressed(message.compressor, message.exact, at))
-    θ, step = message.rows[0], at.t
+    return pack_row(message.rows[0], at.t)
+
+
+def pack_row(θ: Tensor, step: int) -> Parameters:
+    """(k,) numbers of a step."""
     name, code = _DTYPES[θ.dtype]
     data = θ.detach().cpu().numpy().astype(code, copy=False).tobytes()
     return Parameters(step=step, dtype=name, count=θ.numel(), data=data)
@@ -56,6 +60,15 @@ def unpack(message: Parameters, own: Message, at: Moment) -> Tensor:
     like: Tensor = own.rows[0]
     if own.compressor is not None:
         return _decompressed(own.compressor, message.data, like, at)
+    return unpack_row(message, like)
+
+
+def unpack_row(message: Parameters, like: Tensor) -> Tensor:
+    """(k,) numbers of any step.
+
+    Raises:
+        BadMessageError: another dtype, number or size, or numbers that are not finite.
+    """
     name, code = _DTYPES[like.dtype]
     if message.dtype != name:
         raise BadMessageError(f"dtype {message.dtype!r} instead of {name}")

@@ -1,6 +1,6 @@
 """From an experiment to jobs: what a seed determines, the plan, and one job for each method."""
 
-from ssdfl.preparation.draw import draw, draw_optimizers_of, own_task
+from ssdfl.preparation.draw import dealt_task, draw, draw_optimizers_of, own_task
 from ssdfl.preparation.job import clusters_of_method, make_job, testing_interval
 from ssdfl.preparation.liars import liars_of
 from ssdfl.preparation.planning import (
@@ -18,6 +18,7 @@ __all__ = [
     "MEASURED_DEVICES",
     "Prepared",
     "clusters_of_method",
+    "dealt_task",
     "draw",
     "draw_optimizers_of",
     "given_plan",

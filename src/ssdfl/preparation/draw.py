@@ -32,8 +32,13 @@ def draw(
 ) -> tuple[Network, Task, tuple[Optimizer, ...]]:
     """What a seed determines before the plan: network if unknown, data, model, optimizers."""
     network = network or load_network(experiment.network.spec, default_seed=seed)
-    task = _task(experiment, data, _deal(experiment, data, network, seed), seed)
+    task = dealt_task(experiment, seed, data, network)
     return network, task, draw_optimizers_of(experiment, network.num_devices, seed)
+
+
+def dealt_task(experiment: Experiment, seed: int, data: Dataset, network: Network) -> Task:
+    """The task of data that are dealt among the devices of a network."""
+    return _task(experiment, data, _deal(experiment, data, network, seed), seed)
 
 
 def own_task(experiment: Experiment, seed: int, data: Dataset, device: int, num_devices: int) -> Task:

@@ -80,7 +80,7 @@ def if_large(network: Network, clusters: Clusters) -> Condensed | None:
 
 
 def condensed(network: Network, clusters: Clusters, groups: int) -> Condensed:
-    """About so many groups of a network's devices."""
+    """About ``groups`` groups of a network's devices."""
     labels = labels_of(clusters, network.num_devices)
     group = _groups(labels, groups)
     first = np.unique(group, return_index=True)[1]
