@@ -191,7 +191,12 @@ def freeze(mesh: Mesh, name: str, other: str) -> Callable[[], None]:
 def _hold(flows: list[threading.Event]) -> Callable[[], None]:
     for flow in flows:
         flow.clear()
-    return lambda: [flow.set() for flow in flows] and None
+    return partial(_release, flows)
+
+
+def _release(flows: list[threading.Event]) -> None:
+    for flow in flows:
+        flow.set()
 
 
 def one_way(mesh: Mesh, name: str, other: str) -> Callable[[], None]:

@@ -111,8 +111,10 @@ class Attacker:
     def _all(self, begin: Callable[[Any], list[Any]], seconds: float) -> None:
         own = self.credentials
         credentials = grpc.ssl_channel_credentials(own.authority, own.key, own.certificate)
-        options = [("grpc.ssl_target_name_override", certificate_name(VICTIM))]
-        options.append(("grpc.max_receive_message_length", -1))
+        options: list[tuple[str, str | int]] = [
+            ("grpc.ssl_target_name_override", certificate_name(VICTIM)),
+            ("grpc.max_receive_message_length", -1),
+        ]
         with grpc.secure_channel(self.address, credentials, options) as channel:
             calls = begin(channel)
             self.over.wait(seconds)

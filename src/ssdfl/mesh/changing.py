@@ -145,7 +145,7 @@ class Mesh:
 
 def _cycle_s(status: Mapping[str, Any]) -> float:
     """Seconds that a device took for a cycle."""
-    return max(float(status["real_s"]) / max(status["cycle"], 1), 1e-3)
+    return max(float(status["real_s"]) / max(int(status["cycle"]), 1), 1e-3)
 
 
 def remove_devices(mesh: Mesh, names: Collection[str], cycle: int | None = None) -> SignedChange:
