@@ -21,9 +21,9 @@ LARGE = 0.5
 WHOLE_TABLE = 16
 """Cells of a table for τ_r = 3 and 5: two skews, four thresholds."""
 RULE = """\
-A *lead* of SSD-FL over another method is the mean over seeds of their difference, seed by seed, with its
-95 % confidence interval (Student's t). "The best baseline" is the best of pDFL, STC and cSTC; sDFL is the
-strong one.
+A *lead* of SSD-FL over another method is the mean over seeds of their difference, seed by seed,
+with its 95 % confidence interval (Student's t). "The best baseline" is the best of pDFL, STC and
+cSTC; sDFL is the strong one.
 
 | verdict | when |
 |---|---|
@@ -33,10 +33,11 @@ strong one.
 | reversed | the other sign, and the interval leaves out 0 |
 | not reached | fewer than two seeds in which both methods reach the accuracy |
 
-Where the paper claims that methods are equal, a lead of at most 1 point reproduces it; that they are close or
-stable, a spread of at most 5 points; how often SSD-FL is first, at least three quarters of the paper's count;
-which methods reach an accuracy or where a bound is least, the same answer. Otherwise such a claim is *not*
-reproduced. A row of savings is judged where the paper's is largest."""
+Where the paper claims that methods are equal, a lead of at most 1 point reproduces it; that they
+are close or stable, a spread of at most 5 points; how often SSD-FL is first, at least three
+quarters of the paper's count; which methods reach an accuracy or where a bound is least, the same
+answer. Otherwise such a claim is *not* reproduced. A row of savings is judged where the paper's is
+largest."""
 
 
 @dataclass(frozen=True)
