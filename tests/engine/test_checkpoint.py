@@ -211,5 +211,5 @@ def test_a_devices_state_moves_to_a_network_in_which_it_has_another_number(tmp_p
     assert all(torch.equal(moved.memory[name], rows) for name, rows in before.memory.items())
     assert moved.trained.tolist() == [False, True, False, False]
     assert (moved.ready_s == before.ready_s.max()).all()
-    with pytest.raises(InputError, match="devices in"):
+    with pytest.raises(InputError, match="shape of trained"):
         load_moved_state(path, job, 2)  # another device's
