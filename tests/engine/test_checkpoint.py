@@ -4,6 +4,7 @@ import json
 import math
 import re
 
+import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
@@ -12,7 +13,7 @@ from torch import nn
 
 from helpers import tiny_job, tiny_task
 from ssdfl.engine import load_state, run, save_state
-from ssdfl.engine.checkpoint import load_parameters
+from ssdfl.engine.checkpoint import load_moved_state, load_parameters, saved_step
 from ssdfl.engine.checkpoint_file import write_tensors
 from ssdfl.engine.saved_models import read_model
 from ssdfl.errors import InputError
@@ -185,3 +186,30 @@ def test_damaged_and_foreign_checkpoints(job, tmp_path):
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(InputError, match="expected a whole file"):
         load_state(path, job)
+
+
+def one_device_checkpoint(path):
+    """Of device 4 of six, in the middle of a cycle."""
+    job = tiny_job("ssdfl", optimizers="momentum")
+    *_, (_, state) = run(job)
+    rows = {name: rows[[4]] for name, rows in state.memory.items()}
+    trained = np.arange(6) == 4
+    one = dataclasses.replace(state, X=state.X[[4]], memory=rows, step=7, trained=trained, real_s=1.0)
+    save_state(one, job, path, np.array([4]))
+    return one
+
+
+def test_a_devices_state_moves_to_a_network_in_which_it_has_another_number(tmp_path):
+    path = tmp_path / "c.safetensors"
+    before = one_device_checkpoint(path)
+    names = ("0", "4", "5", "new")
+    network = dataclasses.replace(tiny_job(spec="ring:n=4").network, names=names)
+    job = dataclasses.replace(tiny_job("ssdfl", "ring:n=4", "momentum"), network=network)
+    moved = load_moved_state(path, job, 1)
+    assert saved_step(path) == moved.step == 7
+    assert torch.equal(moved.X, before.X)
+    assert all(torch.equal(moved.memory[name], rows) for name, rows in before.memory.items())
+    assert moved.trained.tolist() == [False, True, False, False]
+    assert (moved.ready_s == before.ready_s.max()).all()
+    with pytest.raises(InputError, match="shape of trained"):
+        load_moved_state(path, job, 2)  # another device's

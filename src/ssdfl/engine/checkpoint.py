@@ -120,6 +120,8 @@ def load_moved_state(path: Path, job: Job, device: int) -> State:
     """
     facts, tensors = _read(path)
     num_devices, here = job.network.num_devices, _devices(job, np.array([device]))
+    if not tensors.keys() >= {"trained", "ready_s"}:
+        raise _damaged(path, KeyError("trained, ready_s"))
     same_place = facts.devices == here and tensors["trained"].numel() == num_devices
     if facts.devices.keys() == here.keys() and not same_place:
         trained = torch.zeros(num_devices, dtype=torch.bool)

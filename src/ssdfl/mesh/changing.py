@@ -145,7 +145,8 @@ class Mesh:
 
 def _cycle_s(status: Mapping[str, Any]) -> float:
     """Seconds that a device took for a cycle."""
-    return max(float(status["real_s"]) / max(int(status["cycle"]), 1), 1e-3)
+    seconds, cycles = float(status["real_s"]), int(status["cycle"])
+    return max(seconds / max(cycles, 1), 1e-3)
 
 
 def remove_devices(mesh: Mesh, names: Collection[str], cycle: int | None = None) -> SignedChange:
