@@ -67,13 +67,16 @@ def formation_time(spec: str, settings: dict[str, Any]) -> dict[str, Any]:
     """One formation: how long, and what it skipped."""
     network = load_network(spec)
     devices = some_devices(network)
+    cpu_s = time.process_time()
     seconds, plan = timed(lambda: form_clusters(network, devices, FormationSettings(**settings)))
+    cpu_s = time.process_time() - cpu_s
     return {
         "network": spec,
         "devices": network.num_devices,
         "partition": plan.partition,
         "mode": plan.mode,
         "seconds": round(seconds, 3),
+        "cpu_s": round(cpu_s, 3),
         "clusters": plan.num_clusters,
         "inexact": plan.skipped.inexact,
         "memory_MB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3),

@@ -99,7 +99,7 @@ def bytes_once(job: Job, training_steps: int, steps: int) -> Callable[[], object
         place = slice(int(rows[0]), int(rows[-1]) + 1)
         torch.sum(samples[place], dim=1, out=seen[place])
 
-    def work() -> object:
+    def work() -> None:
         with one_thread_each():
             for step in range(steps):
                 threads.each(move, pieces)

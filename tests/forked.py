@@ -34,7 +34,7 @@ class Forked:
     """
 
     def __init__(self, function, words, *, stdout=None, stderr=None, cwd=None, env=None):
-        files = [file and file.name for file in (stdout, stderr)]
+        files = [file and str(Path(file.name).resolve()) for file in (stdout, stderr)]
         given = (
             function,
             [*map(str, words)],

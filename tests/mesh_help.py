@@ -5,6 +5,7 @@ import json
 import os
 import secrets
 import signal
+import subprocess
 import time
 from contextlib import contextmanager, suppress
 from unittest.mock import patch
@@ -37,17 +38,26 @@ def small(*changes):
     return load_experiment(None, [*SMALL, *changes])
 
 
-def _forked(command, stdout, stderr):
-    """`subprocess.Popen` of ``python -m ssdfl WORDS``, begun by a server that has imported everything."""
-    return Forked("forked:run_command", command[3:], stdout=stdout, stderr=stderr)
+Popen = subprocess.Popen
+
+
+def _forked(words, **options):
+    """`subprocess.Popen`; ``python -m ssdfl WORDS`` is begun by a server that has imported everything."""
+    if words[1:3] != ["-m", "ssdfl"]:
+        return Popen(words, **options)
+    return Forked("forked:run_command", words[3:], **options)
+
+
+def forked_devices():
+    """Starts the devices of meshes in a moment, where a command or an engine starts them."""
+    return patch("ssdfl.mesh.processes.subprocess.Popen", _forked)
 
 
 @contextmanager
 def running(mesh):
     """The devices of a mesh as processes; whatever is left of them is killed."""
     processes = MeshProcesses(mesh)
-    quickly = patch("ssdfl.mesh.processes.subprocess.Popen", _forked)
-    with patch.dict(os.environ, ENVIRONMENT), quickly:
+    with patch.dict(os.environ, ENVIRONMENT), forked_devices():
         processes.start()
         try:
             yield processes

@@ -9,7 +9,7 @@ import pytest
 
 from commands import quick_command
 from forked import command
-from mesh_help import SMALL
+from mesh_help import SMALL, forked_devices
 from ssdfl.errors import InputError
 from ssdfl.experiments import run_experiment
 from ssdfl.locks import locked
@@ -67,9 +67,9 @@ def test_no_device_can_test_the_mean_model(tmp_path):
 @pytest.mark.mesh
 def test_a_run_on_the_mesh_engine(tmp_path):
     out = tmp_path / "run"
-    done = command(
-        "run", "--engine", "mesh", "--methods", "ssdfl,pdfl", "--seeds", 1, "--out", out, *SETTINGS
-    )
+    words = ("--engine", "mesh", "--methods", "ssdfl,pdfl", "--seeds", 1, "--out", out)
+    with forked_devices():
+        done = quick_command("run", *words, *SETTINGS)
     assert done.returncode == 0, done.stderr
     rows = RunFolder(out).all_rows()
     assert [(row["method"], row["cycle"]) for row in rows] == [

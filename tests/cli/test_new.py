@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commands import quick_command
-from forked import command
+from mesh_help import forked_devices
 from ssdfl.cli.new import TEMPLATES
 from ssdfl.graph import load_network
 from ssdfl.records import RunFolder, load_experiment
@@ -109,7 +109,8 @@ def test_its_devices_run(project, monkeypatch):
     short = ["--set", "cycles=2", "--set", "network.spec=path:n=2"]
     made = quick_command("mesh", "init", "--out", "mesh", *short, cwd=project)
     assert made.returncode == 0, made.stderr
-    up = command("mesh", "up", "mesh", cwd=project)
+    with forked_devices():
+        up = quick_command("mesh", "up", "mesh", cwd=project)
     assert up.returncode == 0, up.stderr
     collected = quick_command("mesh", "collect", "mesh", cwd=project)
     assert collected.returncode == 0, collected.stderr

@@ -310,3 +310,20 @@ def test_a_device_that_is_stopped_gathers_no_longer():
     one.node.stopped = True
     with pytest.raises(StoppedError):
         one.gather(10)
+
+
+@pytest.mark.parametrize(("factor", "same"), [(1 + 1e-6, True), (1.5, False)])
+def test_a_device_that_starts_again_signs_no_second_version_for_the_last_digits(factor, same):
+    one = mesh()["a"]
+    before, own = one.facts(), one.own
+    again = Flood(one.node, own, SIGNERS["a"], DeviceConstants(factor, 2.0, 3.0), before)
+    assert (again.own_fact() == before.facts[0]) == same
+
+
+def test_a_link_that_is_signed_is_not_signed_again():
+    floods = mesh("path:n=3")
+    rounds(floods)
+    proposal = floods["a"].book.sign(Fact(link=LinkFact(a="a", b="b", distance=0.75)))
+    floods["b"]._keep("a", proposal)
+    assert not floods["b"].book.contradicted
+    assert floods["b"].book.distance(("a", "b")) == floods["a"].book.distance(("a", "b")) != 0.75

@@ -51,6 +51,13 @@ def test_a_neighbour_that_has_not_come_to_an_exchange_had_no_need_to_wait(node, 
     assert node.left_behind(job_that_mixes_at(mixes_at), "b", 0, CYCLE + 1) == left_behind
 
 
+@pytest.mark.parametrize(("plan", "left_behind"), [("ours", True), ("another", False), ("", False)])
+def test_only_a_neighbour_with_the_same_plan_can_have_gone_on(node, plan, left_behind):
+    node.plan_digest = "ours"
+    node.neighbours.heard("b", Status(step=20, plan_digest=plan))
+    assert node.is_left_behind(job_that_mixes_at(), 0) == left_behind
+
+
 def test_without_evidence_nobody_is_believed_to_be_ahead(node):
     node.neighbours.heard("b", Status(step=20))
     assert node.furthest_ahead(job_that_mixes_at(), 0) == 0

@@ -7,7 +7,10 @@ import pytest
 
 import ssdfl.mesh
 
-SIMULATED = ("device_engine", "evidence", "flood", "gathering", "holdings", "neighbours", "node", "outbox")
+SIMULATED = (
+    *("agreement", "device_engine", "evidence", "facts", "flood", "gathering", "holdings", "neighbours"),
+    *("node", "outbox", "signing"),
+)
 
 
 @pytest.mark.parametrize("module", SIMULATED)

@@ -1,9 +1,15 @@
+import json
+
 import numpy as np
 import pytest
 
+from pages import data_of
 from ssdfl.clusters import FormationSettings, clusters_of, form_clusters, labels_of
-from ssdfl.graph import load_network
+from ssdfl.experiments import run_experiment
+from ssdfl.graph import load_network, to_json
+from ssdfl.records import load_experiment
 from ssdfl.report import condensed as module
+from ssdfl.report import write_report
 from ssdfl.report.condensed import condensed, if_large
 from ssdfl.report.network_data import drawn_data
 
@@ -56,3 +62,32 @@ def test_pages_draw_groups_of_large_networks(monkeypatch):
     assert len(data["names"]) == len(data["labels"]) == len(data["places"]) == shown < 20
     assert {len(candidate["labels"]) for candidate in data["candidates"]} == {shown}
     assert if_large(NETWORK, plan.clusters) is not None
+
+
+def test_a_page_of_a_large_run_shows_means_of_groups(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "MOST_DRAWN", 10)
+    monkeypatch.setattr(module, "GROUPS", 4)
+    settings = [
+        "cycles=1",
+        "clusters.number=2",
+        "model.name=logreg",
+        "network.spec=sites:sites=4,size=5,seed=0",
+    ]
+    experiment = load_experiment(None, settings, {"methods": ["ssdfl"], "seeds": [0]})
+    folder = run_experiment(experiment, tmp_path / "run")
+    found = condensed(folder.network(0), folder.plan(0).clusters, groups=4)
+    (seed,) = data_of(write_report(folder).read_text(encoding="utf-8"))["seeds"]
+    assert len(seed["names"]) == len(seed["devices"]) == found.network.num_devices < 10
+    (row,) = folder.all_rows()
+    assert seed["scores"]["ssdfl"]["devices"][-1] == pytest.approx(found.means(row["device_score"]), rel=1e-3)
+
+
+def test_large_facts_may_be_written_without_line_breaks(monkeypatch, tmp_path):
+    # As folders of earlier versions are resumed, whose facts have line breaks at any size.
+    experiment = load_experiment(None, ["cycles=1", "model.name=logreg"], {"methods": ["pdfl"], "seeds": [0]})
+    folder = run_experiment(experiment, tmp_path / "run")
+    readable = to_json(folder.network(0))
+    monkeypatch.setattr("ssdfl.files._READABLE_DEVICES", 10)
+    assert to_json(folder.network(0)) == json.dumps(json.loads(readable)) + "\n"
+    run_experiment(experiment, tmp_path / "run", resume=True)
+    assert (folder.seed_folder(0) / "network.json").read_text(encoding="utf-8").count("\n") == 1

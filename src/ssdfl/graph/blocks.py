@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ssdfl.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
@@ -170,7 +172,8 @@ def links_inside(links: SparseMatrix, devices: IntArray) -> SparseMatrix:
     return csr_array((links.data[entries][inside], (row, place[inside])), shape=shape)
 
 
-def _ranges(starts: IntArray, counts: IntArray) -> IntArray:
+def _ranges(starts: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]) -> IntArray:
     """Whole numbers from each start, as many as each count, one range after the other."""
     before = np.cumsum(counts) - counts
-    return np.arange(int(counts.sum())) + np.repeat(starts - before, counts)
+    places: IntArray = np.arange(int(counts.sum())) + np.repeat(starts - before, counts)
+    return places

@@ -1,13 +1,13 @@
 """How many lying neighbours a network stands: r-robustness.
 
-A set of devices is r-reachable if one of them has r neighbours outside it. A network is r-robust if of any
-two disjoint sets at least one is r-reachable. If devices drop the F largest and the F smallest values that
-they hear, and nobody has more than F lying neighbours, honest devices still come to agree, on a value between
-theirs, where the network is (2 F + 1)-robust.
+A set of devices is r-reachable if one of them has r neighbours outside it. A network is r-robust if
+of any two disjoint sets at least one is r-reachable. If devices drop the F largest and the F
+smallest values that they hear, and nobody has more than F lying neighbours, honest devices still
+come to agree, on a value between theirs, where the network is (2 F + 1)-robust.
 
-Source: LeBlanc, Zhang, Koutsoukos and Sundaram, Resilient asymptotic consensus in robust networks, IEEE
-Journal on Selected Areas in Communications 31 (4), 2013, on W-MSR, which drops values by comparing them with
-a device's own and always keeps that one.
+Source: LeBlanc, Zhang, Koutsoukos and Sundaram, Resilient asymptotic consensus in robust networks,
+IEEE Journal on Selected Areas in Communications 31 (4), 2013, on W-MSR, which drops values by
+comparing them with a device's own and always keeps that one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ssdfl.arrays import IntArray
 from ssdfl.graph.network import Network
 
 EXACT_TO = 16
-"""Up to so many devices all sets are tried; above, a bound by the least number of neighbours is used."""
+"""Up to this many devices all sets are tried; above, the lowest degree gives a bound."""
 
 
 def robustness(neighbours: Sequence[Sequence[int]]) -> int:
@@ -46,7 +46,7 @@ def robustness(neighbours: Sequence[Sequence[int]]) -> int:
 
 
 def _least(degree: int, n: int) -> int:
-    """A bound: the smaller of two sets has at most n / 2 devices, so few of one's neighbours are in it."""
+    """A bound: the smaller of two sets has at most n / 2 devices, few of them one's neighbours."""
     return max(0, degree - n // 2 + 1)
 
 
@@ -54,7 +54,7 @@ def _exact(neighbours: Sequence[Sequence[int]]) -> int:
     """Over all pairs of disjoint sets S and T, the least of max(reach S, reach T)."""
     reach = _reaches(neighbours)
     n = len(neighbours)
-    # least[M] becomes the least reach of the nonempty sets within M: halves of the table, bit by bit.
+    # least[M] becomes the least reach of the nonempty sets within M, bit by bit.
     least = reach.copy()
     for bit in range(n):
         by_bit = least.reshape(-1, 2, 1 << bit)
@@ -64,7 +64,7 @@ def _exact(neighbours: Sequence[Sequence[int]]) -> int:
 
 
 def _reaches(neighbours: Sequence[Sequence[int]]) -> IntArray:
-    """(2ⁿ,) of each set, the most neighbours that one of it has outside; n, beyond all, of the empty set."""
+    """(2ⁿ,) the most neighbours that a member of each set has outside; n for the empty set."""
     n = len(neighbours)
     sets = np.arange(1 << n)
     sizes = np.zeros(1 << n, dtype=np.int64)
@@ -81,7 +81,7 @@ def _reaches(neighbours: Sequence[Sequence[int]]) -> IntArray:
 
 
 def survived_liars(network: Network, clusters: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Of each cluster, how many liars in every neighbourhood its devices stand if they drop extreme values.
+    """How many liars in every neighbourhood each cluster stands if devices drop extreme values.
 
     That is the largest F for which the cluster by itself is (2 F + 1)-robust.
 

@@ -201,9 +201,10 @@ def parsed(signed: SignedFact) -> Fact:
         BadMessageError: no fact.
     """
     try:
-        return Fact.FromString(signed.fact)
+        fact: Fact = Fact.FromString(signed.fact)
     except DecodeError:
         raise BadMessageError("a fact that cannot be decoded") from None
+    return fact
 
 
 def checked_device(descriptor: Descriptor, like: Device, names: Sequence[str]) -> Device:

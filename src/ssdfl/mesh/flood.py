@@ -295,9 +295,8 @@ def is_alike(one: Descriptor, other: Descriptor) -> bool:
     """Whether two descriptions of a device differ in nothing but rounding."""
     if one.device != other.device or one.measured != other.measured:
         return False
-    numbers = [_numbers(descriptor) for descriptor in (one, other)]
-    same_shape = len(numbers[0]) == len(numbers[1])
-    return same_shape and bool(np.allclose(*numbers, rtol=ROUNDING, atol=ROUNDING))
+    ours, theirs = np.array(_numbers(one)), np.array(_numbers(other))
+    return ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=ROUNDING, atol=ROUNDING)
 
 
 def _numbers(descriptor: Descriptor) -> list[float]:

@@ -225,8 +225,9 @@ class Node:
         self.transport.stop()
 
     def is_left_behind(self, job: Job, step: int) -> bool:
-        """Whether a neighbour says that it has gone on without this device."""
-        steps = {name: self.neighbours[name].step for name in self.neighbours.alive}
+        """Whether a neighbour with the same plan says that it has gone on without this device."""
+        known = {name: self.neighbours[name] for name in self.neighbours.alive}
+        steps = {name: one.step for name, one in known.items() if one.plan_digest == self.plan_digest}
         return any(self.left_behind(job, name, step, theirs) for name, theirs in steps.items())
 
     def furthest_ahead(self, job: Job, step: int) -> int:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import cache
 from typing import Any, TypeVar
 
@@ -146,20 +147,20 @@ class Server:
         working: Future[bytes] | None = None
         try:
             request = await self._received(context)
-            pool = self._pings if request.HasField("ping") else self._threads
+            pool = self._pings if _is_ping(request) else self._threads
             working = pool.submit(self._handle, name, request)
             answer = await asyncio.wrap_future(working)
-            await self._within(SEND_S, self._write(name, request, answer, context), context)
+            await self._write(name, request, answer, context)
         finally:
             self._leave(name, working)
 
     async def _write(self, name: str, request: Request, answer: bytes, context: Any) -> None:
         """Send an answer when others to the same neighbour have been fetched; pings do not wait."""
-        if request.HasField("ping"):
-            await context.write(answer)
-            return
-        async with self._writing[name]:
-            await context.write(answer)
+        try:
+            async with asyncio.timeout(SEND_S), nullcontext() if _is_ping(request) else self._writing[name]:
+                await context.write(answer)
+        except TimeoutError:
+            await self._too_late(SEND_S, context)
 
     async def _caller(self, context: Any) -> str:
         """The neighbour whose certificate the caller has shown; others are turned away."""
@@ -193,19 +194,21 @@ class Server:
 
     async def _received(self, context: Any) -> Request:
         """The request of a call; without one in time the call ends."""
-        content = await self._within(RECEIPT_S, context.read(), context)
+        content = None
         try:
-            return Request.FromString(content)
+            async with asyncio.timeout(RECEIPT_S):  # wait_for would cost a task a call
+                content = await context.read()
+        except TimeoutError:
+            await self._too_late(RECEIPT_S, context)
+        try:
+            request: Request = Request.FromString(content)
         except (DecodeError, TypeError):  # the latter: the caller has closed the call without one
             await context.abort(self._grpc.StatusCode.INVALID_ARGUMENT, "no request")
             raise
+        return request
 
-    async def _within(self, limit_s: float, work: Awaitable[Done], context: Any) -> Done:
-        try:
-            return await asyncio.wait_for(work, limit_s)
-        except TimeoutError:
-            await context.abort(self._grpc.StatusCode.DEADLINE_EXCEEDED, f"{limit_s:g} s are over")
-            raise
+    async def _too_late(self, limit_s: float, context: Any) -> None:
+        await context.abort(self._grpc.StatusCode.DEADLINE_EXCEEDED, f"{limit_s:g} s are over")
 
     async def _attach(self, _: Any, context: Any) -> None:
         """A neighbour that cannot be dialled has opened a call: send our requests on it."""
@@ -240,3 +243,7 @@ class Server:
             pass
         finally:
             send(None)
+
+
+def _is_ping(request: Request) -> bool:
+    return bool(request.HasField("ping"))

@@ -76,11 +76,11 @@ class Condensed:
 
 def if_large(network: Network, clusters: Clusters) -> Condensed | None:
     """The network's groups, if it has more devices than are drawn one by one."""
-    return condensed(network, clusters) if network.num_devices > MOST_DRAWN else None
+    return condensed(network, clusters, GROUPS) if network.num_devices > MOST_DRAWN else None
 
 
-def condensed(network: Network, clusters: Clusters, groups: int = GROUPS) -> Condensed:
-    """About ``groups`` groups of a network's devices."""
+def condensed(network: Network, clusters: Clusters, groups: int) -> Condensed:
+    """About so many groups of a network's devices."""
     labels = labels_of(clusters, network.num_devices)
     group = _groups(labels, groups)
     first = np.unique(group, return_index=True)[1]

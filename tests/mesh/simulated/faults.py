@@ -93,7 +93,7 @@ def make_world(plan: Plan) -> World:
     job = toy_job(plan.method, plan.spec)
     settings = [Settings(plan.patience_s, compute_s) for compute_s in plan.compute_s]
     liars = frozenset({0} if plan.lies else ())
-    world = World(job, plan.number, settings, liars, to_the_end=plan.number % 8 == 0)
+    world = World(job, plan.number, settings, liars, plan.slowest_message_s, plan.number % 8 == 0)
     for device in liars:
         settings[device].liar = Liar(plan.lies, plan.number, job.last_step)
     for a, b in job.network.links.tolist():
@@ -117,7 +117,8 @@ def _on_links(world: World, fault: Fault, ends: Iterator[tuple[int, int]], **cha
         key = _names(world, *pair)
         before = world.network.links[key]
         world.network.links[key] = replace(before, **changes)
-        restored = {name: getattr(Link(most_s=before.most_s), name) for name in changes}
+        usual = Link(most_s=world.slowest_message_s)
+        restored = {name: getattr(usual, name) for name in changes}
         world.scheduler.after(fault.duration_s, partial(_restore, world, key, restored))
 
 
@@ -179,12 +180,12 @@ def _freeze(world: World, fault: Fault) -> None:
 def _slow(world: World, fault: Fault) -> None:
     """A device computes ten times as long."""
     settings = world.settings[fault.device]
-    settings.slowness *= 10
+    settings.slowness = 10.0
     world.scheduler.after(fault.duration_s, partial(_quicken, settings))
 
 
 def _quicken(settings: Settings) -> None:
-    settings.slowness /= 10
+    settings.slowness = 1.0
 
 
 FAULTS: dict[str, Callable[[World, Fault], None]] = {

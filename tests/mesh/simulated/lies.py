@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mesh.simulated.network import NO_ANSWER
-from ssdfl.mesh.mesh_pb2 import Absent, Parameters, Request, Response, Wait, Witness
+from ssdfl.mesh.mesh_pb2 import Absent, Facts, Parameters, Request, Response, Wait, Witness
 from ssdfl.mesh.transport import Answer
 
 
@@ -118,6 +118,23 @@ def _mute(liar: Liar, request: Request, response: Response) -> Answer | None:
     return None if request.HasField("pull") else response
 
 
+def _forged_facts(liar: Liar, request: Request, response: Response) -> Answer:
+    """Others are different from what they have signed, it says."""
+    if response.HasField("facts"):
+        for signed in response.facts.facts:
+            signed.fact += b"\x08"
+    return response
+
+
+def _withheld_facts(liar: Liar, request: Request, response: Response) -> Answer:
+    """It passes on half of what it knows."""
+    if response.HasField("facts"):
+        kept = list(response.facts.facts)[1::2]
+        changed = Facts(facts=kept, digest=response.facts.digest, final=response.facts.final)
+        return Response(facts=changed)
+    return response
+
+
 LIES: dict[str, Callable[[Liar, Request, Response], Answer | None]] = {
     "far ahead": _far_ahead,
     "impossible step": _impossible,
@@ -132,4 +149,6 @@ LIES: dict[str, Callable[[Liar, Request, Response], Answer | None]] = {
     "absent": _absent,
     "finite": _finite,
     "mute": _mute,
+    "forged facts": _forged_facts,
+    "withheld facts": _withheld_facts,
 }

@@ -12,8 +12,8 @@ from typing import Protocol
 from mesh.simulated.scheduler import Host, Scheduler
 from ssdfl.mesh.mesh_pb2 import Request, Response
 from ssdfl.mesh.reverse_call import CHECK_EVERY_S
+from ssdfl.mesh.server import MAX_REQUESTS
 from ssdfl.mesh.transport import (
-    _MAX_REQUESTS,
     Answer,
     Handler,
     UnreachableError,
@@ -150,7 +150,7 @@ class SimulatedTransport:
 
     def take(self, name: str, question: Question) -> None:
         """Answer a question; one that may wait has a task, as it has a thread of gRPC's."""
-        if self._handler is None or self._under_way[name] >= _MAX_REQUESTS:
+        if self._handler is None or self._under_way[name] >= MAX_REQUESTS:
             question.back(None, "too many requests")
             return
         request = Request.FromString(question.data)

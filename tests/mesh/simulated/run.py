@@ -54,8 +54,12 @@ class Outcome:
 
 
 def run_schedule(number: int) -> Outcome:
-    """Run one schedule and check it."""
-    plan = draw(number)
+    """Run the schedule of a number and check it."""
+    return run_plan(draw(number))
+
+
+def run_plan(plan: Plan) -> Outcome:
+    """Run a schedule and check it."""
     world = make_world(plan)
     failure = ""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,20 +19,26 @@ from helpers import tiny_job
 from mesh.simulated.lies import Liar
 from mesh.simulated.network import SimulatedNetwork, SimulatedTransport
 from mesh.simulated.scheduler import Host, Scheduler, SimulatedRuntime
-from ssdfl.clusters import Device, spectral_bisection
+from ssdfl.clusters import Device, Plan, spectral_bisection
 from ssdfl.engine import Job, State
 from ssdfl.engine.moves import PlainMove
+from ssdfl.errors import NotYetError
 from ssdfl.graph import load_network
+from ssdfl.learning import DeviceConstants
+from ssdfl.mesh.agreement import ABSENT, FACTS_DIGEST
 from ssdfl.mesh.device import GATHER_S, SAVE_S, RunningDevice
 from ssdfl.mesh.device_engine import DeviceEngine, device_steps, initial_device_state
 from ssdfl.mesh.evidence import Evidence
-from ssdfl.mesh.flood import Flood, lacking
+from ssdfl.mesh.flood import Flood, answer_gossip
 from ssdfl.mesh.mesh_pb2 import Facts
 from ssdfl.mesh.node import Node
+from ssdfl.mesh.signing import Signer
 from ssdfl.mesh.transport import Credentials
 from ssdfl.methods import ScheduleInputs, find_method
 
 CYCLES, STEPS_PER_CYCLE = 6, 2
+LOCAL_STEPS = 4
+RESTART_S = 2.0
 
 
 @cache
@@ -78,8 +85,9 @@ class Taken:
 class Disk:
     """What a device keeps when its process ends."""
 
+    own_fact: Facts | None = None
     facts: Facts | None = None
-    plan: str = ""
+    plan: Plan | None = None
     state: State | None = None
 
 
@@ -104,6 +112,7 @@ class World:
 
     Attributes:
         liars: those that do not keep to the protocol; the others are honest.
+        slowest_message_s: how long a message may take when nothing is wrong.
         to_the_end: whether it lasts until all honest devices have ended, or until they have taken all steps.
         finished: who has done all steps, and when.
         published: the messages that devices have offered, by device and step.
@@ -113,6 +122,7 @@ class World:
     seed: int
     settings: list[Settings]
     liars: frozenset[int] = frozenset()
+    slowest_message_s: float = 0.01
     to_the_end: bool = True
     disks: list[Disk] = field(default_factory=list)
     taken: list[Taken] = field(default_factory=list)
@@ -158,6 +168,15 @@ class World:
         if all(i in self.finished for i in self.honest):
             self.scheduler.finish()
 
+    def give_up(self, device: int) -> None:
+        """A device ends with the code that allows a restart, and is started again."""
+        self.scheduler.after(RESTART_S, partial(self.restart, device))
+
+    def restart(self, device: int) -> None:
+        """Start a device's process anew."""
+        self.kill(device)
+        self.start(device)
+
     def close(self) -> None:
         """End all processes."""
         self.scheduler.close([host for host in self.hosts if host is not None])
@@ -180,6 +199,7 @@ class SimulatedDevice(RunningDevice):
             name=names[index], names=names, index=index, patience_s=self.settings.patience_s
         )
         self.member = SimpleNamespace(has_own_data=False, job=lambda plan: job, network=job.network)
+        self.signer = Signer(credentials_of(names[index]))
         linked = tuple(names[j] for j in job.network.neighbours(index))
         self.transport = SimulatedTransport(world.network, host, linked, self.settings.liar)
         self.node = Node(
@@ -188,26 +208,37 @@ class SimulatedDevice(RunningDevice):
             names,
             self.transport,
             self.settings.patience_s,
-            evidence=Evidence(names[index], names, credentials_of(names[index])),
+            evidence=Evidence(names[index], names, self.signer),
             runtime=SimulatedRuntime(world.scheduler, host),
         )
 
     def live(self) -> None:
         """Run until the end, as a process does."""
-        if self.run():
-            self.world.ended(self.index)
+        try:
+            if self.run():
+                self.world.ended(self.index)
+        except NotYetError:
+            self.world.give_up(self.index)
 
-    def _plan(self) -> str:
+    def _plan(self) -> Plan:
         if self.disk.facts is not None:
-            self.node.answers["gossip"] = partial(lacking, self.disk.facts)
-        if not self.disk.plan:
-            labels = np.array([1.0 + self.index, 2.0])
-            flood = Flood(self.node, Device(labels, 0.1 * self.index))
-            known = flood.gather(GATHER_S)
-            self.disk.facts = flood.facts()
-            told = [(one.labels.tolist(), one.rho) for one in known.devices]
-            self.disk.plan = hashlib.sha256(repr((told, known.data_distance.tolist())).encode()).hexdigest()
+            self.node.answers["gossip"] = partial(answer_gossip, self.disk.facts)
+        if self.disk.plan is None:
+            self.disk.plan = self._form()
         return self.disk.plan
+
+    def _form(self) -> Plan:
+        own = Device(np.array([1.0 + self.index, 2.0]), 0.1 * self.index)
+        flood = Flood(self.node, own, self.signer, DeviceConstants(1.0, 1.0, 1.0), self.disk.own_fact)
+        self.disk.own_fact = flood.facts()
+        known = flood.gather(GATHER_S)
+        self.disk.facts = flood.facts()
+        formed_from = {FACTS_DIGEST: flood.book.digest, ABSENT: json.dumps(known.absent)}
+        return Plan((tuple(range(len(self.node.names))),), "toy", settings=formed_from)
+
+    def _forget_plan(self) -> None:
+        self.node.plan_digest = ""
+        self.disk.plan = self.disk.facts = None
 
     def _state(self, job: Job) -> State:
         return self.disk.state or initial_device_state(job, self.index)
@@ -239,7 +270,8 @@ class ToyEngine(DeviceEngine):
     def _move(self, state, memory, of_rule, at):
         if at.trains:
             settings = self.device.settings
-            self.node.runtime.sleep(settings.compute_s * settings.slowness)
+            for _ in range(LOCAL_STEPS):
+                self.node.runtime.sleep(settings.compute_s * settings.slowness / LOCAL_STEPS)
             self.moved = PlainMove(toy_move(self.node.index, at.t, state.X), at.rate, 1)
             return self.moved
         self.moved = None
@@ -323,10 +355,10 @@ def simulated(world: World) -> Iterator[World]:
     stand_ins = {
         "ssdfl.mesh.device_engine.DeviceEngine": ToyEngine,
         "ssdfl.mesh.device_engine.Loop": ToyLoop,
-        "ssdfl.mesh.device._digest": lambda folder, plan: plan,
-        "ssdfl.mesh.evidence.sign": sign,
-        "ssdfl.mesh.evidence.signed": signed,
-        "ssdfl.mesh.evidence.certified_key": certified_key,
+        "ssdfl.mesh.device._digest": lambda folder, plan: plan.settings[FACTS_DIGEST],
+        "ssdfl.mesh.signing.sign": sign,
+        "ssdfl.mesh.signing.signed": signed,
+        "ssdfl.mesh.signing.certified_key": certified_key,
     }
     with ExitStack() as stack:
         for place, stand_in in stand_ins.items():
