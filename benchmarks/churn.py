@@ -236,8 +236,9 @@ OF_LINKS = {"cut", "one_way"}
 class Churn:
     """Begins a fault every few seconds, and ends each in time."""
 
-    def __init__(self, mesh: Mesh, every_s: float, seed: int) -> None:
+    def __init__(self, mesh: Mesh, every_s: float, seed: int, kinds: list[str]) -> None:
         self.mesh, self._every_s, self._random = mesh, every_s, random.Random(seed)
+        self._kinds = kinds
         self._next_s = time.monotonic() + every_s
         self._ends: list[tuple[float, Callable[[], None]]] = []
         self.counts = dict.fromkeys(FAULTS, 0)
@@ -253,7 +254,7 @@ class Churn:
             self._begin(now)
 
     def _begin(self, now: float) -> None:
-        kind = self._random.choice(sorted(FAULTS))
+        kind = self._random.choice(self._kinds)
         name, other = self._random.choice(sorted(self.mesh.cables))
         if self.mesh.faulty_until.get(name, 0.0) > now:
             return
@@ -299,7 +300,7 @@ def watch(mesh: Mesh, minutes: float, churn: Churn | None) -> Result:
     }
     mesh.lost += [f"{name} ended with {code}" for name, code in ended.items()]
     rates = {name: gained[name] / seconds[name] for name in gained if seconds[name] > 10}
-    return Result(rates, float(np.mean([_accuracy(folder) for folder in mesh.folders])))
+    return Result(rates, float(np.nanmean([_accuracy(folder) for folder in mesh.folders])))
 
 
 def _accuracy(folder: Path) -> float:
@@ -314,6 +315,7 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=24)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--every", type=float, default=10.0, help="seconds from fault to fault")
+    parser.add_argument("--faults", nargs="*", choices=sorted(FAULTS), default=sorted(FAULTS))
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -321,7 +323,7 @@ def main() -> None:
     for disturbed in (False, True):
         with tempfile.TemporaryDirectory() as folder:
             mesh = made_mesh(Path(folder) / "mesh", options.devices)
-            churn = Churn(mesh, options.every, options.seed) if disturbed else None
+            churn = Churn(mesh, options.every, options.seed, options.faults) if disturbed else None
             try:
                 results.append(watch(mesh, options.minutes, churn))
             finally:

@@ -17,7 +17,7 @@ from ssdfl.mesh import node, outbox
 from ssdfl.mesh.mesh_pb2 import Response, Wait
 
 HERE = Path(__file__).parent
-SCHEDULES = 96
+SCHEDULES = 48
 ONCE_FAILED = {
     "a device that came back at step 0 waited for neighbours that had finished, and gave up": Schedule(
         number=26,
