@@ -26,9 +26,11 @@ from ssdfl.errors import NotYetError
 from ssdfl.graph import load_network
 from ssdfl.learning import DeviceConstants
 from ssdfl.mesh.agreement import ABSENT, FACTS_DIGEST
-from ssdfl.mesh.device import GATHER_S, SAVE_S, RunningDevice
+from ssdfl.mesh.device import SAVE_S, RunningDevice
 from ssdfl.mesh.device_engine import DeviceEngine, device_steps, initial_device_state
+from ssdfl.mesh.editions import Edition
 from ssdfl.mesh.evidence import Evidence
+from ssdfl.mesh.first_plan import GATHER_S
 from ssdfl.mesh.flood import Flood, answer_gossip
 from ssdfl.mesh.mesh_pb2 import Facts
 from ssdfl.mesh.node import Node
@@ -187,6 +189,67 @@ class World:
         return 0 if running is None else running.node._step
 
 
+@dataclass
+class PlanInMemory:
+    """What `FirstPlan` does, without a folder."""
+
+    node: Node
+    signer: Signer
+    disk: Disk
+
+    def known(self) -> Plan | None:
+        """The plan that was formed before."""
+        if self.disk.facts is not None:
+            self.node.answers["gossip"] = partial(answer_gossip, self.disk.facts)
+        return self.disk.plan
+
+    def formed(self) -> Plan:
+        """A plan from what all devices tell."""
+        own = Device(np.array([1.0 + self.node.index, 2.0]), 0.1 * self.node.index)
+        flood = Flood(self.node, own, self.signer, DeviceConstants(1.0, 1.0, 1.0), self.disk.own_fact)
+        self.disk.own_fact = flood.facts()
+        known = flood.gather(GATHER_S)
+        self.disk.facts = flood.facts()
+        formed_from = {FACTS_DIGEST: flood.book.digest, ABSENT: json.dumps(known.absent)}
+        self.disk.plan = Plan((tuple(range(len(self.node.names))),), "toy", settings=formed_from)
+        return self.disk.plan
+
+    def forget(self) -> None:
+        """Form it again."""
+        self.node.plan_digest = ""
+        self.disk.plan = self.disk.facts = None
+
+
+class SteadyCourse:
+    """The course of a mesh whose members do not change."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def watch(self) -> None:
+        """There are no changes to look for."""
+
+    def close(self) -> None:
+        """Nothing was looked for."""
+
+    def begin(self, plan: Plan) -> None:
+        """The only edition is that of the first plan."""
+        digest = plan.settings[FACTS_DIGEST]
+        network = replace(self.node.network, names=self.node.names)
+        self.node.fitting_digests.clear()
+        self.node.fit(digest)
+        self.edition = SimpleNamespace(
+            version=0, plan=plan, network=network, digest=digest, has=lambda name: True
+        )
+
+    def at(self, step: int) -> Edition:
+        """The only one."""
+        return self.edition
+
+    def following(self, edition: Edition, step: int) -> None:
+        """None follows."""
+
+
 class SimulatedDevice(RunningDevice):
     """The real code of a device, with its folder in memory and training replaced."""
 
@@ -198,7 +261,10 @@ class SimulatedDevice(RunningDevice):
         self.config = SimpleNamespace(
             name=names[index], names=names, index=index, patience_s=self.settings.patience_s
         )
-        self.member = SimpleNamespace(has_own_data=False, job=lambda plan: job, network=job.network)
+        self.config.joins = 0
+        self.member = self._base = SimpleNamespace(
+            has_own_data=False, job=lambda plan: job, network=job.network
+        )
         self.signer = Signer(credentials_of(names[index]))
         linked = tuple(names[j] for j in job.network.neighbours(index))
         self.transport = SimulatedTransport(world.network, host, linked, self.settings.liar)
@@ -211,6 +277,8 @@ class SimulatedDevice(RunningDevice):
             evidence=Evidence(names[index], names, self.signer),
             runtime=SimulatedRuntime(world.scheduler, host),
         )
+        self.first_plan = PlanInMemory(self.node, self.signer, self.disk)
+        self.course = SteadyCourse(self.node)
 
     def live(self) -> None:
         """Run until the end, as a process does."""
@@ -220,33 +288,20 @@ class SimulatedDevice(RunningDevice):
         except NotYetError:
             self.world.give_up(self.index)
 
-    def _plan(self) -> Plan:
-        if self.disk.facts is not None:
-            self.node.answers["gossip"] = partial(answer_gossip, self.disk.facts)
-        if self.disk.plan is None:
-            self.disk.plan = self._form()
-        return self.disk.plan
+    def _announce(self) -> None:
+        if self.disk.state is not None:
+            self.node.announce(self.disk.state.step)
 
-    def _form(self) -> Plan:
-        own = Device(np.array([1.0 + self.index, 2.0]), 0.1 * self.index)
-        flood = Flood(self.node, own, self.signer, DeviceConstants(1.0, 1.0, 1.0), self.disk.own_fact)
-        self.disk.own_fact = flood.facts()
-        known = flood.gather(GATHER_S)
-        self.disk.facts = flood.facts()
-        formed_from = {FACTS_DIGEST: flood.book.digest, ABSENT: json.dumps(known.absent)}
-        return Plan((tuple(range(len(self.node.names))),), "toy", settings=formed_from)
+    def _edition_at_entry(self) -> Edition:
+        return self.course.at(0)
 
-    def _forget_plan(self) -> None:
-        self.node.plan_digest = ""
-        self.disk.plan = self.disk.facts = None
-
-    def _state(self, job: Job) -> State:
+    def _state(self, job: Job, edition: Edition) -> State:
         return self.disk.state or initial_device_state(job, self.index)
 
     def _has_agreed(self) -> bool:
         return self.disk.state is not None
 
-    def _train(self, job: Job, state: State) -> State:
+    def _train(self, job: Job, state: State, edition: Edition) -> State:
         runtime = self.node.runtime
         self.disk.state, saved_s = state, runtime.now()
         for after, _ in device_steps(job, self.node, state):
@@ -355,7 +410,6 @@ def simulated(world: World) -> Iterator[World]:
     stand_ins = {
         "ssdfl.mesh.device_engine.DeviceEngine": ToyEngine,
         "ssdfl.mesh.device_engine.Loop": ToyLoop,
-        "ssdfl.mesh.device._digest": lambda folder, plan: plan.settings[FACTS_DIGEST],
         "ssdfl.mesh.signing.sign": sign,
         "ssdfl.mesh.signing.signed": signed,
         "ssdfl.mesh.signing.certified_key": certified_key,
