@@ -31,6 +31,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -97,14 +98,22 @@ def run_forked(folder: Path, clock_s: float) -> None:
     output = os.open(folder / "output.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     for place in (1, 2):
         os.dup2(output, place)
-    right = time.time
-    time.time = lambda: right() + clock_s
+    _set_clock(clock_s)
     from ssdfl.mesh.device import run_device
 
     try:
         sys.exit(0 if run_device(folder) else 130)
     except InputError as error:
         sys.exit(error.exit_code)
+
+
+def _set_clock(clock_s: float) -> None:
+    """Let Python's clock be wrong; gRPC's own stays right, since its core would see the difference."""
+    import grpc._channel
+
+    right = time.time
+    grpc._channel.time = SimpleNamespace(**{**vars(time), "time": right})
+    time.time = lambda: right() + clock_s
 
 
 @dataclass
@@ -261,6 +270,7 @@ class Churn:
         duration_s = self._random.uniform(1.0, self._every_s)
         self._ends.append((now + duration_s, FAULTS[kind](self.mesh, name, other)))
         self.counts[kind] += 1
+        print(f"{time.strftime('%H:%M:%S')} {kind} of {name} ({other}) for {duration_s:.1f} s", flush=True)
         if kind not in OF_LINKS:
             self.mesh.faulty_until[name] = now + duration_s + RECOVERY_S
 
@@ -317,12 +327,14 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=10.0, help="seconds from fault to fault")
     parser.add_argument("--faults", nargs="*", choices=sorted(FAULTS), default=sorted(FAULTS))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="a new folder for the devices' files, which stay there")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     results = []
     for disturbed in (False, True):
         with tempfile.TemporaryDirectory() as folder:
-            mesh = made_mesh(Path(folder) / "mesh", options.devices)
+            parent = options.keep or Path(folder)
+            mesh = made_mesh(parent / ("disturbed" if disturbed else "calm"), options.devices)
             churn = Churn(mesh, options.every, options.seed, options.faults) if disturbed else None
             try:
                 results.append(watch(mesh, options.minutes, churn))
