@@ -1,4 +1,4 @@
-"""The set with the least cut conductance: by trying all, or by a search with few states."""
+"""The set with the least cut conductance: by trying all, or by a search that keeps few states."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class _Search:
         self._sides &= ~gone
 
     def _promising(self, step: int) -> IntArray:
-        """The states to keep: those that may stay below the bound, one per sides and size."""
+        """The states to keep: those that may stay below the bound, one per frontier and size."""
         sizes, cuts = self._sizes, self._cuts
         to_come = len(self._order) - step - 1
         most = self._upper * np.minimum(self._half, sizes + to_come) - _ROUNDING
@@ -158,10 +158,10 @@ class _Search:
         return kept[bound < most[kept]]
 
     def _cut_to_come(self, first: int, sides: IntArray) -> FloatArray:
-        """A lower bound on what each state will still cut: later devices cut one side.
+        """A lower bound on what each state will still cut: later devices join either side.
 
         Args:
-            first: the step of the first of them.
+            first: the step of the first later device.
             sides: of each state.
         """
         slots = np.array(list(self._slot_of.values()), dtype=np.int64)
@@ -172,7 +172,7 @@ class _Search:
         return bound
 
     def best_set(self) -> tuple[BoolArray, float]:
-        """The kept set of least conductance as a mask, and its value; or an empty set."""
+        """The kept set of least conductance as a mask, and its value; or none and the bound."""
         members = np.zeros(len(self._order), dtype=bool)
         proper = np.flatnonzero(self._sizes > 0)
         if not len(proper):

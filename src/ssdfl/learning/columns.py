@@ -55,7 +55,7 @@ _KINDS: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 
 
 def encoded(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
-    """(rows,) the index of each row's text, and the texts in order; missing is one of them.
+    """(rows,) the index of each row's text, and the texts in order; a missing text is empty.
 
     Examples:
         >>> codes, names = encoded(pa.chunked_array([["b", "a", None]]))

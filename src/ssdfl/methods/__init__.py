@@ -1,4 +1,4 @@
-"""Methods: a schedule decides who trains and which matrix mixes, a rule what is sent."""
+"""Methods: schedules say who trains and which matrix mixes; rules, what is sent and its use."""
 
 from ssdfl.methods.attacks import ATTACKS, Attack, Hearing, find_attack
 from ssdfl.methods.catalogue import Entry, catalogue, find_entries

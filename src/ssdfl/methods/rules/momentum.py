@@ -17,7 +17,7 @@ def _check_momentum(name: str, value: float) -> None:
 
 @dataclass(frozen=True)
 class QuasiGlobalMomentum(Rule):
-    """Quasi-global momentum: it follows the mixed parameters, not the local gradients.
+    """Quasi-global momentum: it averages the moves of mixed parameters, not local gradients.
 
         x⁺ = W (x − η (g + β m)),  m⁺ = β m + (1 − β) (x − x⁺) / η
 
