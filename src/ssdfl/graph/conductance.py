@@ -214,7 +214,7 @@ def _refining_pass(W: MixingMatrix, inside: BoolArray, value: float) -> tuple[Bo
 
 
 def _best_move(W: MixingMatrix, inside: BoolArray, free: BoolArray) -> tuple[BoolArray, float]:
-    """The cut with that free device moved which makes it best, and its conductance."""
+    """The cut after the best move of one free device, and its conductance."""
     n = len(inside)
     total = 1.0 - W.diagonal()
     to_inside = W @ inside.astype(float) - W.diagonal() * inside

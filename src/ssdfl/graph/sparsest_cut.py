@@ -38,11 +38,11 @@ def _all_sets(n: int) -> tuple[FloatArray, IntArray]:
 def search_cuts(W: MixingMatrix, fiedler: FloatArray, upper: float, state_limit: int) -> BoolArray | None:
     """The set that conducts least, if it conducts less than ``upper``; an empty one if none does.
 
-    Devices are passed one by one, each on both sides of the cut. Two partial sets are told apart
-    only by the sides of the devices that still have neighbours to come (the frontier) and by their
-    sizes; of those that agree in these, the one with the least weight cut is kept, and none for
-    which a smaller one has no larger cut − upper · size. What cuts, or will cut, more than the best
-    set of the largest size could is dropped, too: that is what keeps the states few.
+    Devices are passed one by one, each on both sides of the cut. What matters of a partial set is
+    its size and the sides of the devices that still have neighbours to come (the frontier). Of sets
+    that agree in both, only the one that cuts least is kept, unless a smaller one with the same
+    frontier has no larger cut − upper · size. Sets that already cut, or are bound to cut, too much
+    for the largest size they can reach are dropped, too: this keeps the states few.
 
     Returns:
         A mask, or None if there were more states than allowed.

@@ -33,7 +33,7 @@ class Problem:
 
     @cached_property
     def units(self) -> int:
-        """Every link's weight is a whole number of 1 / units; 0 if there is no such number."""
+        """Every link's weight is a multiple of 1 / units; 0 if there is no such number."""
         denominators = 1
         weights = np.unique(links_of(self.W)[2])
         for weight in weights.tolist():
