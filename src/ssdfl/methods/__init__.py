@@ -1,4 +1,4 @@
-"""Methods: schedules say who trains and which matrix mixes; rules, what is sent and its use."""
+"""Methods: a schedule says who trains and which W mixes, a rule what is sent and how it is used."""
 
 from ssdfl.methods.attacks import ATTACKS, Attack, Hearing, find_attack
 from ssdfl.methods.catalogue import Entry, catalogue, find_entries
