@@ -5,7 +5,7 @@ import csv
 import pytest
 
 import held_out
-from findings import Results, growing, judged, lead, saving, wins
+from findings import NotRunError, Results, growing, judged, lead, saving, wins
 
 COLUMNS = ("panel", "point", "series", "threshold", "value", "of_mean", "values", "clusters", "paper")
 
@@ -65,8 +65,10 @@ def test_savings_are_held_against_the_best_of_the_papers_baselines(tmp_path):
     assert found.ours.startswith("+18 % (9.00 against pDFL 11.03); -80 % against sDFL; +2.03 ±")
     assert saving(results, "fmnist-taur", "p", "0.5", 5.0).verdict == "in kind"
     assert saving(results, "fmnist-taur", "p", "0.5", -2.0).verdict == "reversed"
-    assert wins(results, "fmnist-taur", 1).ours == "1 of 1"
-    assert wins(results, "fmnist-taur", 2).verdict == "not"
+    assert wins(results, "fmnist-taur", 1, 1).ours == "1 of 1"
+    assert wins(results, "fmnist-taur", 2, 1).verdict == "not"
+    with pytest.raises(NotRunError, match="15 cells"):
+        wins(results, "fmnist-taur", 14, 16)
 
 
 def test_what_too_few_seeds_reach_is_not_reached(tmp_path):

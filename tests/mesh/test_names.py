@@ -26,8 +26,8 @@ def test_the_built_in_networks_names_can_be_used():
         ("a\tb", "printable"),
         ("a\0b", "printable"),
         ("x" * (LONGEST + 1), "at most 64"),
-        ("ca", "none of ca, run"),
-        ("Run", "none of ca, run"),
+        ("ca", "none of ca, changes, run"),
+        ("Changes", "none of ca, changes, run"),
         ("C:", "expected one without"),
     ],
 )
