@@ -1,4 +1,4 @@
-"""A checksum inside JSON data, of the data it stands in."""
+"""A checksum stored inside the JSON data that it covers."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from ssdfl.machine import memory_bytes
 SMALL_BYTES = 64 << 20
 """What any file may expand to."""
 MOST_EXPANSION = 200
-"""How far a larger file of samples may expand; images and tables shrink about tenfold."""
+"""By what factor a larger file of samples may expand; images and tables shrink about tenfold."""
 DEFLATE_EXPANSION = 1100
 """More than deflate (zip, gzip) can do, which is 1,032; sparse networks come close."""
 

@@ -141,7 +141,7 @@ def number_from(function: Callable[..., Any], *arguments: Any, what: str) -> flo
 
 
 def unfit_value(problem: Mapping[str, Any], where: str, remedy: str) -> InputError:
-    """What is wrong with a file's value, by one of the ``errors()`` of pydantic.
+    """The error for a file's bad value, from one of pydantic's ``errors()``.
 
     Examples:
         >>> problem = {"loc": ("step",), "type": "int_type", "input": "x"}

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class LazyModule:
-    """Stands for a module until something in it is asked for.
+    """A placeholder that imports its module on first access.
 
     Type checkers should see the module itself: import it under ``TYPE_CHECKING``, and make this
     otherwise.

@@ -82,7 +82,7 @@ def graph(
 
 
 def _default_picture(spec: str, num_devices: int, as_json: bool) -> Path | None:
-    """Where to draw without being asked; None where that would take long or nobody looks."""
+    """The default picture; None for JSON output, or if drawing would take long."""
     too_many = num_devices > MOST_DRAWN
     return None if as_json or too_many else Path(f"{_file_name(spec)}.png")
 

@@ -73,7 +73,7 @@ def _print_warning(
 
 
 def main() -> None:
-    """Run the command; a user's mistake ends with one line and exit code 2, what may pass with 75.
+    """Run the command; mistakes end with one line and exit code 2, or 75 if trying again may help.
 
     SIGTERM has the same effect as Ctrl-C: finished work is kept, and our own processes end, too.
     """

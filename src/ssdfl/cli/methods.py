@@ -21,7 +21,7 @@ def methods(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List schedules, rules and all else that a method is made of, or describe one.
+    """List schedules, rules and the other parts of methods, or describe one.
 
     A method is `schedule[+rule]`, each with options: `matcha:budget=0.3+atc`. A schedule says who
     trains when and which matrix mixes; a rule says what devices send and make of what they receive.

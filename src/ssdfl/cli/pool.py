@@ -51,7 +51,7 @@ def estimate(
     resources: Resources,
     data: Path | None,
 ) -> None:
-    """Print how many runs of each group are done and missing, and how long those will take.
+    """Print how many runs of each group are done and missing, and how long the missing ones take.
 
     Args:
         titles: of the columns that name a group.

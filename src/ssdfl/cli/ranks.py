@@ -48,7 +48,7 @@ def begun(candidates: Iterable[Path]) -> Path | None:
 
 
 def begin(folder: Path) -> None:
-    """Leave in a run's folder who has started this rank."""
+    """Record in a run's folder who started this rank."""
     write_text(folder / LAUNCHER, _launcher())
 
 
@@ -63,8 +63,8 @@ def _read(path: Path) -> str:
 def report_mistake(text: str, exit_code: int = 2) -> int:
     """Show a user's mistake, in this process or in the one that started it; returns the exit code.
 
-    It is the given one, but 0 in a rank that this command has started: torch's launcher would try
-    again, and in vain.
+    The code is the given one, but 0 in a rank that this command has started, since torch's launcher
+    would retry it in vain.
 
     Args:
         text: what is shown; nothing if another rank says it.

@@ -313,7 +313,7 @@ def _execute(
 
 
 def _conclude(request: _Request) -> Path:
-    """Show what came out, with the bounds beside it if the run recorded what they bound."""
+    """Show the results, with the bounds if the run recorded the quantities they bound."""
     from ssdfl.experiments.bounds import can_compare, compare_bounds
 
     if can_compare(request.experiment):

@@ -24,7 +24,7 @@ class Candidate:
         split: the cluster that was split to make it, where it was made so.
         rule: what made it. Of Algorithm 2: ``start``; ``threshold`` if both halves passed Φ_min;
             ``weakest`` if no split did; ``end`` for N single devices. Of the cost-aware partition:
-            ``bisection``, ``agglomeration`` or ``moves``.
+            ``bisection``, ``agglomeration``, ``balance`` or ``moves``.
     """
 
     clusters: Clusters

@@ -282,8 +282,8 @@ class _Weigher:
 def _sizes(num_devices: int) -> list[int]:
     """Every number of clusters to 16, then some 20 % more each time to N / 2, and N.
 
-    More than N / 2 clusters leave a device alone, so they never reach a threshold. Of huge networks 40 % more
-    each time from the start.
+    More than N / 2 clusters leave a device alone, so they never reach a threshold. For huge
+    networks, 40 % more each time from the start.
     """
     half = num_devices // 2
     if half <= _EVERY_SIZE_TO:

@@ -72,7 +72,7 @@ def load_encoding(path: Path | str) -> Encoding:
 def trained_model(
     path: Path | str, method: str = "", seed: int | None = None, device: int | str = MEAN
 ) -> TrainedModel:
-    """The same with what is known of the model."""
+    """A trained model with the facts about it."""
     if Path(path).is_file():
         return _exported_model(Path(path))
     run = RunFolder(path)

@@ -23,7 +23,7 @@ Files = dict[str, bytes]
 def on_ray(
     experiments: Sequence[Experiment], root: Path, data: Path | None, resources: Resources
 ) -> Iterator[Finished]:
-    """Each run is a Ray task with its cores and GPUs, retried if its process dies.
+    """Each run is a Ray task with its cores and GPUs, retried if its process or machine dies.
 
     Tasks write under the same root as processes do. Where machines share no file system, their
     small files come back with the result, but a run that is retried elsewhere starts from the

@@ -185,7 +185,7 @@ def _starting_method() -> multiprocessing.context.BaseContext:
 
 
 def _begin(cpus: int) -> None:
-    """Prepare a process of the pool: pin its cores, ignore Ctrl-C, end with its parent."""
+    """Prepare a process of the pool: limit its threads, ignore Ctrl-C, end with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_cores(cpus)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -215,13 +215,13 @@ def _method_runner(
 
 
 def _own_tests(experiment: Experiment) -> list[str]:
-    """What is said of tests where each device has only its own data."""
+    """The note on tests if each device has only its own data."""
     alone = engine_traits(experiment.engine.name).process_per_device
     return [OWN_TESTS] if alone and has_device_files(experiment.data) else []
 
 
 def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> None:
-    """Write what a seed's methods share; of the devices also who lies."""
+    """Write what a seed's methods share, and mark the devices that lie."""
     task = instance.task
     devices = [
         {

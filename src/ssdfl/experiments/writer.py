@@ -1,4 +1,4 @@
-"""Who writes files: of the processes that run one experiment together, exactly one."""
+"""Of the processes that run an experiment together, exactly one writes its files."""
 
 from __future__ import annotations
 

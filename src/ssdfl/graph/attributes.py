@@ -83,7 +83,7 @@ def _number(name: str, value: Any, where: str) -> float:
 
 
 def coordinates_of(attributes: Attributes) -> tuple[float, float] | None:
-    """Longitude and latitude of a device in degrees, by any usual names, or None.
+    """Longitude and latitude of a device in degrees, by any of the usual names, or None.
 
     Raises:
         InputError: not a number, or not on Earth.

@@ -148,7 +148,7 @@ def _best_first(W: MixingMatrix, cuts: list[BoolArray]) -> list[BoolArray]:
 
 
 def sweep_cut(W: MixingMatrix, vector: FloatArray) -> BoolArray:
-    """The first devices along a vector that make the cut conductance least; ties by position.
+    """The first devices along a vector, up to the cut that conducts least; ties by position.
 
     Examples:
         >>> from ssdfl.graph import load_network, metropolis
@@ -199,7 +199,7 @@ def refine(W: MixingMatrix, inside: BoolArray) -> BoolArray:
 
 
 def _refining_pass(W: MixingMatrix, inside: BoolArray, value: float) -> tuple[BoolArray, float]:
-    """Move each device once, always the best, even if it hurts; keep the best cut seen."""
+    """Move each device once, the best one next, even if it hurts; keep the best cut seen."""
     best, best_value = inside, value
     now, free = inside, np.ones(len(inside), dtype=bool)
     while free.any():
@@ -214,7 +214,7 @@ def _refining_pass(W: MixingMatrix, inside: BoolArray, value: float) -> tuple[Bo
 
 
 def _best_move(W: MixingMatrix, inside: BoolArray, free: BoolArray) -> tuple[BoolArray, float]:
-    """The cut with that free device moved which makes it best, and its conductance."""
+    """The cut after the best move of one free device, and its conductance."""
     n = len(inside)
     total = 1.0 - W.diagonal()
     to_inside = W @ inside.astype(float) - W.diagonal() * inside

@@ -160,7 +160,7 @@ class Clock:
         return CycleCost(float(ready_s.max()) / CYCLES, sent, sent * self.message_bytes)
 
     def _links_between(self, sender: IntArray, receiver: IntArray) -> tuple[IntArray, BoolArray]:
-        """The index of each pair's link, and whether there is one; else it is meaningless."""
+        """The index of each pair's link, and whether there is one: if not, ignore the index."""
         if not len(self._link_keys):
             return np.zeros(len(sender), dtype=np.int64), np.zeros(len(sender), dtype=bool)
         key = sender * self.network.num_devices + receiver
@@ -172,7 +172,7 @@ class Clock:
         return Relays(self.network.link_matrix(self._link_s))
 
     def _relayed_s(self, ports: Ports | None) -> FloatArray:
-        """(N, N) seconds over the fastest path between any two devices, with shared access."""
+        """(N, N) seconds over the fastest paths, with the waits at shared uplinks and downlinks."""
         if ports is None:
             return self._relays.seconds
         sender, receiver = np.concatenate([self.network.links, self.network.links[:, ::-1]]).T

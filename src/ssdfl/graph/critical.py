@@ -142,7 +142,7 @@ def _slow_ends(messages: Messages, sender: int, receiver: int, transfer_s: float
 
 
 def faster(network: Network, parts: Sequence[Part], factor: float = _SPEED_UP) -> Network:
-    """The network with parts ``factor`` times as fast: less latency, more bandwidth."""
+    """The network with parts ``factor`` times as fast: latency / factor, bandwidth × factor."""
     scale = {"link": np.ones(network.num_links)}
     scale |= {kind: np.ones(network.num_devices) for kind in ("uplink", "downlink")}
     for part in parts:

@@ -56,7 +56,7 @@ def _shift_colours(partners: Partners, u: int, v: int) -> None:
 
 
 def _fan(partners: Partners, u: int, v: int) -> tuple[list[int], list[int]]:
-    """A fan: neighbours of u from v on, each link's colour free at the one before."""
+    """A fan at u from v on, each link's colour free at the neighbour before; and the colours."""
     fan, colours = [v], list[int]()
     rest = dict(partners[u])
     while True:
@@ -73,7 +73,7 @@ def _free(partners: Partners, device: int) -> int:
 
 
 def _swap_along_path(partners: Partners, u: int, at_u: int, other: int) -> None:
-    """Swap two colours on the path that starts at u, where the first one is free."""
+    """Swap two colours along the path of both from u, where the first one is free."""
     path, device, colour = [], u, other
     while colour in partners[device]:
         neighbour = partners[device][colour]
@@ -87,7 +87,7 @@ def _swap_along_path(partners: Partners, u: int, at_u: int, other: int) -> None:
 
 
 def random_matching(num_devices: int, i: IntArray, j: IntArray, rng: np.random.Generator) -> BoolArray:
-    """(L,) a random maximal matching: take links in random order unless they meet another.
+    """(L,) a random maximal matching: take links in random order, unless they meet a taken one.
 
     Examples:
         >>> both = random_matching(4, np.array([0, 2]), np.array([1, 3]), np.random.default_rng(0))

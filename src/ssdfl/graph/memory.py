@@ -6,7 +6,7 @@ from ssdfl.claims import check_memory
 from ssdfl.errors import InputError
 
 BYTES_PER_DEVICE, BYTES_PER_LINK = 800, 500
-"""Bytes while a graph is built: peaks of 101 MB for ring:n=100000, 77 MB for complete:n=600."""
+"""Bytes to build a graph; peaks were 101 MB for ring:n=100000, 77 MB for complete:n=600."""
 MOST_DEVICES, MOST_LINKS = 1_000_000, 20_000_000
 """Larger networks have never been tried, and a spec of a few letters can ask for any number."""
 _REMEDY = "Choose a smaller network."

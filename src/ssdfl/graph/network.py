@@ -110,7 +110,7 @@ class Network:
         return linked
 
     def message_time_s(self, message_bytes: int) -> FloatArray:
-        """(L,) seconds of a single message over each link, in the slower direction."""
+        """(L,) seconds of a message that has a link to itself, in the slower direction."""
         slowest_Bps = self.bandwidth_Bps
         if self.is_shared:
             ends_Bps = np.minimum(self.uplink_Bps, self.downlink_Bps)

@@ -1,4 +1,4 @@
-"""Messages between unlinked devices: the fastest paths, and the load on relays."""
+"""Messages between devices without a link: the fastest paths, and the load on relays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Relays:
         self._nearest = np.argsort(self.seconds, axis=1, kind="stable").T
 
     def _hops_outwards(self) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
-        """Senders, with the next device of each one's tree and its predecessor, nearest first."""
+        """Senders, and the two ends of the next hop in each one's tree; nearest first."""
         everyone = np.arange(len(self._nearest))
         for nearest in self._nearest:
             senders = np.flatnonzero(self._before[everyone, nearest] >= 0)

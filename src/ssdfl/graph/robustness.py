@@ -1,4 +1,4 @@
-"""How many lying neighbours a network stands: r-robustness.
+"""How many lying neighbours a network withstands: r-robustness.
 
 A set of devices is r-reachable if one of them has r neighbours outside it. A network is r-robust if
 of any two disjoint sets at least one is r-reachable. If devices drop the F largest and the F
@@ -81,7 +81,7 @@ def _reaches(neighbours: Sequence[Sequence[int]]) -> IntArray:
 
 
 def survived_liars(network: Network, clusters: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """How many liars in every neighbourhood each cluster stands if devices drop extreme values.
+    """How many liars per neighbourhood each cluster withstands if devices drop extreme values.
 
     That is the largest F for which the cluster by itself is (2 F + 1)-robust.
 

@@ -1,4 +1,4 @@
-"""The set with the least cut conductance: by trying all, or by a search with few states."""
+"""The set with the least cut conductance: by trying all, or by a search that keeps few states."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def _all_sets(n: int) -> tuple[FloatArray, IntArray]:
 def search_cuts(W: MixingMatrix, fiedler: FloatArray, upper: float, state_limit: int) -> BoolArray | None:
     """The set that conducts least, if it conducts less than ``upper``; an empty one if none does.
 
-    Devices are passed one by one, each on both sides of the cut. Two partial sets are told apart
-    only by the sides of the devices that still have neighbours to come (the frontier) and by their
-    sizes; of those that agree in these, the one with the least weight cut is kept, and none for
-    which a smaller one has no larger cut − upper · size. What cuts, or will cut, more than the best
-    set of the largest size could is dropped, too: that is what keeps the states few.
+    Devices are passed one by one, each on both sides of the cut. What matters of a partial set is
+    its size and the sides of the devices that still have neighbours to come (the frontier). Of sets
+    that agree in both, only the one that cuts least is kept, unless a smaller one with the same
+    frontier has no larger cut − upper · size. Sets that already cut, or are bound to cut, too much
+    for the largest size they can reach are dropped, too: this keeps the states few.
 
     Returns:
         A mask, or None if there were more states than allowed.
@@ -146,7 +146,7 @@ class _Search:
         self._sides &= ~gone
 
     def _promising(self, step: int) -> IntArray:
-        """The states to keep: those that may stay below the bound, one per sides and size."""
+        """The states to keep: those that may stay below the bound, one per frontier and size."""
         sizes, cuts = self._sizes, self._cuts
         to_come = len(self._order) - step - 1
         most = self._upper * np.minimum(self._half, sizes + to_come) - _ROUNDING
@@ -158,10 +158,10 @@ class _Search:
         return kept[bound < most[kept]]
 
     def _cut_to_come(self, first: int, sides: IntArray) -> FloatArray:
-        """A lower bound on what each state will still cut: later devices cut one side.
+        """A lower bound on what each state will still cut: later devices join either side.
 
         Args:
-            first: the step of the first of them.
+            first: the step of the first later device.
             sides: of each state.
         """
         slots = np.array(list(self._slot_of.values()), dtype=np.int64)
@@ -172,7 +172,7 @@ class _Search:
         return bound
 
     def best_set(self) -> tuple[BoolArray, float]:
-        """The kept set of least conductance as a mask, and its value; or an empty set."""
+        """The kept set of least conductance as a mask, and its value; or none and the bound."""
         members = np.zeros(len(self._order), dtype=bool)
         proper = np.flatnonzero(self._sizes > 0)
         if not len(proper):

@@ -135,7 +135,7 @@ def smallest_eigenvalue(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> floa
 
 
 def _start(W: MixingMatrix) -> FloatArray:
-    """A fixed start, so that Lanczos gives the same twice."""
+    """A fixed start vector, so that Lanczos is reproducible."""
     devices: FloatArray = np.arange(W.shape[0], dtype=np.float64)
     return np.cos(devices)
 

@@ -1,4 +1,4 @@
-"""Tables in files of Arrow and Parquet, no more of them than their size allows."""
+"""Read tables in Arrow and Parquet files; refuse those that expand to many times their size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small tasks without download: a regression, a table with uneven sites, and text."""
+"""Small tasks without download: a regression, a table with sites of unequal sizes, and text."""
 
 from __future__ import annotations
 

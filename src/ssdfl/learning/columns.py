@@ -1,4 +1,4 @@
-"""How columns of tables become inputs and targets, by a summary of all rows that there are."""
+"""How columns of tables become inputs and targets, by a summary of all rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_CLASSES = 20
 
 
 class Targets(NamedTuple):
-    """(rows, …) targets, how they were made, and what is said of them."""
+    """(rows, …) targets, how they were made, and a note on them."""
 
     values: NDArray[Any]
     encoding: Encoding
@@ -55,7 +55,7 @@ _KINDS: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 
 
 def encoded(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
-    """(rows,) the index of each row's text, and the texts in order; missing is one of them.
+    """(rows,) the index of each row's text, and the texts in order; a missing text is empty.
 
     Examples:
         >>> codes, names = encoded(pa.chunked_array([["b", "a", None]]))
@@ -90,7 +90,7 @@ def summarise_column(name: str, column: pa.ChunkedArray, train: BoolArray, diffe
 
 
 def _number_facts(column: pa.ChunkedArray, train: BoolArray, different: str) -> dict[str, Any]:
-    """What is to be known of a column of numbers."""
+    """What encoding needs to know of a column of numbers."""
     known = as_numbers(column)[train]
     return {
         **summarised_numbers(known[np.isfinite(known)]),
@@ -100,7 +100,7 @@ def _number_facts(column: pa.ChunkedArray, train: BoolArray, different: str) -> 
 
 
 def _categories(column: pa.ChunkedArray, train: BoolArray) -> Sequence[str]:
-    """Those of the training rows; of more than can be used, one more than that."""
+    """Those of the training rows, cut off at one more than can be used."""
     if not is_category(column.type):
         return []
     codes, names = encoded(column)
@@ -109,7 +109,7 @@ def _categories(column: pa.ChunkedArray, train: BoolArray) -> Sequence[str]:
 
 
 def _classes(column: pa.ChunkedArray, _: BoolArray) -> Sequence[str]:
-    """Texts, or whole numbers if they are few; of more, one more than that."""
+    """Texts, or whole numbers, cut off at one more than can be classes."""
     if is_category(column.type):
         return encoded(column)[1]
     return _numbers_as_texts(column)[: MOST_CLASSES + 1] if pa.types.is_integer(column.type) else []
@@ -143,7 +143,7 @@ _TOLD = {
 
 
 def input_columns(columns: Sequence[ColumnSummary]) -> tuple[tuple[Column, ...], list[str]]:
-    """How columns become inputs, and what is said of them.
+    """How columns become inputs, and notes on them.
 
     Raises:
         InputError: none can be an input.

@@ -95,7 +95,7 @@ def _check_inputs(what: str, inputs: object, num_targets: int) -> None:
 
 
 def _check_array(what: str, part: object) -> None:
-    """Refuse what is no array of numbers that models can take."""
+    """Refuse anything but arrays of numbers that models can take."""
     if not _is_numeric(part):
         expected = "an array of numbers (samples, …), or a tuple or dict of such"
         raise InputError(what, described(part), expected, _REMEDY)

@@ -102,7 +102,7 @@ class InUnits(nn.Module):
 
 
 def on_raw_inputs(model: nn.Module, facts: ModelFacts) -> nn.Module:
-    """The model from raw inputs to predictions in own units, as far as the encoding is known."""
+    """From raw inputs to predictions in their own units, as far as the encoding is known."""
     encoding = facts.encoding
     if isinstance(facts.inputs, Tensor) and encoding.columns:
         model = OfRows(model, encoding.columns, facts.inputs.dtype)

@@ -64,7 +64,7 @@ class ModelFacts:
         return map_inputs(lambda part: tuple(part.shape), self.inputs)
 
     def example(self, samples: int = 2) -> Inputs:
-        """A number of samples of zeros."""
+        """This many samples of zeros."""
         zeros: Inputs = map_inputs(
             lambda part: torch.zeros(samples, *part.shape, dtype=part.dtype), self.inputs
         )

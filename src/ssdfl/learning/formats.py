@@ -196,7 +196,7 @@ def read_cifar_archive(path: Path) -> tuple[Split, Split]:
 
 
 class _LimitedGzip(gzip.GzipFile):
-    """A gzipped archive, read only as far as CIFAR-10 reaches, one batch at a time."""
+    """A gzipped archive, read only as far as CIFAR-10 reaches, and at most a batch at a time."""
 
     def read(self, size: int | None = -1) -> bytes:
         """The next bytes."""

@@ -1,4 +1,4 @@
-"""How a model's state lies in a device's row of numbers, and what of it lies elsewhere.
+"""How a model's state is laid out in a device's row of numbers, and what is kept elsewhere.
 
 A row is what devices mix: the parameters that train, in the model's order, and after them the float
 buffers, if those are mixed. Other buffers stay at home, each under its name. Frozen parameters, and
@@ -28,7 +28,7 @@ Home = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Slot:
-    """Where a tensor of the model lies in a row: as `torch.as_strided` wants it."""
+    """Where a tensor of the model is in a row, in the form that `torch.as_strided` takes."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -58,7 +58,7 @@ class Layout:
 
     @cached_property
     def slots(self) -> dict[str, Slot]:
-        """All that lies in a row, in its order."""
+        """Everything in a row, in order."""
         return self.parameters | self.buffers
 
     @cached_property

@@ -187,7 +187,7 @@ class Sketches(NamedTuple):
 
 
 def sketch_gradients(task: Task, devices: Sequence[int], seed: int, samples: int = 256) -> Sketches:
-    """Random projections of mean gradients at θ⁰ to `SKETCH` numbers, equal for all devices.
+    """Devices' mean gradients at θ⁰, all randomly projected by the same `SKETCH` directions.
 
     Inner products are kept up to an error of about 1 / √`SKETCH` (Johnson and Lindenstrauss).
 

@@ -106,7 +106,7 @@ def _normalised(entering: int, leaving: int, kernel: int, stride: int = 1) -> nn
 
 
 def resnet8(image_shape: ImageShape, num_classes: int, width: int = 16) -> nn.Module:
-    """A residual network of eight layers for small images: a block at three resolutions.
+    """A residual network of eight layers for small images: one block at each of three resolutions.
 
     78,042 parameters and 672 running statistics on CIFAR-10.
     """
@@ -123,7 +123,7 @@ def resnet8(image_shape: ImageShape, num_classes: int, width: int = 16) -> nn.Mo
 
 
 class TokenLSTM(nn.Module):
-    """Embedded tokens, an LSTM layer, and a linear layer that scores each next token."""
+    """Embedded tokens, an LSTM layer, and a linear layer that scores the token after each."""
 
     def __init__(self, num_tokens: int, embedding: int, hidden: int) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ class Normalisation:
         return np.asarray(scaled, dtype=np.float32)
 
     def undone(self, scaled: NDArray[Any]) -> Numbers:
-        """What was normalised, as it was.
+        """Undo the normalisation.
 
         Examples:
             >>> Normalisation(np.array(50.0), np.array(10.0)).undone(np.array([1.0, -2.0])).tolist()

@@ -90,7 +90,7 @@ def proximal(gradient: Tensor, theta: Tensor, memory: Memory, *, mu: Tensor) -> 
 def effective(
     gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor, mu: Tensor
 ) -> tuple[Tensor, Memory]:
-    """Momentum and proximal pull, `eq:eff_sgd_ovr`: v ← g + ρ v, direction v + μ (θ − θ⁰)."""
+    """Momentum and proximal pull, `eq:eff_sgd_ovr`: v ← g + ρ v; down along v + μ (θ − θ⁰)."""
     velocity = _pushed(memory["velocity"], gradient, rho)
     return torch.addcmul(velocity, -mu, memory["anchor"]).addcmul_(mu, theta), memory
 
@@ -230,7 +230,7 @@ def _check_hyper(kind: str, name: str, value: float, known: Mapping[str, float])
 
 
 def paper_optimizer(rho: float = 0.0, mu: float = 0.0) -> Optimizer:
-    """The optimizer of `eq:eff_sgd_ovr` with momentum ρ and proximal factor μ, maybe 0.
+    """The optimizer of `eq:eff_sgd_ovr` with momentum ρ and proximal factor μ; either may be 0.
 
     Examples:
         >>> [str(paper_optimizer(*values)) for values in ((0, 0), (0.9, 0), (0, 0.1), (0.9, 0.1))]

@@ -52,7 +52,7 @@ def _check(name: str, tensor: Tensor, state: Mapping[str, Tensor], source: str) 
 
 
 def _missing(state: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> list[str]:
-    """Names without a tensor; those of a parameter that has another name, too, need only one."""
+    """Names without a tensor; a parameter with several names needs only one."""
     given = {id(state[name]) for name in tensors}
     return [name for name, tensor in state.items() if name not in tensors and id(tensor) not in given]
 

@@ -113,7 +113,7 @@ def dirichlet(labels: IntArray, num_devices: int, alpha: float, rng: np.random.G
 
 
 def _allot(proportions: FloatArray, size: int, left: IntArray) -> IntArray:
-    """Split ``size`` in proportion by largest remainders, within what is left of a label."""
+    """Split ``size`` in proportion by largest remainders, with no more of a label than is left."""
     take = np.zeros(len(left), dtype=np.int64)
     while (missing := size - int(take.sum())) > 0:
         room = left - take

@@ -55,7 +55,7 @@ def inverse_sqrt(cycle: int, cycles: int) -> float:
 
 
 def warmup(cycle: int, cycles: int, over: int = 5) -> float:
-    """Linear warm-up over the first cycles, then 1. Join it: ``warmup:over=3+cosine``.
+    """Linear over the first cycles, then 1. Join it with another: ``warmup:over=3+cosine``.
 
     Examples:
         >>> [warmup(cycle, 10, over=4) for cycle in range(5)]

@@ -362,7 +362,7 @@ def _images(
 
 
 def _image_table(table: pa.Table, images: NDArray[np.uint8], reading: Reading) -> Dataset:
-    """A table with encoded images in the column ``image`` or ``img``, as Hugging Face has."""
+    """A table with encoded images in a column ``image`` or ``img``, as of Hugging Face."""
     target = reading.target or "label"
     if target not in table.column_names:
         raise InputError("data.target", target, f"one of {', '.join(table.column_names)}", "Name the labels.")

@@ -119,7 +119,7 @@ def read_summary(path: Path) -> Summary:
 
 
 def summarised_numbers(values: NDArray[Any], axes: int | tuple[int, ...] = 0) -> dict[str, Any]:
-    """Count, mean and spread of numbers over some axes, the first included; empty if none."""
+    """Count, mean and spread over some axes, the first included; empty without numbers."""
     count = int(np.prod([values.shape[axis] for axis in np.atleast_1d(axes)]))
     if not count:
         return {}

@@ -156,7 +156,7 @@ def _test_rows(table: pa.Table, reading: Reading, files: Files | None) -> BoolAr
 
 
 def _split_file(count: int, share: float) -> BoolArray:
-    """The same rows as on the device that has this file alone; none of a file that is too small."""
+    """The test rows, the same as on a device that has only this file; none if it is too small."""
     return split_off(count, share) if round(share * count) else np.zeros(count, dtype=bool)
 
 

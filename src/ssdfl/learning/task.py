@@ -37,7 +37,7 @@ class Units(NamedTuple):
     deviation: Tensor
 
     def of(self, scaled: Tensor) -> Tensor:
-        """Outputs or targets in own units; in 64 bits, as means may far exceed deviations."""
+        """Outputs or targets in their own units; in 64 bits, as means may far exceed deviations."""
         return scaled.double() * self.deviation + self.mean
 
     def to(self, device: torch.device | str) -> Units:
@@ -329,7 +329,7 @@ def make_task(
 
 @torch.inference_mode()
 def tested(model: nn.Module, data: Dataset, metric: TaskMetric) -> float:
-    """The score of a model in evaluation mode on the test samples, in own units."""
+    """The score of a model in evaluation mode on the test samples, in their own units."""
     units = _units(data)
     outputs = call_model(model, map_inputs(torch.from_numpy, data.test_inputs))
     targets = torch.from_numpy(data.test_targets)

@@ -1,7 +1,7 @@
 """Attacks: what a liar sends instead of the truth.
 
-A liar trains and keeps what its rule tells it to, but sends something else. It knows all that the
-device which it lies to hears, and may tell every neighbour another thing.
+A liar trains and keeps memory as its rule says, but sends something else. It knows everything that
+the device it lies to hears, and may send each neighbour something different.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class SameValue:
 
 @dataclass(frozen=True)
 class LittleIsEnough:
-    """Beside the mean of what is honest, too near to stand out, and all liars on the same side.
+    """Off the mean of the honest messages, too little to stand out, all liars on the same side.
 
         m̃_j = μ − z σ
 

@@ -50,7 +50,7 @@ class Compressor(ABC):
     gamma: float = 1.0
 
     def __call__(self, rows: Rows, at: Moment) -> Rows:
-        """(n, k) what receivers see of the rows: what `decoded` makes of what `encoded` gives."""
+        """(n, k) the rows as receivers see them: encoded, then decoded."""
         return self.decoded(self.encoded(rows, at), rows.shape[1], rows, at)
 
     def size_bytes(self, count: int, itemsize: int) -> int:

@@ -11,7 +11,7 @@ from ssdfl.rng import generator
 
 
 def drop_links(schedule: Schedule, probability: float, seed: int) -> Schedule:
-    """Every link fails with a probability at every step; its weight goes to the diagonals."""
+    """Every link fails with a probability at every step; its ends keep its weight."""
     check_range("faults.link_loss", probability, 0, 1)
 
     def faulty(t: int) -> Step:
@@ -23,7 +23,7 @@ def drop_links(schedule: Schedule, probability: float, seed: int) -> Schedule:
 
 
 def drop_devices(schedule: Schedule, probability: float, seed: int) -> Schedule:
-    """Every device is away with a probability at every step: it does not train, send or hear."""
+    """Every device is away with a probability at every step: it does not train, send or receive."""
     check_range("faults.device_loss", probability, 0, 1)
 
     def faulty(t: int) -> Step:

@@ -1,4 +1,4 @@
-"""A rule among liars: what honest devices hear of them is what an attack makes of it."""
+"""A rule among liars: honest devices hear from them what an attack sends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class AmongLiars(WrappedRule):
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
     ) -> tuple[Rows, Memory]:
-        """What the rule within makes of the truth and the lies."""
+        """The inner rule's result, from true messages and lies."""
         lies = Heard(
             lambda: self._mixed(at, heard),
             lambda: heard.own,

@@ -98,7 +98,7 @@ class Method:
     Attributes:
         name: as the user wrote it, such as ``ssdfl+atc``.
         schedule: makes the schedule.
-        rule: what a device sends and what it makes of what it receives.
+        rule: what a device sends and how it uses what it receives.
         summary: one line for lists of methods.
         needs_plan: whether the plan's clusters change what it does.
         training_clusters: from the plan's clusters to those in which the method mixes while it

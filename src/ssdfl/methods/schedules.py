@@ -75,7 +75,7 @@ def stc(inputs: ScheduleInputs) -> Schedule:
 
 
 def cstc(inputs: ScheduleInputs) -> Schedule:
-    """Clustered stochastic: as `stc` inside random clusters, then over all links.
+    """Clustered stochastic: as `stc`, but inside random clusters first, then over all links.
 
         W(t) = as of `stc`, over the links inside the random clusters while training, then over all
 
@@ -182,7 +182,7 @@ def tthf(inputs: ScheduleInputs) -> Schedule:
 
 
 def hier(inputs: ScheduleInputs) -> Schedule:
-    """Hierarchical: edge servers average each cluster at every step, then a cloud all.
+    """Hierarchical: edge servers average clusters at every step, then the cloud averages all.
 
         W = blockdiag(11ᵀ/n_s) while training, then 11ᵀ/N once, then I for what is left of the cycle
 

@@ -11,7 +11,7 @@ from ssdfl.rng import generator
 
 
 def liars_of(faults: FaultsSection, network: Network, seed: int) -> tuple[int, ...]:
-    """The devices that lie, in ascending order: the named ones, or as many at random.
+    """The devices that lie, in ascending order: the named ones, or the given number at random.
 
     Raises:
         InputError: a name that no device has, or no device left that is honest.

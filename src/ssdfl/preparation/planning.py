@@ -59,7 +59,7 @@ def make_plans(
 
 
 def kinds_of_messages(experiment: Experiment, task: Task) -> list[tuple[int, bool]]:
-    """Each kind of message of methods that need a plan: its bytes, and if it leaves early.
+    """Bytes of messages and whether they leave before training: each kind that needs a plan.
 
     Formation weighs what a cycle costs, so a method that compresses or sends after training may get
     other clusters. Without any such method it is the kind of `cta`.

@@ -53,7 +53,7 @@ def shared_devices(
 
 
 def sample_sharing(experiment: Experiment) -> str:
-    """``none``, ``sketch`` or ``raw``; ``auto`` is none for real devices and own data."""
+    """``none``, ``sketch`` or ``raw``; ``auto`` is raw, but none for real devices or own data."""
     chosen = experiment.share.samples
     if chosen != "auto":
         return chosen

@@ -18,7 +18,7 @@ def number(value: float) -> str:
 
 
 def data_size(num_bytes: float) -> str:
-    """Bytes in the largest unit of which there is at least one.
+    """Bytes in the largest unit that gives at least 1.
 
     Examples:
         >>> data_size(40_000), data_size(9_123_000), data_size(2.5e9)

@@ -116,7 +116,7 @@ def _told(expected: Mapping[tuple[str, str, str, str], str], case: CaseKey) -> d
 
 
 def _questions(artefact: Artefact, panel: Variant, runs: Sequence[Sequence[Row]]) -> list[_Question]:
-    """What is asked of a case of a panel: each threshold in each cost, or the final accuracy."""
+    """The quantities of a panel's case: each threshold in each cost, or the final accuracy."""
     asked = product(panel.thresholds or (None,), _costs(artefact, runs))
     return [_Question(artefact.kind, artefact.reading, threshold, cost) for threshold, cost in asked]
 

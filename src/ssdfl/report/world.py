@@ -1,4 +1,4 @@
-"""A coarse hand-drawn outline of the world's land (two degrees) for maps of devices."""
+"""A coarse hand-drawn outline of the world's land (to about two degrees), for maps of devices."""
 
 from __future__ import annotations
 

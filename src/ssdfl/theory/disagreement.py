@@ -1,4 +1,4 @@
-"""How far devices drift apart in training: the exact linear prediction and its cost.
+"""How far devices drift apart in training: the exact linear prediction, and how it slows training.
 
 Device i's gradients differ from the mean by a row of ``G``. Counted in steps of length η E,
 training moves the differences by ``X ← Ã X − δ X + G``, where δ is the pull of the loss back to a
@@ -29,7 +29,7 @@ _THREADS_FROM = 5000  # devices
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Mean square distances from the mean after training and mixing, in ``(η E)²``."""
+    """Mean square distances from the mean after training and mixing, in units of ``(η E)²``."""
 
     trained: float
     mixed: float
@@ -43,7 +43,7 @@ def disagreement(
     tau_r: int,
     pull: float = PULL,
 ) -> Disagreement:
-    """The mean square distance from the mean in the 32nd cycle, before and after mixing.
+    """The mean square distance of devices from their mean in cycle 32, before and after mixing.
 
     Args:
         A: the mixing of the whole network.

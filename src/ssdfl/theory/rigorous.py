@@ -72,7 +72,7 @@ def loss_gap(
 
 
 def intra_convergence(constants: Constants, cluster: ClusterTerms, initial: float) -> float:
-    """Theorem 1 (`thm:intra_conv`): a bound on ``Σ_q E‖∇L̃_s‖²`` for losses ≥ 0.
+    """Theorem 1 (`thm:intra_conv`): a bound on a regime's ``Σ_q E‖∇L̃_s‖²`` for losses ≥ 0.
 
     ``(L̃_s + ½ α τ_a η² γ + (η / 2ε) Σ_q ‖M_q‖²) / (η (1 − ε / 2) − ½ α̂_s η² γ)``; ε pays for
     momentum and is 0 where there is none.
@@ -142,7 +142,7 @@ def intra_consensus(constants: Constants, cluster: ClusterTerms, initial_gap: fl
 
 
 def contraction(cluster: ClusterTerms) -> float:
-    """``λ̄ = max(|λ₂|, |λ_min|)``: the most that a mixing leaves of disagreement."""
+    """``λ̄ = max(|λ₂|, |λ_min|)``: what a mixing leaves at most; 0 for one device."""
     return max(abs(cluster.lambda_2), abs(cluster.lambda_min)) if cluster.size > 1 else 0.0
 
 
@@ -196,7 +196,7 @@ def integrated_average(
     largest: Sequence[float],
     gap: float,
 ) -> float:
-    """Theorem 2 averaged over K → ∞ cycles, with each cluster's largest L̃_s and gap."""
+    """Theorem 2 averaged over K → ∞ cycles, with the clusters' largest L̃_s and the largest gap."""
     return integrated_convergence(constants, network, clusters, largest, gap)
 
 

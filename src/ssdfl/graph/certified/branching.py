@@ -137,10 +137,10 @@ def _by_pair(node: Node) -> list[Node]:
 
 
 def _pivot(Y: FloatArray) -> tuple[int, int]:
-    """The entry that is settled best, and the one whose relation to it is settled least.
+    """The entry whose relations to others are most settled, and the one least related to it.
 
     The last group holds the entry that stands for "inside"; at half of the devices both sides are
-    alike, so that nothing is learnt from it.
+    alike, so that entry says nothing.
     """
     spread = np.sqrt(np.maximum(np.diag(Y), _SAME))
     related = np.abs(Y / np.outer(spread, spread))[:-1, :-1]

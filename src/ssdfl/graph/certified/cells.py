@@ -16,7 +16,7 @@ from ssdfl.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """Sets of ``smallest`` to ``largest`` devices; entry v is ``sign[v]`` times ``group[v]``."""
+    """Sets of ``smallest`` to ``largest`` devices; entry v is ``sign[v]`` times its group's."""
 
     smallest: int
     largest: int

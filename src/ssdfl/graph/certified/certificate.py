@@ -31,7 +31,7 @@ _ROUNDED = 3  # vectors of a relaxation along which cuts are looked for
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Conductance and its proof for JSON; `ssdfl.graph.certified.check` has the format."""
+    """Conductance and its proof for JSON; `ssdfl.graph.certified.check` says how it reads."""
 
     conductance: Conductance
     proof: dict[str, Any]
@@ -110,7 +110,7 @@ def relaxation_certificate(W: MixingMatrix, cut: BoolArray, timer: Timer) -> Cer
 
 
 def _finds_better(W: MixingMatrix, Y: FloatArray, best: list[BoolArray]) -> bool:
-    """Whether refined cuts along a relaxation's main vectors beat the best; keeps it."""
+    """Whether refined cuts along a relaxation's main vectors beat the best; if so, keeps one."""
     vectors = np.linalg.eigh(Y[:-1, :-1])[1][:, ::-1].T[:_ROUNDED]
     cuts = [refine(W, sweep_cut(W, vector)) for vector in vectors]
     found = min(cuts, key=lambda cut: cut_conductance(W, cut))

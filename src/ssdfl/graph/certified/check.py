@@ -144,7 +144,7 @@ def _forget(masks: Integers, frontier: list[int], needed: list[bool]) -> tuple[I
 
 
 def _best_of_each(masks: Integers, sizes: Integers, values: Matrix) -> tuple[Integers, Integers, Matrix]:
-    """Of partial sets alike at the frontier, those that no smaller or equal set beats in value."""
+    """Of partial sets alike at the frontier, those that no set of at most their size beats."""
     by_group = np.lexsort((values, sizes, masks))
     masks, sizes, values = masks[by_group], sizes[by_group], values[by_group]
     # Ranks are whole numbers, so that a running minimum within groups is exact.
@@ -171,7 +171,7 @@ def _by_tree(W: Matrix, proof: dict[str, Any], inside: Matrix, lower: float, upp
 
 
 class _Grid:
-    """The values that cuts can have: multiples of a unit, of known parity if all agree."""
+    """The values that cuts can have: multiples of a unit, of known parity if devices' are alike."""
 
     def __init__(self, off_diagonal: Matrix, units: int) -> None:
         self.off_diagonal, self.units = off_diagonal, units
@@ -192,7 +192,7 @@ class _Grid:
 
 
 class _Cell:
-    """Sets of some sizes whose entries are tied to an earlier one by a sign, or free."""
+    """Sets of some sizes; each entry is free, or equal or opposite to an earlier one."""
 
     def __init__(self, sizes: tuple[int, int], ties: list[tuple[int, int]]) -> None:
         self.low, self.high = sizes

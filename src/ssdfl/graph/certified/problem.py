@@ -33,7 +33,7 @@ class Problem:
 
     @cached_property
     def units(self) -> int:
-        """Every link's weight is a whole number of 1 / units; 0 if there is no such number."""
+        """Every link's weight is a multiple of 1 / units; 0 if there is no such number."""
         denominators = 1
         weights = np.unique(links_of(self.W)[2])
         for weight in weights.tolist():
@@ -68,7 +68,7 @@ class Problem:
         return units / self.units
 
     def enough(self, size: int) -> float:
-        """The bound on cuts of this size that shows that none beats the best one known."""
+        """A bound on cuts of this size that suffices to show that none beats the best one known."""
         wanted = self.upper * size
         if not self.units:
             return wanted
@@ -82,7 +82,7 @@ class Problem:
         return min(self.possible(size, self.bound(size, slope) + offset) / size for size in sizes)
 
     def shortfall(self, smallest: int, largest: int, slope: float) -> float:
-        """The offset above which such bounds show that no set beats the best one known."""
+        """The least offset with which such bounds show that no set beats the best one known."""
         sizes = range(smallest, largest + 1)
         return max(self.enough(size) - self.bound(size, slope) for size in sizes)
 

@@ -72,7 +72,7 @@ def start(problem: Problem, cell: Cell) -> Dual:
 
 
 def limits_of(problem: Problem, cell: Cell) -> list[tuple[FloatArray, float]]:
-    """Quadratic forms with their upper limits for all of the cell's sets but the best."""
+    """Quadratic forms with their upper limits for all of the cell's sets but the best one known."""
     n = problem.num_devices
     ones, last = np.append(np.ones(n), 0.0), np.append(np.zeros(n), 1.0)
     best = np.append(np.where(problem.cut, 1.0, -1.0), 0.0)
@@ -126,7 +126,7 @@ class Relaxation:
         return x[:first], x[first:second], x[second:]
 
     def _smoothed(self, x: FloatArray, smoothing: float) -> tuple[float, FloatArray]:
-        """Minus the smoothed dual at multipliers x, and its gradient; records the bound."""
+        """Minus the smoothed dual at x, and its gradient; keeps x if its bound is best."""
         size = len(self.Y)
         limits, diagonal, weights = self._parts(x)
         M = self._objective + np.tensordot(limits, self._forms, 1) - np.diag(diagonal)

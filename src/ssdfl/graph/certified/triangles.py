@@ -1,4 +1,4 @@
-"""Triangle inequalities: of three entries ±1 two agree, so a signed sum is at least −1.
+"""Triangle inequalities: two of three entries ±1 agree, so a signed sum of products is ≥ −1.
 
 A triangle is a row (i, j, k, kind) with i < j < k; its kind is a row of `SIGNS`.
 """

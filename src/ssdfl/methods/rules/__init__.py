@@ -1,4 +1,4 @@
-"""Rules: what a device sends and what it makes of what it receives."""
+"""Rules: what a device sends and how it uses what it receives."""
 
 from ssdfl.methods.moment import Moment, Rows
 from ssdfl.methods.rules.base import Heard, Inbox, Memory, Message, Move, Rule

@@ -1,4 +1,4 @@
-"""A rule says what a device sends and what it makes of what it receives.
+"""A rule says what a device sends and how it uses what it receives.
 
 A rule is a few pure functions over rows: row i of an (n, d) array belongs to device i. Engines call
 them with torch tensors of many devices, a real device with one row.

@@ -58,7 +58,7 @@ class Choco(Rule):
 
 @dataclass(frozen=True)
 class Compressed(WrappedRule):
-    """Another rule with compressed messages; what is lost of a message stays with its sender.
+    """Another rule with compressed messages; what compression loses stays with the sender.
 
         x⁺ = x + (W Q(x) − Q(x)) in place of W x
 
@@ -87,6 +87,6 @@ class Compressed(WrappedRule):
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
     ) -> tuple[Rows, Memory]:
-        """What the rule within makes of it."""
+        """The inner rule's result."""
         after, kept = self.rule.receive(at, theta, move, self.inner(memory), heard)
         return after, self.with_inner(memory, kept)

@@ -17,7 +17,7 @@ def _check_momentum(name: str, value: float) -> None:
 
 @dataclass(frozen=True)
 class QuasiGlobalMomentum(Rule):
-    """Quasi-global momentum: it follows the mixed parameters, not the local gradients.
+    """Quasi-global momentum: it averages the moves of mixed parameters, not local gradients.
 
         x⁺ = W (x − η (g + β m)),  m⁺ = β m + (1 − β) (x − x⁺) / η
 
@@ -35,7 +35,7 @@ class QuasiGlobalMomentum(Rule):
         _check_momentum("beta", self.beta)
 
     def init(self, theta: Rows) -> Memory:
-        """Nobody has moved; β m is kept, since local steps ask for it."""
+        """Zero at first; β m is kept instead of m, since local steps use it."""
         return {"pull": theta * 0}
 
     def steer(self, at: Moment, memory: Memory) -> Rows:
@@ -80,7 +80,7 @@ class Outer(WrappedRule):
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
     ) -> tuple[Rows, Memory]:
-        """What the inner rule makes of it; at the end of a cycle the outer step."""
+        """The inner rule's result; at the end of a cycle, the outer step."""
         after, kept = self.rule.receive(at, theta, move, self.inner(memory), heard)
         memory = self.with_inner(memory, kept)
         if not at.ends_cycle:

@@ -1,4 +1,4 @@
-"""Rules that stand a few neighbours whose messages are wrong."""
+"""Rules that withstand a few neighbours whose messages are wrong."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RobustRule(Rule):
 
     @abstractmethod
     def combined(self, own: Rows, inbox: Inbox) -> Rows:
-        """(g, d) what g devices at their own parameters make of their inboxes."""
+        """(g, d) the combination of g devices' own parameters with their inboxes."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class Trimmed(RobustRule):
 
         x⁺ = mean of own and neighbours' values without the b largest and b smallest − η g
 
-    Stands b = ``liars`` wrong neighbours. A device with too few neighbours to drop 2 b values keeps
-    its own.
+    Withstands b = ``liars`` wrong neighbours. A device with too few neighbours to drop 2 b values
+    keeps its own.
 
     Source: Yin, Chen, Kannan and Bartlett, Byzantine-robust distributed learning, ICML 2018; Fang,
     Yang and Bajwa, BRIDGE, IEEE TSIPN 2022.
