@@ -18,6 +18,7 @@ from ssdfl.mesh.evidence import Evidence
 from ssdfl.mesh.mesh_pb2 import Parameters, Pull, Request, Response, Status, Wait
 from ssdfl.mesh.neighbours import PING_DEADLINE_S, Neighbours
 from ssdfl.mesh.outbox import POLL_S, Outbox
+from ssdfl.mesh.patience import Patience
 from ssdfl.mesh.runtime import REAL, Runtime
 from ssdfl.mesh.shelf import Shelf
 from ssdfl.mesh.transport import Answer, Transport, UnreachableError, UnreadableError, refusal
@@ -48,8 +49,8 @@ class Node:
     Args:
         index: which device of the network it is.
         names: the names of all devices, by index.
-        patience_s: how long to wait for a neighbour that answers pings but has not come to a step. Each time
-            in a row that it was waited for in vain halves this.
+        patience_s: how long to wait for a neighbour that answers pings but has not come to a step. Less
+            after it was waited for in vain (`Patience`).
         ping_deadline_s: how soon neighbours have to answer pings.
         evidence: what devices have signed. Without it this device never skips steps.
         runtime: its threads and clock.
@@ -77,7 +78,7 @@ class Node:
         self.network, self.index, self.names, self.transport = network, index, names, transport
         self.name = names[index]
         self.patience_s, self.evidence, self.runtime = patience_s, evidence, runtime
-        self._waited_in_vain: Counter[str] = Counter()
+        self._patience_with = Patience(patience_s, runtime.now)
         self.outbox, self.bad_messages = Outbox(runtime), Counter[str]()
         self.received, self.received_bytes = 0, 0
         self._counting = threading.Lock()
@@ -217,7 +218,7 @@ class Node:
         asked for again by `ask`.
         """
         for key in [(self.names[j], step) for j in devices]:
-            if key not in self._ahead and not self._waited_in_vain[key[0]]:
+            if key not in self._ahead and not self._patience_with.has_waited_in_vain(key[0]):
                 self._ahead[key] = self._pulls.submit(self._ask_early, *key)
 
     def _asked(self, name: str, step: int) -> Future[Response | None]:
@@ -330,8 +331,8 @@ class Node:
         return self._pull_now(name, at, own) if answer is None else self._taken_or_none(name, answer, at, own)
 
     def _patience(self, name: str, limit_s: float | None = None) -> float:
-        """Seconds to wait for a neighbour; half as long for each time in a row that it was in vain."""
-        return (limit_s or self.patience_s) * 0.5 ** self._waited_in_vain[name]
+        """Seconds to wait for a neighbour; less after it was waited for in vain."""
+        return (limit_s or self.patience_s) * self._patience_with.left(name)
 
     def _pull_now(self, name: str, at: Moment, own: Message) -> Tensor | None:
         """The same, asked for now."""
@@ -355,8 +356,8 @@ class Node:
         return None
 
     def _gave_up(self, name: str, step: int, waited_s: float) -> None:
-        """A neighbour was waited for in vain: the next time it has half as long."""
-        self._waited_in_vain[name] += 1
+        """A neighbour was waited for in vain: the next time it has less."""
+        self._patience_with.in_vain(name)
         log.warning("%s has not come to step %d in %.2g s: continuing without it", name, step, waited_s)
 
     def _refused(self, name: str, error: Exception) -> None:
@@ -384,7 +385,7 @@ class Node:
         if kind != "parameters":
             raise BadMessageError(f"{kind} in answer to a pull")
         row = unpack(answer.parameters, own, at)
-        self._waited_in_vain[name] = 0
+        self._patience_with.heard(name)
         with self._counting:  # pulls end on several threads
             self.received_bytes += answer.ByteSize()
         return row
