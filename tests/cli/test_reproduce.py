@@ -50,6 +50,14 @@ def test_a_table_and_a_figure_in_the_smoke_profile(tmp_path):
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
 
 
+def test_an_artefact_is_known_by_the_papers_label():
+    done = quick_command(
+        "reproduce", "fig:het_ns2_fmnist", "--profile", "smoke", "--only", "Comp", "--dry-run"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "fmnist-architecture" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

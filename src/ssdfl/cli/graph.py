@@ -18,6 +18,7 @@ from ssdfl.errors import InputError
 MOST_SHOWN = 60
 MOST_LINKS = 20
 MOST_DRAWN = 5000
+_UNLIMITED = ("uplink_Bps", "downlink_Bps")
 
 
 def graph(
@@ -117,7 +118,7 @@ def _print(facts: dict[str, Any]) -> None:
 def _readable(key: str, value: Any) -> str:
     special: dict[str, Callable[[Any], str]] = {"added_links": _added_links, "clusters": _clusters}
     if value is None:
-        return "not computed for a network this large"
+        return "unlimited" if key in _UNLIMITED else "not computed for a network this large"
     if key in special:
         return special[key](value)
     if isinstance(value, list):

@@ -24,7 +24,8 @@ OUT = Path("runs") / "reproduce"
 
 def reproduce(
     artefacts: Annotated[
-        list[str] | None, typer.Argument(metavar="ARTEFACT…", help="Names from --list, or all.")
+        list[str] | None,
+        typer.Argument(metavar="ARTEFACT…", help="Names or the paper's labels from --list, or all."),
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the artefacts, and stop.")] = False,
     profile: Annotated[
@@ -101,7 +102,9 @@ def _choose(names: list[str], profile: str, seeds: int | None) -> list[Artefact]
         raise InputError("artefact", "none", "at least one name, or all", "See: ssdfl reproduce --list.")
     if seeds is not None:
         check_range("--seeds", seeds, 1, remedy="Give the number of seeds.")
-    wanted = artefact_names(paper_folder()) if names == ["all"] else names
+    known = artefact_names(paper_folder())
+    by_label = {load_artefact(name).label: name for name in known if any(":" in one for one in names)}
+    wanted = known if names == ["all"] else [by_label.get(name, name) for name in names]
     return [load_artefact(name, profile, seeds=seeds) for name in wanted]
 
 
