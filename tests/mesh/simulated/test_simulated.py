@@ -30,6 +30,20 @@ ONCE_FAILED = {
         faults=(Fault("crash", 3, 2, 1.0, 12.0),),
         lies=(),
     ),
+    "a slower device was waited for ever less after a fault, and not heard again": Schedule(
+        number=3296,
+        method="ssdfl+atc",
+        spec="path:n=3",
+        patience_s=2.0,
+        compute_s=(0.3102929324777437, 0.5806882941079898, 0.3169115941532409),
+        slowest_message_s=0.05,
+        starts_s=(1.080751534854974, 0.9662250811328343, 0.22367821461874748),
+        faults=(
+            Fault("duplicates", 1, 2, 1.3545573857229285, 3.7293348862400175),
+            Fault("cut off", 0, 1, 2.3402561871981518, 1.4912544795833744),
+        ),
+        lies=(),
+    ),
 }
 """Written out, so that drawing other schedules does not change them."""
 
