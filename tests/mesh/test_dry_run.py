@@ -15,6 +15,7 @@ from ssdfl.mesh import device
 from ssdfl.mesh.device import RunningDevice
 from ssdfl.mesh.dry_run import facts_to_tell
 from ssdfl.mesh.folder import init_mesh
+from ssdfl.mesh.member import Member
 from ssdfl.mesh.mesh_pb2 import Descriptor, Fact, Response
 from ssdfl.mesh.transport import GrpcTransport
 from ssdfl.mesh.wire import unpack_samples
@@ -47,9 +48,24 @@ class Recorder(GrpcTransport):
         return super().ask(neighbour, request, timeout_s, wanted)
 
 
+COMPUTING = threading.RLock()
+
+
+def one_at_a_time(function):
+    """Devices that share a process share a model, too, so they must not compute at once."""
+
+    def alone(*arguments):
+        with COMPUTING:
+            return function(*arguments)
+
+    return alone
+
+
 def run_together(folders, monkeypatch):
     """All devices as threads of this process; gives what each has sent, by name."""
     monkeypatch.setattr(device, "GrpcTransport", Recorder)
+    for name in ("described", "measured"):
+        monkeypatch.setattr(Member, name, one_at_a_time(getattr(Member, name)))
     SENT.clear()
     devices = [RunningDevice(folder) for folder in folders]
     finished = []

@@ -100,7 +100,7 @@ def text_digest(text: str) -> str:
 
     Examples:
         >>> text_digest("network")[:12]
-        'e1a1f4b6f1e5'
+        '3009be769fb8'
     """
     return sha256(text.encode()).hexdigest()
 
