@@ -5,6 +5,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import grpc
@@ -214,3 +215,17 @@ def test_answers_that_are_not_fetched_are_not_piled_up(stack):
     carol = caller("carol", transport)
     stack.callback(carol.stop)
     assert len(carol.ask("alice", Request(pull=Pull()), 10).refusal.reason) == 24 << 20
+
+
+def test_devices_that_start_at_once_share_one_loop(monkeypatch):
+    """Else calls of one server end on the loop of another."""
+
+    @cache
+    def started():
+        time.sleep(0.05)
+        return object()
+
+    monkeypatch.setattr(server_module, "_started_loop", started)
+    with ThreadPoolExecutor(4) as pool:
+        loops = set(pool.map(lambda _: server_module.event_loop(), range(4)))
+    assert len(loops) == 1

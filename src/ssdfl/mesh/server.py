@@ -48,9 +48,17 @@ Handle = Callable[[Name, Request], bytes]
 Done = TypeVar("Done")
 
 
-@cache
+_STARTING = threading.Lock()
+
+
 def event_loop() -> asyncio.AbstractEventLoop:
-    """The process's loop for servers, on a thread of its own; gRPC works best with a single one."""
+    """The process's loop for servers, on a thread of its own; gRPC works with a single one only."""
+    with _STARTING:  # devices that share a process may start at once
+        return _started_loop()
+
+
+@cache
+def _started_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True, name="server").start()
     return loop
