@@ -40,6 +40,15 @@ def log_cycles(name, out, cycles, earlier=()):
             watch(advance)
 
 
+def end_early(name, out, error):
+    """Log a method that ends and one that an error interrupts."""
+    with logging_to([name], EXPERIMENT, RunFolder(out)) as watch:
+        for cycle in range(1, 5):
+            watch(Advance(3, "done", cycle, record(cycle)))
+        watch(Advance(3, "begun", 1, record(1)))
+        raise error
+
+
 def make_resumable(out, cycles):
     """A folder as an interrupted run leaves it."""
     folder = RunFolder(out)

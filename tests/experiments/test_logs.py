@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from logs_help import EXPERIMENT, advances, log_cycles, make_resumable, record
+from logs_help import EXPERIMENT, advances, end_early, log_cycles, make_resumable, record
 from ssdfl.errors import InputError
 from ssdfl.experiments import Advance
 from ssdfl.experiments.logs import logging_to, opening
@@ -89,15 +89,8 @@ def test_a_new_run_in_the_place_of_another_is_another_in_mlflow(tmp_path, mlflow
     ("error", "status"), [(KeyboardInterrupt, "KILLED"), (SystemExit, "KILLED"), (ValueError, "FAILED")]
 )
 def test_mlflow_hears_how_a_run_ended(tmp_path, mlflow, error, status):
-    def end_early():
-        with logging_to(["mlflow"], EXPERIMENT, RunFolder(tmp_path)) as watch:
-            for cycle in range(1, 5):
-                watch(Advance(3, "done", cycle, record(cycle)))
-            watch(Advance(3, "begun", 1, record(1)))
-            raise error
-
     with pytest.raises(error):
-        end_early()
+        end_early("mlflow", tmp_path, error)
     ends = {run.data.tags["method"]: run.info.status for run in mlflow_runs(mlflow)}
     assert ends == {"done": "FINISHED", "begun": status}
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from logs_help import EXPERIMENT, advances, log_cycles, make_resumable, record
+from logs_help import EXPERIMENT, advances, end_early, log_cycles, make_resumable, record
 from ssdfl.errors import InputError
 from ssdfl.experiments import Advance
 from ssdfl.experiments.logs import logging_to
@@ -71,15 +71,8 @@ def test_an_offline_run_is_resumed_without_a_server_and_uploaded_later(tmp_path,
 
 
 def test_a_server_learns_what_a_run_is_and_how_it_ended(tmp_path, server, capsys):
-    def end_early():
-        with logging_to(["wandb"], EXPERIMENT, RunFolder(tmp_path)) as watch:
-            for cycle in range(1, 5):
-                watch(Advance(3, "done", cycle, record(cycle)))
-            watch(Advance(3, "begun", 1, record(1)))
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        end_early()
+        end_early("wandb", tmp_path, KeyboardInterrupt)
     done, begun = ids(tmp_path)["done seed 3"], ids(tmp_path)["begun seed 3"]
     assert server.exit_codes == {done: 0, begun: 255}
     assert server.steps(done) == [1, 2, 3, 4]

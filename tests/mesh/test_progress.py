@@ -7,7 +7,9 @@ import sys
 import pytest
 
 from ssdfl.errors import InputError
+from ssdfl.graph import make_network
 from ssdfl.locks import is_held, locked
+from ssdfl.mesh.changing import Mesh, add_devices, remove_devices
 from ssdfl.mesh.folder import LOCK, init_mesh
 from ssdfl.mesh.processes import MeshProcesses, watch_statuses
 from ssdfl.mesh.progress import PROGRESS, ProgressFile
@@ -27,9 +29,9 @@ def test_a_line_for_each_cycle_that_all_have_finished(tmp_path):
     progress.note([status("a", 2), status("b", 2, neighbours="0/1", done=True)], always=True)
     lines = (tmp_path / PROGRESS).read_text().splitlines()
     assert [line.split()[3] for line in lines] == ["0,", "1,", "2,", "2,", "2,"]
-    assert lines[3].endswith("; lonely: b")
+    assert lines[3].endswith("; missing a neighbour: b")
     assert "scores 0.5 to 0.5, mean 0.5" in lines[0]
-    assert "lonely" not in lines[4]
+    assert "missing" not in lines[4]
 
 
 class Ended(subprocess.Popen):
@@ -77,3 +79,25 @@ def test_looking_at_a_lock_leaves_it_free(tmp_path):
     assert not is_held(lock)
     with locked(lock):
         pass
+
+
+def test_members_are_those_after_the_last_change(tmp_path, monkeypatch):
+    experiment = load_experiment(None, ["network.spec=ring:n=4", "cycles=30"])
+    init_mesh(experiment, tmp_path, method="ssdfl", seed=0)
+    monkeypatch.setattr("ssdfl.mesh.processes.subprocess.Popen", Ended)
+    found = MeshProcesses(tmp_path)
+    found.start()
+    remove_devices(Mesh.of_folder(tmp_path), ["3"], cycle=5)
+    newcomer = make_network(2, [(0, 1)], names=["0", "new"])
+    add_devices(Mesh.of_folder(tmp_path), newcomer, cycle=8)
+
+    def after(cycle):
+        for name in ("0", "new"):
+            status = {"device": name, "cycle": cycle, "done": True}
+            (tmp_path / name / "status.json").write_text(json.dumps(status))
+        failed = [folder.name for folder in found.failed()]
+        return failed, [status["device"] for status in found.statuses()]
+
+    assert found.failed().keys() == set(found.folders)
+    assert after(5) == (["1", "2"], ["0", "1", "2"])
+    assert after(8) == (["1", "2"], ["0", "1", "2", "new"])

@@ -8,8 +8,9 @@ import pytest
 import ssdfl.mesh
 
 SIMULATED = (
-    *("agreement", "device_engine", "evidence", "facts", "flood", "gathering", "holdings", "neighbours"),
-    *("node", "outbox", "signing"),
+    *("agreement", "course", "device_engine", "editions", "evidence", "facts", "first_plan", "flood"),
+    *("gathering", "holdings", "membership", "neighbours", "newcomer", "node", "outbox", "patience"),
+    *("shelf", "signing"),
 )
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 import numpy as np
 
-from ssdfl.arrays import FloatArray, IntArray
+from ssdfl.arrays import FloatArray
 from ssdfl.errors import InputError
 from ssdfl.graph.files import check_connected
 from ssdfl.graph.network import Network, make_network
@@ -72,7 +71,7 @@ def without(network: Network, names: Collection[str]) -> Network:
     kept = np.array([k for k, name in enumerate(network.names) if name not in names], dtype=np.int64)
     if len(kept) == 0:
         raise InputError("devices left", 0, "at least 1", "Keep one.")
-    rest = _of_devices(network, kept)
+    rest = network.of_devices(kept)
     check_connected(rest, "network without them")
     return rest
 
@@ -82,24 +81,3 @@ def _check_known(network: Network, names: Collection[str]) -> None:
         if name not in network.names:
             expected = f"one of {', '.join(network.names[:8])}"
             raise InputError("device to remove", name, expected, "Check its name.")
-
-
-def _of_devices(network: Network, kept: IntArray) -> Network:
-    """The network of some devices, in ascending order."""
-    place = np.full(network.num_devices, -1)
-    place[kept] = np.arange(len(kept))
-    links = place[network.links]
-    stay = (links >= 0).all(axis=1)
-    return replace(
-        network,
-        num_devices=len(kept),
-        links=links[stay],
-        latency_s=network.latency_s[stay],
-        bandwidth_Bps=network.bandwidth_Bps[stay],
-        compute_s=network.compute_s[kept],
-        uplink_Bps=network.uplink_Bps[kept],
-        downlink_Bps=network.downlink_Bps[kept],
-        names=tuple(network.names[k] for k in kept),
-        positions=None if network.positions is None else network.positions[kept],
-        added_links=(),
-    )

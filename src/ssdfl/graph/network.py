@@ -137,17 +137,37 @@ class Network:
         links = np.sort(place[self.links], axis=1)
         turn = np.lexsort((links[:, 1], links[:, 0]))
         added = [sorted((int(place[a]), int(place[b]))) for a, b in self.added_links]
+        found = self._taken(order, links[turn], turn)
+        return replace(found, added_links=tuple(sorted((a, b) for a, b in added)))
+
+    def of_devices(self, kept: IntArray) -> Network:
+        """The network of some devices, in ascending order, with the links between them.
+
+        Examples:
+            >>> line = make_network(3, [(0, 1), (1, 2)], names=["a", "b", "c"])
+            >>> line.of_devices(np.array([1, 2])).links.tolist()
+            [[0, 1]]
+        """
+        place = np.full(self.num_devices, -1)
+        place[kept] = np.arange(len(kept))
+        links = place[self.links]
+        stay = np.flatnonzero((links >= 0).all(axis=1))
+        return self._taken(kept, links[stay], stay)
+
+    def _taken(self, devices: IntArray, links: IntArray, taken: IntArray) -> Network:
+        """Some devices and some links, which are given anew."""
         return replace(
             self,
-            links=links[turn],
-            latency_s=self.latency_s[turn],
-            bandwidth_Bps=self.bandwidth_Bps[turn],
-            compute_s=self.compute_s[order],
-            uplink_Bps=self.uplink_Bps[order],
-            downlink_Bps=self.downlink_Bps[order],
-            names=tuple(self.names[device] for device in order),
-            positions=None if self.positions is None else self.positions[order],
-            added_links=tuple(sorted((a, b) for a, b in added)),
+            num_devices=len(devices),
+            links=links,
+            latency_s=self.latency_s[taken],
+            bandwidth_Bps=self.bandwidth_Bps[taken],
+            compute_s=self.compute_s[devices],
+            uplink_Bps=self.uplink_Bps[devices],
+            downlink_Bps=self.downlink_Bps[devices],
+            names=tuple(self.names[device] for device in devices),
+            positions=None if self.positions is None else self.positions[devices],
+            added_links=(),
         )
 
     def to_networkx(self) -> Graph:

@@ -34,14 +34,14 @@ class Course:
         self._broken = False
         self._following = threading.Lock()
         self._meeting = threading.Lock()  # held for moments only, as whoever trains needs it
-        self._ended = threading.Event()
+        self._ended = node.runtime.event()
         node.membership = membership.version
         node.answers["changes"] = membership.answer
 
     def watch(self) -> None:
         """Look for changes while the device runs."""
-        task = partial(self._membership.watch, self._node, self.news, self._ended)
-        threading.Thread(target=task, daemon=True, name="membership").start()
+        task = partial(self._membership.watch, self._node, self.news, self._ended.wait)
+        self._node.runtime.start(task, "membership")
 
     def close(self) -> None:
         """Look for changes no longer."""

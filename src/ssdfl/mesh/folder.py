@@ -42,6 +42,7 @@ from ssdfl.records.config import Experiment, write_experiment
 
 PATIENCE_S = 60.0
 INITIAL = "initial.safetensors"
+STATUS = "status.json"
 LOCK = "device.lock"
 
 

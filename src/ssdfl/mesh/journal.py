@@ -11,6 +11,7 @@ from typing import Any
 
 from ssdfl.engine import Job, State
 from ssdfl.files import write_text
+from ssdfl.mesh.folder import STATUS
 from ssdfl.mesh.node import Node
 from ssdfl.records import Record
 from ssdfl.records.record import OTHER_SCORES
@@ -72,9 +73,7 @@ class Journal:
             return
         self._written_s = time.monotonic()
         try:
-            write_text(
-                self._folder / "status.json", json.dumps(self._now(state, refused)) + "\n", durable=False
-            )
+            write_text(self._folder / STATUS, json.dumps(self._now(state, refused)) + "\n", durable=False)
         except OSError as error:
             log.error("status not written: %s", error)
 

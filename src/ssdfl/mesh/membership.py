@@ -63,6 +63,11 @@ class Membership:
         """Of the last change."""
         return len(self._known)
 
+    def names_after(self, cycle: int) -> tuple[str, ...] | None:
+        """The members after a cycle; None before the first change."""
+        made = [one.change.devices.names for one in self._known if one.change.cycle <= cycle]
+        return made[-1] if made else None
+
     def take(self, text: str) -> bool:
         """Keep a change, if it comes next; whether it does.
 
@@ -147,9 +152,13 @@ class Membership:
             node.bad_messages[name] += 1
             log.warning("%s sent %s: dropped", name, error)
 
-    def watch(self, node: Node, news: Callable[[], None], stopped: threading.Event) -> None:
-        """Look for changes again and again, and say so when there are any."""
-        while not stopped.wait(POLL_S):
+    def watch(self, node: Node, news: Callable[[], None], ended: Callable[[float], bool]) -> None:
+        """Look for changes again and again, and say so when there are any.
+
+        Args:
+            ended: waits for some seconds; whether to stop.
+        """
+        while not ended(POLL_S):
             self.poll(node, news)
 
     def poll(self, node: Node, news: Callable[[], None]) -> None:

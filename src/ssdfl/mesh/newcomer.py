@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 import statistics
-import time
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from ssdfl.engine import Job, State
@@ -21,6 +19,7 @@ from ssdfl.mesh.node import Node, StoppedError
 from ssdfl.mesh.outbox import POLL_S
 from ssdfl.mesh.transport import UnreachableError
 from ssdfl.mesh.wire import BadMessageError, unpack_row
+from ssdfl.methods.rules.robust import median
 
 GRACE_S = 0.2
 """How long to wait for other neighbours' parameters once one has come."""
@@ -69,20 +68,8 @@ def joined_state(job: Job, node: Node, index: int, step: int) -> State:
             row = median(rows)
             log.info("joining at step %d with the parameters of %d neighbours", step, len(rows))
             return renewed(replace(start, step=step, X=row[None].to(start.X)), job)
-        time.sleep(RETRY_S)
+        node.runtime.sleep(RETRY_S)
     raise StoppedError
-
-
-def median(rows: Sequence[Tensor]) -> Tensor:
-    """(d,) the median of each number.
-
-    Examples:
-        >>> median([torch.tensor([0.0, 5.0]), torch.tensor([1.0, 6.0])]).tolist()
-        [0.5, 5.5]
-    """
-    ordered = torch.stack(list(rows)).sort(dim=0).values
-    middle = len(rows) - 1
-    return (ordered[middle // 2] + ordered[(middle + 1) // 2]) / 2
 
 
 def _models(node: Node, step: int, like: Tensor) -> list[Tensor]:
@@ -90,7 +77,7 @@ def _models(node: Node, step: int, like: Tensor) -> list[Tensor]:
     names = node.neighbours.alive
     if not names:
         return []
-    pool = ThreadPoolExecutor(len(names), thread_name_prefix="model")
+    pool = node.runtime.pool(len(names), "model")
     try:
         asked = [pool.submit(_model, node, name, step, like) for name in names]
         return _first_answers(asked)

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
 from ssdfl.graph import load_network
 from ssdfl.locks import is_held
-from ssdfl.mesh.folder import LOCK, device_folders, read_device
+from ssdfl.mesh.folder import LOCK, STATUS, device_folders, read_device
+from ssdfl.mesh.membership import CHANGES, Membership
 from ssdfl.preparation import liars_of
 from ssdfl.records import Record, Score
 from ssdfl.records.config import load_experiment
@@ -46,7 +48,7 @@ class MeshProcesses:
     """
 
     def __init__(self, mesh: Path, data: Path | None = None, metrics_port: int | None = None) -> None:
-        self.folders = device_folders(mesh)
+        self._mesh, self.folders = mesh, device_folders(mesh)
         self._data, self._metrics_port = data, metrics_port
         self._processes: dict[Path, subprocess.Popen[bytes]] = {}
 
@@ -73,9 +75,17 @@ class MeshProcesses:
         return [folder for folder, process in self._processes.items() if process.poll() is None]
 
     def failed(self) -> dict[Path, int]:
-        """Folders and exit codes of the devices that ended with an error, and were not started elsewhere."""
+        """Folders and exit codes of devices that ended with an error.
+
+        Those that were started elsewhere, or have left the mesh since, do not count.
+        """
         codes = {folder: process.poll() for folder, process in self._processes.items()}
-        return {folder: code for folder, code in codes.items() if code and not _lives_on(folder)}
+        members = self._members()
+        return {
+            folder: code
+            for folder, code in codes.items()
+            if code and folder in members and not _lives_on(folder)
+        }
 
     def stop(self) -> None:
         """Ask all devices to stop, and kill those that do not."""
@@ -88,9 +98,30 @@ class MeshProcesses:
             self._processes[folder].kill()
 
     def statuses(self) -> list[dict[str, Any]]:
-        """What each device last wrote about itself, and its exit code if it ended with an error."""
+        """What each member last wrote about itself, and its exit code if it ended with an error."""
         failed = {folder: {"failed": code} for folder, code in self.failed().items()}
-        return [device_status(folder) | failed.get(folder, {}) for folder in self.folders]
+        return [device_status(folder) | failed.get(folder, {}) for folder in self._members()]
+
+    def _members(self) -> list[Path]:
+        """The folders of devices that are in the mesh now; newcomers once they have begun."""
+        joined = [folder for folder in device_folders(self._mesh) if (folder / STATUS).exists()]
+        folders = list(dict.fromkeys((*self.folders, *joined)))
+        cycle = max(int(device_status(folder).get("cycle", 0)) for folder in folders)
+        names = self._names_after(cycle)
+        return folders if names is None else [folder for folder in folders if folder.name in names]
+
+    def _names_after(self, cycle: int) -> tuple[str, ...] | None:
+        """The members after a cycle, if they have changed by then."""
+        if not (self._mesh / CHANGES).is_dir():
+            return None
+        self._membership.read_folder()
+        return self._membership.names_after(cycle)
+
+    @cached_property
+    def _membership(self) -> Membership:
+        first = self.folders[0]
+        text = (first / "network.json").read_text(encoding="utf-8")
+        return Membership(self._mesh, (first / "authority.pem").read_bytes(), text)
 
 
 def _lives_on(folder: Path) -> bool:
@@ -101,7 +132,7 @@ def _lives_on(folder: Path) -> bool:
 def device_status(folder: Path) -> dict[str, Any]:
     """What a device last wrote about itself; only its name if that cannot be read."""
     try:
-        status: dict[str, Any] = json.loads((folder / "status.json").read_text(encoding="utf-8"))
+        status: dict[str, Any] = json.loads((folder / STATUS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {"device": folder.name}
     return status
@@ -291,9 +322,5 @@ def _consensus_distance(folders: list[Path]) -> float:
 
 
 def _message_bytes(folders: list[Path]) -> int:
-    for folder in folders:
-        try:
-            return int(json.loads((folder / "status.json").read_text(encoding="utf-8"))["message_bytes"])
-        except (OSError, ValueError, KeyError):
-            continue
-    return 0
+    known = (device_status(folder).get("message_bytes") for folder in folders)
+    return int(next(filter(None, known), 0))

@@ -19,9 +19,9 @@ def progress_line(statuses: Sequence[Status]) -> str:
     """Where devices are, in one line.
 
     Examples:
-        >>> one = {"device": "a", "step": 12, "cycle": 2, "score": 0.75, "neighbours": "1/2", "received": 3}
+        >>> one = {"device": "a", "step": 12, "cycle": 2, "neighbours": "1/2", "received": 3}
         >>> progress_line([one, {"device": "b", "failed": 2}])
-        'cycle 0, steps 0 to 12, scores 0.75 to 0.75, mean 0.75, 3 messages; lonely: a; failed: b'
+        'cycle 0, steps 0 to 12, 3 messages; missing a neighbour: a; failed: b'
     """
     steps = [status.get("step", 0) for status in statuses]
     cycle = min(status.get("cycle", 0) for status in statuses)
@@ -42,13 +42,13 @@ def _scores(statuses: Sequence[Status]) -> list[str]:
 
 def _troubles(statuses: Sequence[Status]) -> list[str]:
     found = {
-        "lonely": [status["device"] for status in statuses if _is_lonely(status)],
+        "missing a neighbour": [status["device"] for status in statuses if _misses_one(status)],
         "failed": [status["device"] for status in statuses if "failed" in status],
     }
     return [f"{trouble}: {', '.join(names)}" for trouble, names in found.items() if names]
 
 
-def _is_lonely(status: Status) -> bool:
+def _misses_one(status: Status) -> bool:
     """Whether some neighbours of a device that has not finished do not answer."""
     alive, _, linked = status.get("neighbours", "").partition("/")
     return alive != linked and not status.get("done", False)

@@ -106,8 +106,18 @@ class Median(RobustRule):
 
     def combined(self, own: Rows, inbox: Inbox) -> Rows:
         """The median of own and neighbours' parameters."""
-        count = len(inbox.rows) + 1
-        return _mean_of_ordered([own, *inbox.rows], range((count - 1) // 2, count // 2 + 1))
+        return median([own, *inbox.rows])
+
+
+def median(rows: list[Rows]) -> Rows:
+    """The median of several rows in every coordinate.
+
+    Examples:
+        >>> import torch
+        >>> median([torch.tensor([0.0, 5.0]), torch.tensor([1.0, 6.0])]).tolist()
+        [0.5, 5.5]
+    """
+    return _mean_of_ordered(rows, range((len(rows) - 1) // 2, len(rows) // 2 + 1))
 
 
 def _mean_of_ordered(rows: list[Rows], wanted: range) -> Rows:
