@@ -56,7 +56,7 @@ def _conditions(inputs: ScoreInputs, clusters: Clusters) -> Iterable[Diagnostic]
     alone = sum(len(cluster) == 1 for cluster in clusters)
     yield Diagnostic("No device alone in a cluster", alone == 0, f"{alone} of {len(clusters)} clusters")
     yield Diagnostic(
-        "Liars a neighbourhood that clusters survive with trimmed: (2 F + 1)-robust, LeBlanc et al. 2013",
+        "Lying neighbours per device that clusters survive with trimmed: (2 F + 1)-robust, LeBlanc et al. 2013",
         None,
         _liars(survived_liars(inputs.network, clusters)),
     )
