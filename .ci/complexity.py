@@ -19,7 +19,9 @@ def main() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     limits = settings["tool"]["ssdfl"]["complexity"]
     paths = sorted((ROOT / "src").rglob("*.py"))
-    blocks = [(path, block) for path in paths for block in cc_visit(path.read_text(encoding="utf-8"))]
+    blocks = [
+        (path, block) for path in paths for block in cc_visit(path.read_text(encoding="utf-8"))
+    ]
     mean = average_complexity([block for _, block in blocks])
     print(f"cyclomatic complexity: mean {mean:.2f} of {len(blocks)} (at most {limits['mean']})")
     high = [(path, block) for path, block in blocks if block.complexity > limits["function"]]

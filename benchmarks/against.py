@@ -80,12 +80,16 @@ def start_s(tree: Path, words: list[str]) -> float:
     before = os.times()
     child(tree, words)
     after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
+    return (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="This tree against another: ratios of seconds and memory.")
+    parser = argparse.ArgumentParser(
+        description="This tree against another: ratios of seconds and memory."
+    )
     parser.add_argument("other", type=Path, help="another working tree of this project")
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
@@ -105,7 +109,10 @@ def main() -> None:
             memory = [[pair[side][1] for pair in found] for side in (0, 1)]
             ratio = min(seconds[0]) / min(seconds[1])
             peak = statistics.median(memory[0]) / statistics.median(memory[1])
-            print(f"{name}, {optimizers}: seconds a cycle {ratio:.3f} ×, memory {peak:.3f} ×", flush=True)
+            print(
+                f"{name}, {optimizers}: seconds a cycle {ratio:.3f} ×, memory {peak:.3f} ×",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

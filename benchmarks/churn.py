@@ -270,7 +270,10 @@ class Churn:
         duration_s = self._random.uniform(1.0, self._every_s)
         self._ends.append((now + duration_s, FAULTS[kind](self.mesh, name, other)))
         self.counts[kind] += 1
-        print(f"{time.strftime('%H:%M:%S')} {kind} of {name} ({other}) for {duration_s:.1f} s", flush=True)
+        print(
+            f"{time.strftime('%H:%M:%S')} {kind} of {name} ({other}) for {duration_s:.1f} s",
+            flush=True,
+        )
         if kind not in OF_LINKS:
             self.mesh.faulty_until[name] = now + duration_s + RECOVERY_S
 
@@ -304,9 +307,13 @@ def watch(mesh: Mesh, minutes: float, churn: Churn | None) -> Result:
                 gained[name] += after[name] - before[name]
                 seconds[name] += now - before_s
         before, before_s = after, now
-    mesh.lost += [f"{name} stood still at {step}" for name, step in at_rest.items() if before[name] <= step]
+    mesh.lost += [
+        f"{name} stood still at {step}" for name, step in at_rest.items() if before[name] <= step
+    ]
     ended = {
-        name: process.exitcode for name, process in mesh.processes.items() if process.exitcode is not None
+        name: process.exitcode
+        for name, process in mesh.processes.items()
+        if process.exitcode is not None
     }
     mesh.lost += [f"{name} ended with {code}" for name, code in ended.items()]
     rates = {name: gained[name] / seconds[name] for name in gained if seconds[name] > 10}
@@ -321,13 +328,17 @@ def _accuracy(folder: Path) -> float:
 
 def main() -> None:
     """Train twice and compare."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--devices", type=int, default=24)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--every", type=float, default=10.0, help="seconds from fault to fault")
     parser.add_argument("--faults", nargs="*", choices=sorted(FAULTS), default=sorted(FAULTS))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep", type=Path, help="a new folder for the devices' files, which stay there")
+    parser.add_argument(
+        "--keep", type=Path, help="a new folder for the devices' files, which stay there"
+    )
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     results = []

@@ -13,7 +13,14 @@ from collections.abc import Callable
 
 import networkx as nx
 
-from ssdfl.graph import NetworkLike, certify, check_certificate, conductance, load_network, metropolis
+from ssdfl.graph import (
+    NetworkLike,
+    certify,
+    check_certificate,
+    conductance,
+    load_network,
+    metropolis,
+)
 from ssdfl.graph.conductance import Conductance
 from ssdfl.graph.mixing import MixingMatrix
 

@@ -119,7 +119,11 @@ def main() -> None:
     arguments = parser.parse_args()
     found = {n: elsewhere(whole_run, n, arguments.cycles) for n in arguments.sizes}
     if arguments.json:
-        print(json.dumps({n: [asdict(one) for one in stages] for n, stages in found.items()}, indent=1))
+        print(
+            json.dumps(
+                {n: [asdict(one) for one in stages] for n, stages in found.items()}, indent=1
+            )
+        )
     else:
         print("\n".join(table(found)))
 

@@ -37,7 +37,15 @@ from ssdfl.engine.local import LocalEngine
 from ssdfl.engine.loop import tested
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.graph import load_network
-from ssdfl.learning import Dataset, Precision, build_model, draw_optimizers, has_bf16_units, iid, make_task
+from ssdfl.learning import (
+    Dataset,
+    Precision,
+    build_model,
+    draw_optimizers,
+    has_bf16_units,
+    iid,
+    make_task,
+)
 from ssdfl.learning.precision import computing_in
 from ssdfl.methods import METHODS, ScheduleInputs
 from ssdfl.preparation import testing_interval
@@ -115,7 +123,9 @@ def make_job(
     return Job(
         task=task,
         network=network,
-        schedule=METHODS[method].schedule(ScheduleInputs(network, clusters, tau_a=TAU_A, tau_r=TAU_R)),
+        schedule=METHODS[method].schedule(
+            ScheduleInputs(network, clusters, tau_a=TAU_A, tau_r=TAU_R)
+        ),
         optimizers=draw_optimizers(optimizers, num_devices, rng),
         cycles=NEVER,
         steps_per_cycle=TAU_A + TAU_R,
@@ -196,9 +206,7 @@ def mixed_precision(num_devices: int, repeats: int) -> Iterator[Figure]:
     """Aim 6: a cycle of the paper's CNN in bf16 against float32, and against bare batches in bf16."""
     job = make_job("cnn", FASHION, num_devices, batch_size=32)
     against_float32 = f"cnn, N = {num_devices}: full run in bf16 / in float32"
-    against_bare = (
-        f"cnn, N = {num_devices}: full run in bf16 / bare forward and backward in bf16, side by side"
-    )
+    against_bare = f"cnn, N = {num_devices}: full run in bf16 / bare forward and backward in bf16, side by side"
     if not has_bf16_units(job.task.device):
         for what, most in ((against_float32, 0.6), (against_bare, 1.15)):
             yield Figure(6, what, math.nan, "×", most=most, skipped="no units for bf16 here")
@@ -236,9 +244,13 @@ def mixing_share(job: Job, step_s: float) -> Iterator[Figure]:
     engine.close()
 
 
-def plain_step(job: Job, models: list[nn.Module], optimizers: list[torch.optim.SGD], t: int) -> None:
+def plain_step(
+    job: Job, models: list[nn.Module], optimizers: list[torch.optim.SGD], t: int
+) -> None:
     """What everyone writes first: one device after the other, then a product with W."""
-    for model, optimizer, batches in zip(models, optimizers, job.samples(range(len(models)), t), strict=True):
+    for model, optimizer, batches in zip(
+        models, optimizers, job.samples(range(len(models)), t), strict=True
+    ):
         for samples in batches:
             inputs, labels = job.task.batch(samples)
             optimizer.zero_grad()
@@ -267,7 +279,9 @@ def against_a_plain_loop(model: str, shape: tuple[int, ...], repeats: int) -> It
     two_cycles()
     took = in_turns({"ours": two_cycles, "plain": plain}, repeats)
     ratio = took["plain"] / (took["ours"] / 2 / TAU_A)
-    yield Figure(2, f"{described(model, shape)}, N = 1,000: plain loop / full run", ratio, "×", least=20)
+    yield Figure(
+        2, f"{described(model, shape)}, N = 1,000: plain loop / full run", ratio, "×", least=20
+    )
 
 
 def described(model: str, shape: tuple[int, ...]) -> str:
@@ -297,7 +311,11 @@ def growth(model: str, shape: tuple[int, ...], sizes: tuple[int, ...]) -> Iterat
 
 
 def near_the_roofline(
-    model: str, shape: tuple[int, ...], num_devices: int, repeats: int, clock: Clock = time.perf_counter
+    model: str,
+    shape: tuple[int, ...],
+    num_devices: int,
+    repeats: int,
+    clock: Clock = time.perf_counter,
 ) -> Iterator[Figure]:
     """Aim 7: a cycle against its products alone and against its bytes moved once, in turns."""
     job = make_job(model, shape, num_devices, method="sdfl", optimizers="sgd")
@@ -322,7 +340,9 @@ def near_the_roofline(
 def large_run() -> tuple[float, float, float]:
     """20 cycles of 10,000 devices with the digits' net: seconds to prepare, seconds to run, peak GB."""
     start = time.perf_counter()
-    job = replace(make_job("mlp", DIGITS, 10_000, local_steps=2, tests=360), cycles=20, evaluate_every=1)
+    job = replace(
+        make_job("mlp", DIGITS, 10_000, local_steps=2, tests=360), cycles=20, evaluate_every=1
+    )
     prepared = time.perf_counter()
     for _ in run(job, in_place=True):
         pass
@@ -334,7 +354,11 @@ def state_memory(num_devices: int) -> float:
     job = make_job("cnn", FASHION, num_devices, batch_size=32)
     with one_thread_each(), ThreadPoolExecutor(2) as pool:
         batches = [job.task.batch(job.task.shards[device]) for device in range(8)]
-        list(pool.map(bare_batches, (job.task.model, job.task.twin().model), (batches[::2], batches[1::2])))
+        list(
+            pool.map(
+                bare_batches, (job.task.model, job.task.twin().model), (batches[::2], batches[1::2])
+            )
+        )
     before = peak_memory(reset=True)
     list(islice(run(job, in_place=True), 2))
     return float(peak_memory() - before)
@@ -354,11 +378,19 @@ def elsewhere(work: Callable[..., Any], *arguments: object) -> Any:
         return pool.apply(work, arguments)
 
 
-def testing_share(model: str, shape: tuple[int, ...], tests: int, num_devices: int) -> Iterator[Figure]:
+def testing_share(
+    model: str, shape: tuple[int, ...], tests: int, num_devices: int
+) -> Iterator[Figure]:
     """Aim 4: what testing takes of a run with the default experiment's steps and cadence."""
     training = Experiment().training
     job = make_job(
-        model, shape, num_devices, training.batch_size, training.local_steps, method="sdfl", tests=tests
+        model,
+        shape,
+        num_devices,
+        training.batch_size,
+        training.local_steps,
+        method="sdfl",
+        tests=tests,
     )
     every = testing_interval(Experiment(), job.task)
     job = replace(job, evaluate_every=every)
@@ -390,7 +422,9 @@ def start_up() -> Iterator[Figure]:
         ("import ssdfl", [sys.executable, "-c", "import ssdfl"], 0.3),
         ("ssdfl --help", [sys.executable, "-m", "ssdfl", "--help"], 0.5),
     ):
-        took = in_turns({what: partial(subprocess.run, command, check=True, capture_output=True)}, 3)
+        took = in_turns(
+            {what: partial(subprocess.run, command, check=True, capture_output=True)}, 3
+        )
         yield Figure(5, what, took[what], "s", most=most)
 
 
@@ -420,7 +454,11 @@ def measure(quick: bool) -> Iterator[Figure]:
     yield Figure(2, "mlp 8×8, N = 10,000: 20 cycles, tested every cycle", run_s, "s", most=120)
     yield Figure(2, "mlp 8×8, N = 10,000: peak memory", peak, "GB", most=4)
     yield from rooflines((100, 1000, 10_000))
-    for case in (("mlp", FASHION, 1000, 20), ("cnn", FASHION, 1000, 10), ("logreg", DIGITS, 360, 1000)):
+    for case in (
+        ("mlp", FASHION, 1000, 20),
+        ("cnn", FASHION, 1000, 10),
+        ("logreg", DIGITS, 360, 1000),
+    ):
         yield from testing_share(*case)
 
 
@@ -435,11 +473,17 @@ def rooflines(sizes: tuple[int, ...], clock: Clock = time.perf_counter) -> Itera
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="The local engine against the hardware and a plain loop.")
+    parser = argparse.ArgumentParser(
+        description="The local engine against the hardware and a plain loop."
+    )
     parser.add_argument("--quick", action="store_true", help="the main figures, within a minute")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--roofline", type=int, nargs="+", metavar="N", help="aim 7 only, for N devices")
-    parser.add_argument("--cpu", action="store_true", help="aim 7 in CPU seconds, on a busy machine")
+    parser.add_argument(
+        "--roofline", type=int, nargs="+", metavar="N", help="aim 7 only, for N devices"
+    )
+    parser.add_argument(
+        "--cpu", action="store_true", help="aim 7 in CPU seconds, on a busy machine"
+    )
     arguments = parser.parse_args()
     clock = time.process_time if arguments.cpu else time.perf_counter
     sizes = tuple(arguments.roofline or ())

@@ -107,7 +107,9 @@ def by_paris(network: Network, num_clusters: int) -> IntArray:
     """scikit-network's hierarchical clustering, cut at so many clusters."""
     hierarchy = importlib.import_module("sknetwork.hierarchy")
     A = network.adjacency
-    matrix = csr_matrix((A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape)
+    matrix = csr_matrix(
+        (A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape
+    )
     dendrogram = hierarchy.Paris().fit_predict(matrix)
     return np.asarray(hierarchy.cut_straight(dendrogram, n_clusters=num_clusters))
 
@@ -141,7 +143,9 @@ def by_ssdfl(rule: str) -> Callable[[Network, int], IntArray]:
     """One family of our cost-aware partition."""
 
     def work(network: Network, num_clusters: int) -> IntArray:
-        found = next(partitions_by_cost(ScoreInputs(network, unknown_devices(network)), [num_clusters]))
+        found = next(
+            partitions_by_cost(ScoreInputs(network, unknown_devices(network)), [num_clusters])
+        )
         clusters = {name: clusters for clusters, name in found}.get(rule, found[0][0])
         return labels_of(clusters, network.num_devices)
 
@@ -167,7 +171,9 @@ def quality(network: Network, clusters: Clusters) -> dict[str, Any]:
     return {
         "clusters": len(clusters),
         "links_cut": round(float((labels[i] != labels[j]).mean()), 4),
-        "least_conductance": round(min(conductance(metropolis(b), 1 << 14).upper for b in blocks), 4),
+        "least_conductance": round(
+            min(conductance(metropolis(b), 1 << 14).upper for b in blocks), 4
+        ),
         "smallest": min(len(c) for c in clusters),
         "largest": max(len(c) for c in clusters),
         "disconnected": sum(not nx.is_connected(graph.subgraph(c)) for c in clusters),
@@ -222,7 +228,10 @@ def main() -> None:
     exponents = {name: round(exponent(rows), 2) for name, rows in growth.items()}
     if options.json:
         print(
-            json.dumps({"literal": literal, "fast": growth, "exponents": exponents, "peers": peers}, indent=1)
+            json.dumps(
+                {"literal": literal, "fast": growth, "exponents": exponents, "peers": peers},
+                indent=1,
+            )
         )
         return
     print_rows("Literal, 50 devices", literal)

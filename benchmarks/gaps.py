@@ -38,7 +38,9 @@ def main() -> None:
     print("|---|---|---|---|")
     for model, cycles in (("logreg", 20), ("mlp", 20), ("cnn", 2)):
         plain = job_of(model, cycles)
-        recorded = replace(plain, gap_clusters=tuple(tuple(range(5 * s, 5 * s + 5)) for s in range(4)))
+        recorded = replace(
+            plain, gap_clusters=tuple(tuple(range(5 * s, 5 * s + 5)) for s in range(4))
+        )
         times = [(seconds(plain), seconds(recorded)) for _ in range(repeats)]
         without, with_gaps = (min(column) for column in zip(*times, strict=True))
         print(f"| {model} | {without:.3f} | {with_gaps:.3f} | {with_gaps / without:.3f} |")

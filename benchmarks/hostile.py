@@ -63,7 +63,13 @@ class Attacker:
     def start(self) -> None:
         """Answer and attack until it is over."""
         self.transport.start(self._answer)
-        for attack in (self._ping, self._send_much, self._ask_and_wait, self._fetch_nothing, self._connect):
+        for attack in (
+            self._ping,
+            self._send_much,
+            self._ask_and_wait,
+            self._fetch_nothing,
+            self._connect,
+        ):
             threading.Thread(target=self._repeat, args=(attack,), daemon=True).start()
 
     def _answer(self, name: str, request: Request) -> Response | bytes:
@@ -155,14 +161,18 @@ def measured(seconds: float, hostile: bool) -> dict[str, float]:
 
 
 def _step(processes: MeshProcesses) -> int:
-    places = [status.get("step", 0) for status in processes.statuses() if status.get("device") == VICTIM]
+    places = [
+        status.get("step", 0) for status in processes.statuses() if status.get("device") == VICTIM
+    ]
     return max(places, default=0)
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="What a hostile neighbour costs.")
-    parser.add_argument("--seconds", type=float, default=30.0, help="how long to watch each of the two")
+    parser.add_argument(
+        "--seconds", type=float, default=30.0, help="how long to watch each of the two"
+    )
     seconds = parser.parse_args().seconds
     honest, hostile = measured(seconds, hostile=False), measured(seconds, hostile=True)
     print("| neighbour | peak MB | kB of log | steps | seconds since the last checkpoint |")

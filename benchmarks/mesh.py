@@ -96,7 +96,9 @@ class BareSockets:
                 return
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             threading.Thread(
-                target=self._answer, args=(context.wrap_socket(plain, server_side=True),), daemon=True
+                target=self._answer,
+                args=(context.wrap_socket(plain, server_side=True),),
+                daemon=True,
             ).start()
 
     def _answer(self, end: ssl.SSLSocket) -> None:
@@ -159,7 +161,9 @@ def exchange(links: list[tuple[int, int]], turns: int, rounds: int) -> dict[str,
     spawn = multiprocessing.get_context("spawn")
     names = [f"d{k}" for k in sorted({k for link in links for k in link})]
     linked = {
-        name: [f"d{b}" if f"d{a}" == name else f"d{a}" for a, b in links if name in (f"d{a}", f"d{b}")]
+        name: [
+            f"d{b}" if f"d{a}" == name else f"d{a}" for a, b in links if name in (f"d{a}", f"d{b}")
+        ]
         for name in names
     }
     with tempfile.TemporaryDirectory() as scratch:
@@ -189,7 +193,9 @@ def exchange(links: list[tuple[int, int]], turns: int, rounds: int) -> dict[str,
                     pipe.send((way, rounds))
                 for pipe in pipes.values():
                     pipe.recv()
-                found = 2 * len(links) * rounds * 4 * PARAMETERS / (time.perf_counter() - start) / 1e6
+                found = (
+                    2 * len(links) * rounds * 4 * PARAMETERS / (time.perf_counter() - start) / 1e6
+                )
                 best[way] = max(best[way], found) if turn else 0.0
         for pipe in pipes.values():
             pipe.send(None)
@@ -213,7 +219,11 @@ def resident_mb(code: str) -> float:
 
 def write_rows(folder: Path, form: str) -> None:
     """A device's own rows: random numbers, and which of the first ten is the largest."""
-    x = np.random.default_rng(len(folder.name)).normal(size=(SMALL_ROWS, SMALL_COLUMNS)).astype(np.float32)
+    x = (
+        np.random.default_rng(len(folder.name))
+        .normal(size=(SMALL_ROWS, SMALL_COLUMNS))
+        .astype(np.float32)
+    )
     y = x[:, :10].argmax(axis=1)
     if form == "npz":
         np.savez(folder / "train.npz", x=x, y=y)
@@ -227,7 +237,12 @@ def write_rows(folder: Path, form: str) -> None:
 
 def small_mesh(form: str) -> dict[str, float]:
     """Five devices with a model of 4,810 parameters: when all have taken a step, and their peak."""
-    settings = [f"network.spec=ring:n={SMALL_DEVICES}", "clusters.number=1", "model.name=mlp", "cycles=5"]
+    settings = [
+        f"network.spec=ring:n={SMALL_DEVICES}",
+        "clusters.number=1",
+        "model.name=mlp",
+        "cycles=5",
+    ]
     with tempfile.TemporaryDirectory() as scratch:
         mesh = Path(scratch) / "mesh"
         experiment = load_experiment(None, [*settings, f"data.train=train.{form}"])
@@ -261,7 +276,9 @@ def print_small(found: dict[str, Any]) -> None:
         print(f"| `{name}` alone | {found[name]:.0f} | |")
     for form in ("npz", "parquet"):
         one = found[form]
-        print(f"| 5 devices, 1,000 rows each, `.{form}` | {one['peak_MB']:.0f} | {one['start_s']:.1f} s |")
+        print(
+            f"| 5 devices, 1,000 rows each, `.{form}` | {one['peak_MB']:.0f} | {one['start_s']:.1f} s |"
+        )
     print(f"\nWanted: at most {MOST_MB} MB, and {MOST_START_S} s on a quiet machine.")
 
 
@@ -321,7 +338,9 @@ def main() -> None:
         "2 devices, both at once": exchange([(0, 1)], 4, 20),
     }
     result: dict[str, Any] = {
-        "exchange": {name: best | {"ratio": best["mesh"] / best["sockets"]} for name, best in found.items()}
+        "exchange": {
+            name: best | {"ratio": best["mesh"] / best["sockets"]} for name, best in found.items()
+        }
     }
     if not arguments.quick:
         cases = [(8, "pdfl"), (8, "ssdfl"), (8, "sdfl"), (2, "pdfl"), (2, "sdfl")]
@@ -339,7 +358,9 @@ def main() -> None:
         print("\n| | seconds a step | MB sent in all | peak MB of a process |")
         print("|---|---|---|---|")
         for method, found in result["whole"].items():
-            print(f"| {method} | {found['step_s']:.3f} | {found['sent_MB']:.0f} | {found['peak_MB']:.0f} |")
+            print(
+                f"| {method} | {found['step_s']:.3f} | {found['sent_MB']:.0f} | {found['peak_MB']:.0f} |"
+            )
 
 
 if __name__ == "__main__":

@@ -112,8 +112,12 @@ def mutated(mutant: Mutant) -> tuple[str, str]:
     """The source of a mutant, and the lines that differ."""
     tree = ast.parse(mutant.path.read_text(encoding="utf-8"))
     before = ast.unparse(tree).splitlines()
-    after = ast.unparse(ast.fix_missing_locations(Change(list(places(tree))[mutant.place]).visit(tree)))
-    changed = [(old, new) for old, new in zip(before, after.splitlines(), strict=False) if old != new]
+    after = ast.unparse(
+        ast.fix_missing_locations(Change(list(places(tree))[mutant.place]).visit(tree))
+    )
+    changed = [
+        (old, new) for old, new in zip(before, after.splitlines(), strict=False) if old != new
+    ]
     old, new = changed[0] if changed else ("", "")
     return after, f"{old.strip()[:90]}  →  {new.strip()[:90]}"
 
@@ -121,10 +125,14 @@ def mutated(mutant: Mutant) -> tuple[str, str]:
 def draw(count: int, seed: int, only: str) -> list[Mutant]:
     """Random places, all modules' places being equally likely."""
     paths = [
-        path for path in sorted(SOURCE.rglob("*.py")) if not SKIPPED.search(str(path)) and only in str(path)
+        path
+        for path in sorted(SOURCE.rglob("*.py"))
+        if not SKIPPED.search(str(path)) and only in str(path)
     ]
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
-    everywhere = [Mutant(path, i) for path, tree in trees.items() for i in range(len(list(places(tree))))]
+    everywhere = [
+        Mutant(path, i) for path, tree in trees.items() for i in range(len(list(places(tree))))
+    ]
     return random.Random(seed).sample(everywhere, min(count, len(everywhere)))
 
 
@@ -183,7 +191,17 @@ def _run_tests(finder: Finder | None, tests: Sequence[Path]) -> int:
 
     if finder is not None:
         sys.meta_path.insert(0, finder)
-    words = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", "-m", "not mesh", "--no-header"]
+    words = [
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+        "-m",
+        "not mesh",
+        "--no-header",
+    ]
     null = os.open(os.devnull, os.O_WRONLY)
     for place in (1, 2):
         os.dup2(null, place)
@@ -209,11 +227,15 @@ def verdict_on(mutant: Mutant, source: str, limit_s: int) -> str:
 
 def main() -> None:
     """Try mutants and print the survivors."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--mutants", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="part of the paths of the modules to change")
-    parser.add_argument("--limit", type=int, default=300, help="seconds that the tests of a mutant may take")
+    parser.add_argument(
+        "--limit", type=int, default=300, help="seconds that the tests of a mutant may take"
+    )
     options = parser.parse_args()
     os.chdir(ROOT)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -226,7 +248,10 @@ def main() -> None:
         started = time.monotonic()
         verdict = verdict_on(mutant, source, options.limit)
         verdicts[verdict] += 1
-        print(f"{number} {verdict} {mutant.module} {change} ({time.monotonic() - started:.0f} s)", flush=True)
+        print(
+            f"{number} {verdict} {mutant.module} {change} ({time.monotonic() - started:.0f} s)",
+            flush=True,
+        )
     print(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()))
 
 

@@ -83,12 +83,18 @@ def arms(network: Network) -> dict[str, Clusters]:
     ]
     plan = min(several, key=lambda candidate: candidate.score)
     everyone = tuple(range(DEVICES))
-    return {"plan": plan.clusters, "one cluster": (everyone,), "no clusters": tuple((k,) for k in everyone)}
+    return {
+        "plan": plan.clusters,
+        "one cluster": (everyone,),
+        "no clusters": tuple((k,) for k in everyone),
+    }
 
 
 def predicted_s(network: Network, clusters: Clusters) -> float:
     """Seconds of a cycle as plans show them."""
-    step = find_method("ssdfl").schedule(ScheduleInputs(network, clusters, tau_a=TAU_A, tau_r=TAU_R))
+    step = find_method("ssdfl").schedule(
+        ScheduleInputs(network, clusters, tau_a=TAU_A, tau_r=TAU_R)
+    )
     clock = Clock(network, MESSAGE_BYTES)
     cost = clock.cycle_cost(step(TAU_A).W, step(0).W, TAU_A, TAU_R, network.compute_s)
     return cost.time_s
@@ -167,7 +173,12 @@ def measure_network(number: int, workers: Workers, router: Any) -> Iterator[dict
         if clusters not in known:
             port = next(PORTS)
             cycles = WARM_UP[arm] + CYCLES
-            order = {"network": to_json(network), "clusters": clusters, "port": port, "cycles": cycles}
+            order = {
+                "network": to_json(network),
+                "clusters": clusters,
+                "port": port,
+                "cycles": cycles,
+            }
             known[clusters] = measured_s(workers.run(order))
         yield {
             "network": number,
@@ -201,9 +212,15 @@ def work(device: int, folder: Path) -> None:
 
     use_cores(1)
     experiment = make_experiment(
-        {"model": {"options": {"hidden": HIDDEN}}, "optimizers": {"kind": "sgd"}, "evaluate": {"samples": 16}}
+        {
+            "model": {"options": {"hidden": HIDDEN}},
+            "optimizers": {"kind": "sgd"},
+            "evaluate": {"samples": 16},
+        }
     )
-    _, task, optimizers = draw(experiment, 0, load_dataset("digits"), load_network(f"ring:n={DEVICES}"))
+    _, task, optimizers = draw(
+        experiment, 0, load_dataset("digits"), load_network(f"ring:n={DEVICES}")
+    )
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
         run_order(device, folder, json.loads(line), task, optimizers)
@@ -284,18 +301,24 @@ def orders(rows: Sequence[dict[str, str]]) -> tuple[int, int, int]:
 def report_table(rows: Sequence[dict[str, str]]) -> str:
     """The errors by arm and by what is shared, as Markdown."""
     groups = {
-        arm: [row for row in rows if row["arm"] == arm] for arm in ("plan", "one cluster", "no clusters")
+        arm: [row for row in rows if row["arm"] == arm]
+        for arm in ("plan", "one cluster", "no clusters")
     }
     groups |= {
         "unlimited uplinks": [row for row in rows if row["shared"] == "0"],
         "shared uplinks and downlinks": [row for row in rows if row["shared"] == "1"],
         "all": list(rows),
     }
-    lines = ["| | runs | seconds a cycle | median error | worst |", "| --- | --- | --- | --- | --- |"]
+    lines = [
+        "| | runs | seconds a cycle | median error | worst |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     for name, group in groups.items():
         found, times = errors(group), [float(row["measured_s"]) for row in group]
         span = f"{min(times):.2f} … {max(times):.2f}"
-        lines.append(f"| {name} | {len(group)} | {span} | {np.median(found):.1%} | {max(found):.1%} |")
+        lines.append(
+            f"| {name} | {len(group)} | {span} | {np.median(found):.1%} | {max(found):.1%} |"
+        )
     return "\n".join(lines)
 
 
@@ -329,7 +352,9 @@ def report() -> None:
     rows = read()
     networks, best, alike = orders(rows)
     print(report_table(rows))
-    print(f"\nOf {networks} networks the best of three is predicted in {best}, the order of all in {alike}.")
+    print(
+        f"\nOf {networks} networks the best of three is predicted in {best}, the order of all in {alike}."
+    )
     draw(rows)
 
 

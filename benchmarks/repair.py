@@ -115,7 +115,12 @@ def redeal(facts: Facts, rng: np.random.Generator, step: int) -> Facts:
     return replace(facts, devices=tuple(devices))
 
 
-CHANGES: tuple[Callable[[Facts, np.random.Generator, int], Facts], ...] = (join, leave, reprice, redeal)
+CHANGES: tuple[Callable[[Facts, np.random.Generator, int], Facts], ...] = (
+    join,
+    leave,
+    reprice,
+    redeal,
+)
 
 
 def changes(facts: Facts, count: int, rng: np.random.Generator) -> Iterator[Facts]:

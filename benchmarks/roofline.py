@@ -22,7 +22,9 @@ PIECES = 64  # of a matrix that threads copy
 
 def shapes_of(model: nn.Module) -> list[tuple[int, int]]:
     """Inputs and outputs of the linear layers."""
-    return [(one.in_features, one.out_features) for one in model.modules() if isinstance(one, nn.Linear)]
+    return [
+        (one.in_features, one.out_features) for one in model.modules() if isinstance(one, nn.Linear)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +65,10 @@ def products_alone(job: Job, steps: int) -> Callable[[], object]:
     shapes = shapes_of(job.task.model)
     threads = Threads(torch.get_num_threads())
     layers = [
-        [make_layer(group, job.batch_size, *shape, is_first=k == 0) for k, shape in enumerate(shapes)]
+        [
+            make_layer(group, job.batch_size, *shape, is_first=k == 0)
+            for k, shape in enumerate(shapes)
+        ]
         for _ in range(threads.number)
     ]
 

@@ -103,7 +103,9 @@ def cycle_times(case: Case, seconds: float) -> dict[str, float]:
 def loopback_bytes() -> int:
     """What has gone over loopback since the machine started."""
     lines = Path("/proc/net/dev").read_text().splitlines()
-    return next(int(line.split(":")[1].split()[8]) for line in lines if line.strip().startswith("lo:"))
+    return next(
+        int(line.split(":")[1].split()[8]) for line in lines if line.strip().startswith("lo:")
+    )
 
 
 def minimum_bytes(case: Case) -> int:
@@ -114,7 +116,9 @@ def minimum_bytes(case: Case) -> int:
     for t in range(job.steps_per_cycle):
         entries = job.schedule(t).W.tocoo()
         apart = owner[entries.row] != owner[entries.col]
-        rows += len(set(zip(entries.row[apart].tolist(), owner[entries.col[apart]].tolist(), strict=True)))
+        rows += len(
+            set(zip(entries.row[apart].tolist(), owner[entries.col[apart]].tolist(), strict=True))
+        )
     return rows * job.message_bytes
 
 
@@ -126,11 +130,19 @@ def measure(case: Case, seconds: float) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         words = [sys.executable, __file__, "--case", json.dumps(asdict(case))]
         words += ["--seconds", str(seconds), "--out"]
-        fixed = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", FORBIDDEN: "0" if case.messages else "1"}
+        fixed = {
+            "OMP_NUM_THREADS": "1",
+            "GLOO_SOCKET_IFNAME": "lo",
+            FORBIDDEN: "0" if case.messages else "1",
+        }
         processes = []
         for number in range(max(1, case.ranks)):
             place = {"RANK": str(number), "WORLD_SIZE": str(case.ranks), "MASTER_ADDR": "127.0.0.1"}
-            variables = {**os.environ, **fixed, **(place | {"MASTER_PORT": port} if case.ranks else {})}
+            variables = {
+                **os.environ,
+                **fixed,
+                **(place | {"MASTER_PORT": port} if case.ranks else {}),
+            }
             processes.append(subprocess.Popen([*words, f"{folder}/{number}"], env=variables))
         codes = [process.wait() for process in processes]
         if any(codes):
@@ -150,7 +162,9 @@ def take_turns(cases: dict[str, Case], seconds: float, rounds: int) -> dict[str,
     return best
 
 
-def speed(model: str, sites: int, seconds: float, rounds: int, show: Callable[..., None]) -> dict[str, float]:
+def speed(
+    model: str, sites: int, seconds: float, rounds: int, show: Callable[..., None]
+) -> dict[str, float]:
     """Overhead, speed-up and bytes of one model; constants for the estimate."""
     small = sites // 2
     cases = {
@@ -175,7 +189,9 @@ def speed(model: str, sites: int, seconds: float, rounds: int, show: Callable[..
             of_case["one"] / of_case["apart, every step"],
             "×",
         )
-        show(f"{start}: one rank with N = {10 * small} / two", of_case["half"] / of_case["two"], "×")
+        show(
+            f"{start}: one rank with N = {10 * small} / two", of_case["half"] / of_case["two"], "×"
+        )
     for name in ("apart", "apart, every step"):
         least = minimum_bytes(cases[name])
         method = cases[name].method
@@ -185,7 +201,10 @@ def speed(model: str, sites: int, seconds: float, rounds: int, show: Callable[..
             found[name]["loopback_bytes"] / least,
             "×",
         )
-    return {"step_s": busy["one"] / N / TAU_A, "row_bytes": float(make_job(cases["half"]).message_bytes)}
+    return {
+        "step_s": busy["one"] / N / TAU_A,
+        "row_bytes": float(make_job(cases["half"]).message_bytes),
+    }
 
 
 def estimate(model: str, step_s: float, row_bytes: float, show: Callable[..., None]) -> None:
@@ -197,7 +216,9 @@ def estimate(model: str, step_s: float, row_bytes: float, show: Callable[..., No
     """
     training_s = TAU_A * step_s * DEVICES / MACHINES / CORES
     boundary = DEVICES / 10 / MACHINES / 100 * 2
-    network_s = TAU_R * (boundary * row_bytes / NETWORK_BYTES_PER_S + (MACHINES - 1) * NETWORK_LATENCY_S)
+    network_s = TAU_R * (
+        boundary * row_bytes / NETWORK_BYTES_PER_S + (MACHINES - 1) * NETWORK_LATENCY_S
+    )
     reduction_s = 2 * row_bytes / NETWORK_BYTES_PER_S + 2 * np.log2(MACHINES) * NETWORK_LATENCY_S
     show(f"{model}: {DEVICES:,} devices on {MACHINES} machines: training", training_s, "s")
     show(f"{model}: boundary rows", network_s, "s")

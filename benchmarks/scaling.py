@@ -82,7 +82,9 @@ def slope(x: Sequence[float], y: Sequence[float]) -> float:
 def exponents(sizes: Sequence[Size], along: str) -> dict[str, float]:
     """How time and memory grow along devices or parameters."""
     x = [getattr(size, along) for size in sizes]
-    return {name: slope(x, [getattr(size, name) for size in sizes]) for name in ("cycle_s", "memory_mb")}
+    return {
+        name: slope(x, [getattr(size, name) for size in sizes]) for name in ("cycle_s", "memory_mb")
+    }
 
 
 def table(sizes: Sequence[Size], growth: dict[str, float], along: str) -> Iterator[str]:
@@ -119,11 +121,21 @@ def draw(studies: dict[str, list[Size]], path: Path) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     for axis, (along, sizes) in zip(axes, studies.items(), strict=True):
         x = [getattr(size, along) for size in sizes]
-        axis.loglog(x, [size.cycle_s for size in sizes], "o-", color="#0072B2", label="seconds a cycle")
         axis.loglog(
-            x, [size.memory_mb / 1000 for size in sizes], "s--", color="#D55E00", label="GB beyond data"
+            x, [size.cycle_s for size in sizes], "o-", color="#0072B2", label="seconds a cycle"
         )
-        other = f"d = {sizes[0].num_parameters:,}" if along == "num_devices" else f"N = {DEVICES_OF_HIDDEN}"
+        axis.loglog(
+            x,
+            [size.memory_mb / 1000 for size in sizes],
+            "s--",
+            color="#D55E00",
+            label="GB beyond data",
+        )
+        other = (
+            f"d = {sizes[0].num_parameters:,}"
+            if along == "num_devices"
+            else f"N = {DEVICES_OF_HIDDEN}"
+        )
         axis.set_xlabel(f"{'devices N' if along == 'num_devices' else 'parameters d'} ({other})")
         axis.grid(alpha=0.3)
         axis.legend(frameon=False)

@@ -109,7 +109,9 @@ class Router(threading.Thread):
             }
             self.uplinks = [Port(self, limits[0, i], self._leave(i, links)) for i in range(n)]
 
-    def _leave(self, i: int, links: dict[tuple[int, int], Port]) -> Callable[[float, int, bytes], None]:
+    def _leave(
+        self, i: int, links: dict[tuple[int, int], Port]
+    ) -> Callable[[float, int, bytes], None]:
         return lambda now_s, j, packet: links[i, j].take(now_s, 0, packet)
 
     def _travel(self, i: int, j: int, latency_s: float) -> Callable[[float, int, bytes], None]:
@@ -153,7 +155,9 @@ class Router(threading.Thread):
             if packet[0] >> 4 != 4 or not 1 <= packet[_TARGET] <= len(self.ends):
                 continue  # IPv6, or a broadcast
             with self.lock:
-                self.uplinks[packet[_SOURCE] - 1].take(time.monotonic(), packet[_TARGET] - 1, packet)
+                self.uplinks[packet[_SOURCE] - 1].take(
+                    time.monotonic(), packet[_TARGET] - 1, packet
+                )
 
 
 def _ip(*words: str) -> None:

@@ -32,7 +32,12 @@ def right(scores: Tensor, labels: Tensor) -> float:
 
 
 if __name__ == "__main__":
-    values = {"methods": ["ssdfl"], "seeds": [0], "cycles": 10, "network": {"spec": "barbell:size=4"}}
+    values = {
+        "methods": ["ssdfl"],
+        "seeds": [0],
+        "cycles": 10,
+        "network": {"spec": "barbell:size=4"},
+    }
     images, labels = load_digits(return_X_y=True)
     raw, classes = torch.tensor(images, dtype=torch.float32).view(-1, 1, 8, 8), torch.tensor(labels)
     with tempfile.TemporaryDirectory() as name:
@@ -42,7 +47,9 @@ if __name__ == "__main__":
         model = plain_mlp()
         model.load_state_dict(load_file(Path(name, "model.safetensors")))
         mean, deviation = normalisation(Path(name, "model.safetensors"))
-        print(f"model.safetensors: {right(model((raw - mean) / deviation), classes):.1f} % of all digits")
+        print(
+            f"model.safetensors: {right(model((raw - mean) / deviation), classes):.1f} % of all digits"
+        )
 
         export_model(folder.path, Path(name, "model.pt2"), "ssdfl", seed=0, device=3)
         program = torch.export.load(Path(name, "model.pt2")).module()

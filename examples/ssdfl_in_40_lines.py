@@ -12,7 +12,15 @@ images, labels = (torch.tensor(array) for array in load_digits(return_X_y=True))
 images = images.float() / 16
 test, train = slice(0, 400), slice(400, None)
 
-links = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (3, 5), (4, 5)]  # a barbell: two triangles and a bridge
+links = [
+    (0, 1),
+    (0, 2),
+    (1, 2),
+    (2, 3),
+    (3, 4),
+    (3, 5),
+    (4, 5),
+]  # a barbell: two triangles and a bridge
 clusters = [{0, 1, 2}, {3, 4, 5}]
 N, tau_a, tau_r, eta = 6, 5, 1, 1.0
 
@@ -44,4 +52,6 @@ for cycle in range(20):
     for _ in range(tau_r):  # inter-cluster regime: the whole network mixes
         theta = torch.einsum("ij,jab->iab", A, theta)
     accuracy = [(images[test] @ model).argmax(1).eq(labels[test]).float().mean() for model in theta]
-    print(f"cycle {cycle + 1:2d}: mean accuracy {sum(accuracy) / N:.3f}, worst device {min(accuracy):.3f}")
+    print(
+        f"cycle {cycle + 1:2d}: mean accuracy {sum(accuracy) / N:.3f}, worst device {min(accuracy):.3f}"
+    )

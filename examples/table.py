@@ -20,7 +20,9 @@ def write_device(path: Path, device: int, rows: int) -> None:
         for _ in range(rows):
             load, age = rng.random(), rng.uniform(0, 10)
             room = ["cold", "warm"][int(rng.integers(2))]
-            watts = 50 + (120 + 5 * device) * load + 3 * age + 15 * (room == "warm") + rng.normal(0, 5)
+            watts = (
+                50 + (120 + 5 * device) * load + 3 * age + 15 * (room == "warm") + rng.normal(0, 5)
+            )
             writer.writerow([f"{load:.3f}", f"{age:.1f}", room, f"{watts:.1f}"])
 
 
@@ -44,4 +46,6 @@ if __name__ == "__main__":
         score = run.goal().score
         print(*run.notes(), sep="\n")
         for row in ssdfl.summarise(run):
-            print(f"{row.method:>8}: {score.label} {score.shown(row.score)} after {experiment.cycles} cycles")
+            print(
+                f"{row.method:>8}: {score.label} {score.shown(row.score)} after {experiment.cycles} cycles"
+            )

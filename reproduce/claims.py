@@ -39,7 +39,11 @@ TABLE, CIFAR = "fmnist-taur", "cifar10-taur"
 MILD, EXTREME = ("0.51", "0.58", "0.65", "0.72"), ("0.3", "0.35", "0.4", "0.45")
 ARCHITECTURE, SIZE = "fmnist-architecture", "fmnist-size"
 CLAIMS: tuple[Claim, ...] = (
-    ("FMNIST, τ_r = 3, 5: SSD-FL needs fewest cycles", "14 of 16, one tie", lambda r: wins(r, TABLE, 14, 16)),
+    (
+        "FMNIST, τ_r = 3, 5: SSD-FL needs fewest cycles",
+        "14 of 16, one tie",
+        lambda r: wins(r, TABLE, 14, 16),
+    ),
     (
         "FMNIST, τ_r = 3, mild, 65 %: fewer cycles than the best baseline",
         "12 % (6.56 against 7.51)",
@@ -106,7 +110,11 @@ CLAIMS: tuple[Claim, ...] = (
         "+9",
         lambda r: lead(r, "fmnist-taua", "τ_a = 5, extreme", 9, over=STRONG),
     ),
-    ("N = 10, mild: lead over the best baseline", "+1 to +3", lambda r: lead(r, SIZE, "mild", 2, "10")),
+    (
+        "N = 10, mild: lead over the best baseline",
+        "+1 to +3",
+        lambda r: lead(r, SIZE, "mild", 2, "10"),
+    ),
     ("N = 30, mild: the same", "+1 to +3", lambda r: lead(r, SIZE, "mild", 2, "30")),
     ("N = 50, mild: the same", "+1 to +3", lambda r: lead(r, SIZE, "mild", 2, "50")),
     ("N = 10 to 50, extreme: the same", "stable", lambda r: by_size(r, "extreme")),
@@ -120,7 +128,11 @@ CLAIMS: tuple[Claim, ...] = (
         "+7 (80 against 73)",
         lambda r: lead(r, SIZE, "mild", 7, "50", "cSTC"),
     ),
-    ("N = 50, extreme: cSTC falls behind", "+10", lambda r: lead(r, SIZE, "extreme", 10, "50", "cSTC")),
+    (
+        "N = 50, extreme: cSTC falls behind",
+        "+10",
+        lambda r: lead(r, SIZE, "extreme", 10, "50", "cSTC"),
+    ),
     (
         "PrefA, mild: lead over STC",
         "+5.8 (73.5 against 67.7)",
@@ -141,8 +153,16 @@ CLAIMS: tuple[Claim, ...] = (
         "+1.9 (52.5 against 50.6)",
         lambda r: lead(r, ARCHITECTURE, "extreme", 1.9, "RNG", "STC"),
     ),
-    ("complete, mild: SSD-FL is sDFL", "+0.1 (88.3 against 88.2)", lambda r: with_clusters(r, "mild")),
-    ("complete, extreme: SSD-FL is sDFL", "−0.1 (80.9 against 81.0)", lambda r: with_clusters(r, "extreme")),
+    (
+        "complete, mild: SSD-FL is sDFL",
+        "+0.1 (88.3 against 88.2)",
+        lambda r: with_clusters(r, "mild"),
+    ),
+    (
+        "complete, extreme: SSD-FL is sDFL",
+        "−0.1 (80.9 against 81.0)",
+        lambda r: with_clusters(r, "extreme"),
+    ),
     ("all link probabilities: lead over sDFL", "+4", lambda r: over_links(r, STRONG, 4)),
     ("all link probabilities: lead over pDFL", "+13", lambda r: over_links(r, "pDFL", 13)),
     (
@@ -170,10 +190,14 @@ def costs(folder: Path) -> str:
     """What 60 % (one label each: 40 %) costs in seconds and megabytes on all networks of ``beyond-costs``."""
     with (folder / "beyond-costs.csv").open(newline="", encoding="utf-8") as file:
         rows = [
-            row for row in csv.DictReader(file) if row["point"] in ("simulated seconds", "megabytes sent")
+            row
+            for row in csv.DictReader(file)
+            if row["point"] in ("simulated seconds", "megabytes sent")
         ]
     shown = {
-        (row["series"], row["panel"], row["point"]): f"{float(row['value']):.1f}" if row["value"] else "–"
+        (row["series"], row["panel"], row["point"]): f"{float(row['value']):.1f}"
+        if row["value"]
+        else "–"
         for row in rows
         if row["threshold"] == ("0.4" if "one label" in row["panel"] else "0.6")
     }

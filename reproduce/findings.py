@@ -96,7 +96,9 @@ class Results:
         with path.open(newline="", encoding="utf-8") as file:
             return Cells(map(_cell, csv.DictReader(file)))
 
-    def cell(self, artefact: str, panel: str, series: str, *, point: str = "", threshold: str = "") -> Cell:
+    def cell(
+        self, artefact: str, panel: str, series: str, *, point: str = "", threshold: str = ""
+    ) -> Cell:
         """One of them.
 
         Raises:
@@ -134,7 +136,9 @@ def judged(lead: float, half: float, paper: float) -> str:
         'reproduced'
     """
     if paper == 0:
-        return "reproduced" if abs(lead) <= LEVEL_POINTS else ("level" if abs(lead) <= half else "not")
+        return (
+            "reproduced" if abs(lead) <= LEVEL_POINTS else ("level" if abs(lead) <= half else "not")
+        )
     if abs(lead) <= half:
         return "level"
     if (lead > 0) != (paper > 0):
@@ -145,7 +149,8 @@ def judged(lead: float, half: float, paper: float) -> str:
 def saving(results: Results, artefact: str, panel: str, threshold: str, paper: float) -> Finding:
     """Cycles that SSD-FL saves against the best of the paper's baselines, and against the strong sDFL."""
     cells = {
-        name: results.cell(artefact, panel, name, threshold=threshold) for name in (OURS, *BASELINES, STRONG)
+        name: results.cell(artefact, panel, name, threshold=threshold)
+        for name in (OURS, *BASELINES, STRONG)
     }
     reached = {name: cell.of_mean for name, cell in cells.items() if cell.of_mean is not None}
     others = [name for name in BASELINES if name in reached]
@@ -219,7 +224,9 @@ def growing(
 
 def spread(results: Results, panel: str) -> Finding:
     """Between the best and the worst of the paper's methods."""
-    finals = [100 * (results.cell("fmnist-taua", panel, name).of_mean or 0) for name in (OURS, *BASELINES)]
+    finals = [
+        100 * (results.cell("fmnist-taua", panel, name).of_mean or 0) for name in (OURS, *BASELINES)
+    ]
     apart = max(finals) - min(finals)
     return Finding(f"{apart:.1f} points between best and worst", _close(apart))
 
@@ -231,7 +238,9 @@ def with_clusters(results: Results, panel: str) -> Finding:
     return Finding(f"{found.ours}, {clusters:.0f} clusters", found.verdict)
 
 
-def who_reached(results: Results, artefact: str, panel: str, threshold: str, paper: Sequence[str]) -> Finding:
+def who_reached(
+    results: Results, artefact: str, panel: str, threshold: str, paper: Sequence[str]
+) -> Finding:
     """Which methods reach a threshold on the mean over seeds."""
     cells = {name: results.cell(artefact, panel, name, threshold=threshold) for name in METHODS}
     those = [name for name, cell in cells.items() if cell.of_mean is not None]
@@ -264,7 +273,10 @@ def least(results: Results, score: str, paper: dict[int, float]) -> Finding:
     """The S of least score for τ_a = 1, 3, 5, and the S that were formed."""
     cells = results.cells("fmnist-bound")
     found = {tau: cells["mild", f"τ_a = {tau}", score, ""].of_mean or math.nan for tau in (1, 3, 5)}
-    formed = [results.cell("fmnist-taua", f"τ_a = {tau}, mild", OURS).clusters or math.nan for tau in found]
+    formed = [
+        results.cell("fmnist-taua", f"τ_a = {tau}, mild", OURS).clusters or math.nan
+        for tau in found
+    ]
     least_at = ", ".join(f"{number:.0f}" for number in found.values())
     same = all(abs(found[tau] - number) < 1 for tau, number in paper.items())
     text = f"{least_at}; formed: {', '.join(f'{one:.1f}' for one in formed)}"

@@ -47,7 +47,11 @@ def places(results: Results, artefact: str) -> list[Place]:
     except NotRunError:
         return []
     return [
-        Place(f"{artefact}, {panel}, {100 * float(threshold):g} %", cell, cells[panel, "", "pDFL", threshold])
+        Place(
+            f"{artefact}, {panel}, {100 * float(threshold):g} %",
+            cell,
+            cells[panel, "", "pDFL", threshold],
+        )
         for (panel, _, series, threshold), cell in cells.items()
         if series == OURS and panel.startswith(HELD_OUT)
     ]
@@ -94,7 +98,9 @@ def order(results: Results) -> Criterion:
     far = [place for place in found if _is_far(place.ours.paper, place.periodic.paper)]
     if not far:
         return Criterion(what, "not run", None)
-    wrong = [place.name for place in far if not _is_before(place.ours.of_mean, place.periodic.of_mean)]
+    wrong = [
+        place.name for place in far if not _is_before(place.ours.of_mean, place.periodic.of_mean)
+    ]
     text = f"{len(far) - len(wrong)} of {len(far)}"
     return Criterion(what, f"{text}; not at {'; '.join(wrong)}" if wrong else text, not wrong)
 
@@ -125,7 +131,9 @@ def criteria(folder: Path) -> str:
     words = {True: "met", False: "not met", None: "–"}
     lines = ["| on held-out cases | found | |", "|---|---|---|"]
     found = all_criteria(Results(folder))
-    return "\n".join([*lines, *(f"| {one.what} | {one.found} | {words[one.met]} |" for one in found)])
+    return "\n".join(
+        [*lines, *(f"| {one.what} | {one.found} | {words[one.met]} |" for one in found)]
+    )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ def open_browser(profile):
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     driver = shutil.which("chromedriver")
     if browser is None or driver is None:
-        pytest.skip("no chromium and chromedriver on the PATH (Debian: apt install chromium chromium-driver)")
+        pytest.skip(
+            "no chromium and chromedriver on the PATH (Debian: apt install chromium chromium-driver)"
+        )
     os.environ["SE_OFFLINE"] = "true"
     options = webdriver.ChromeOptions()
     options.binary_location = browser
@@ -32,12 +34,16 @@ def open_page(driver, path):
 
     driver.get("about:blank")  # else the page before, which may be the same, is looked at
     driver.get(path.as_uri())
-    drawn = "return document.querySelectorAll('svg .device, svg .bubble, .js-plotly-plot').length > 0"
+    drawn = (
+        "return document.querySelectorAll('svg .device, svg .bubble, .js-plotly-plot').length > 0"
+    )
     WebDriverWait(driver, 60).until(lambda _: driver.execute_script(drawn), f"{path} draws nothing")
 
 
 def complaints(driver):
     """What the page wrote to the console, warnings included."""
     return [
-        entry["message"] for entry in driver.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")
+        entry["message"]
+        for entry in driver.get_log("browser")
+        if entry["level"] in ("WARNING", "SEVERE")
     ]

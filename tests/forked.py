@@ -12,7 +12,13 @@ from ssdfl.errors import import_object
 
 # Also what the library imports only when it is needed: torch._dynamo alone takes two seconds.
 IMPORTED = (
-    *("pytest", "torch._dynamo", "torch.fx.experimental.proxy_tensor", "torch.distributed", "networkx"),
+    *(
+        "pytest",
+        "torch._dynamo",
+        "torch.fx.experimental.proxy_tensor",
+        "torch.distributed",
+        "networkx",
+    ),
     *("matplotlib.figure", "cryptography.x509", "grpc._channel", "grpc._server"),
     *("ssdfl.cli.main", "ssdfl.mesh.device", "ssdfl.experiments", "ssdfl.report", "helpers"),
 )
@@ -44,7 +50,11 @@ class Forked:
         )
         self._process = server().Process(target=_begin, args=given)
         self._process.start()
-        self.pid, self.kill, self.terminate = self._process.pid, self._process.kill, self._process.terminate
+        self.pid, self.kill, self.terminate = (
+            self._process.pid,
+            self._process.kill,
+            self._process.terminate,
+        )
 
     @property
     def returncode(self):

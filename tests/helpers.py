@@ -153,7 +153,9 @@ def many_samples():
 def tiny_task(num_devices, model="logreg", seed=0, **options):
     data = tiny_data()
     shards = iid(data.train_targets, num_devices, np.random.default_rng(seed))
-    return make_task(build_model(model, data.input_shape, data.num_classes, seed, options), data, shards)
+    return make_task(
+        build_model(model, data.input_shape, data.num_classes, seed, options), data, shards
+    )
 
 
 def in_double(task):
@@ -170,7 +172,9 @@ def tiny_job(
     method="ssdfl", spec="barbell:size=3", optimizers="mixed", clusters=2, model="logreg", **changes
 ):
     network = load_network(spec)
-    inputs = ScheduleInputs(network, spectral_bisection(network, clusters), tau_a=2, tau_r=1, seed=3)
+    inputs = ScheduleInputs(
+        network, spectral_bisection(network, clusters), tau_a=2, tau_r=1, seed=3
+    )
     found = find_method(method)
     values = {
         "task": tiny_task(network.num_devices, model),

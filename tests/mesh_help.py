@@ -86,7 +86,9 @@ def finish(processes, timeout_s=120):
 
 def come_together(processes, steps=300):
     """Let all devices train so many steps more than any has now, and stop them: they have mixed again."""
-    wait_for_step(processes, max(status.get("step", 0) for status in processes.statuses()) + steps, 240)
+    wait_for_step(
+        processes, max(status.get("step", 0) for status in processes.statuses()) + steps, 240
+    )
     assert not processes.failed()
     processes.stop()
 
@@ -96,7 +98,9 @@ def wait_for_step(processes, step, timeout_s=60):
     deadline = time.monotonic() + timeout_s
     while True:
         names = {folder.name for folder in processes.running()}
-        steps = [status.get("step", 0) for status in processes.statuses() if status["device"] in names]
+        steps = [
+            status.get("step", 0) for status in processes.statuses() if status["device"] in names
+        ]
         if min(steps) >= step:
             return
         assert time.monotonic() < deadline, steps
@@ -107,7 +111,9 @@ def local_parameters(experiment, method, seed=0):
     """What the local engine comes to."""
     from ssdfl.engine import run
 
-    job = make_job(experiment, prepare(experiment, seed, load_dataset(experiment.data.name)), method)
+    job = make_job(
+        experiment, prepare(experiment, seed, load_dataset(experiment.data.name)), method
+    )
     *_, (record, state) = run(job)
     return state.X.double().numpy(), record
 

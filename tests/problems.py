@@ -87,7 +87,9 @@ class Problem:
     def task(self):
         samples = torch.from_numpy(np.concatenate([self.a, self.b[:, :, None]], axis=2))
         flat = samples.reshape(-1, DIMENSION + 1)
-        model, loss = (Residuals(), half_squares) if self.kind == "quadratic" else (Margins(), logistic)
+        model, loss = (
+            (Residuals(), half_squares) if self.kind == "quadratic" else (Margins(), logistic)
+        )
         labels = torch.zeros(len(flat), dtype=torch.int64)
         shards = Shards.of(np.arange(len(flat)).reshape(self.num_devices, SAMPLES))
         return Task(model, loss, flat, labels, shards, flat[:2], labels[:2])

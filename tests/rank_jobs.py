@@ -35,12 +35,20 @@ def jobs():
         for place, method in enumerate(METHODS):
             kind = KINDS[(number + place) % len(KINDS)]
             found[f"{method} {spec} {kind}"] = tiny_job(method, spec, kind, cycles=2)
-    for method, kind in (("ssdfl+atc", "adam"), ("sdfl+atc", "effective"), ("central+atc", "nesterov")):
-        found[f"{method} sites {kind}"] = tiny_job(method, SPECS[-1], kind, cycles=2, learning_rate=0.01)
+    for method, kind in (
+        ("ssdfl+atc", "adam"),
+        ("sdfl+atc", "effective"),
+        ("central+atc", "nesterov"),
+    ):
+        found[f"{method} sites {kind}"] = tiny_job(
+            method, SPECS[-1], kind, cycles=2, learning_rate=0.01
+        )
     for rule in RULES:
         job = tiny_job(f"ssdfl+{rule}", SPECS[-1], cycles=2, task=in_double(tiny_task(9)))
         found[f"ssdfl+{rule} sites"] = job
-    found["compressed sites"] = tiny_job("sdfl+gt:compressor=int8", SPECS[-1], task=in_double(tiny_task(9)))
+    found["compressed sites"] = tiny_job(
+        "sdfl+gt:compressor=int8", SPECS[-1], task=in_double(tiny_task(9))
+    )
     for rule in OWN_RULES:
         method = f"sdfl+helpers:{rule}"
         found[f"{method} sites"] = tiny_job(method, SPECS[-1], cycles=2, local_steps=2)
@@ -49,11 +57,17 @@ def jobs():
     found["convolutions"] = tiny_job(task=tiny_task(6, f"{__name__}:small_cnn"), method="sdfl")
     found["dropout"] = tiny_job(task=tiny_task(6, f"{__name__}:with_dropout"), method="sdfl")
     faulty = tiny_job("ssdfl", cycles=4)
-    found["links fail"] = dataclasses.replace(faulty, schedule=drop_links(faulty.schedule, 0.4, seed=2))
-    found["devices fail"] = dataclasses.replace(faulty, schedule=drop_devices(faulty.schedule, 0.4, seed=2))
+    found["links fail"] = dataclasses.replace(
+        faulty, schedule=drop_links(faulty.schedule, 0.4, seed=2)
+    )
+    found["devices fail"] = dataclasses.replace(
+        faulty, schedule=drop_devices(faulty.schedule, 0.4, seed=2)
+    )
     found["gaps"] = tiny_job(gap_clusters=((0, 1), (2, 3), (4, 5)))
     found["seldom tested"] = tiny_job(evaluate_every=2)
-    found["bf16"] = tiny_job(task=tiny_task(6, f"{__name__}:small_cnn").in_precision("bf16"), method="sdfl")
+    found["bf16"] = tiny_job(
+        task=tiny_task(6, f"{__name__}:small_cnn").in_precision("bf16"), method="sdfl"
+    )
     found["mean model tested"] = tiny_job(tested_models="mean")
     return found
 
@@ -71,7 +85,9 @@ def contract_jobs():
 
 
 def small_cnn(image_shape, num_classes):
-    return nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(48, num_classes))
+    return nn.Sequential(
+        nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(48, num_classes)
+    )
 
 
 class Pause(nn.Module):
@@ -87,7 +103,9 @@ def unhurried_cnn(image_shape, num_classes):
 
 
 def with_dropout(image_shape, num_classes):
-    return nn.Sequential(nn.Flatten(), nn.Linear(16, 12), nn.Dropout(0.5), nn.Linear(12, num_classes))
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(16, 12), nn.Dropout(0.5), nn.Linear(12, num_classes)
+    )
 
 
 def runs_of(some_jobs):
@@ -95,7 +113,10 @@ def runs_of(some_jobs):
     found = {}
     for name, job in some_jobs.items():
         cycles = list(run(job, "distributed"))
-        found[name] = [dataclasses.asdict(record) for record, _ in cycles], cycles[-1][1].whole(job).X
+        found[name] = (
+            [dataclasses.asdict(record) for record, _ in cycles],
+            cycles[-1][1].whole(job).X,
+        )
     return found
 
 
@@ -197,7 +218,11 @@ def mistakes():
 
 def everything():
     """In a rank: what all of these give, since to start a rank takes longer than most of them."""
-    found = {"contract": contract_runs(), "matrices": matrices_built(), "shared memory left": shared_memory()}
+    found = {
+        "contract": contract_runs(),
+        "matrices": matrices_built(),
+        "shared memory left": shared_memory(),
+    }
     for carrier, allowed in (("shared memory", "1"), ("messages", "0")):
         with patch.dict(os.environ, {FORBIDDEN: allowed}):
             found[carrier], found[f"traffic by {carrier}"] = all_runs(), traffic()

@@ -53,13 +53,21 @@ def in_ranks(function, number, folder, **more):
             process.kill()
             process.wait()
     codes = [process.returncode for process in ranks]
-    assert codes == [0] * number, [(folder / f"said-{place}").read_text() for place in range(number)]
+    assert codes == [0] * number, [
+        (folder / f"said-{place}").read_text() for place in range(number)
+    ]
     return [pickle.loads((folder / f"result-{place}").read_bytes()) for place in range(number)]
 
 
 def finish_in_ranks(settings, folder, tmp_path):
     """Run an experiment in two ranks, or go on with it."""
-    in_ranks("rank_jobs:finish_experiment", 2, tmp_path, SETTINGS=json.dumps(settings), FOLDER=str(folder))
+    in_ranks(
+        "rank_jobs:finish_experiment",
+        2,
+        tmp_path,
+        SETTINGS=json.dumps(settings),
+        FOLDER=str(folder),
+    )
 
 
 def parameters(folder, method):
@@ -70,7 +78,9 @@ def parameters(folder, method):
 def children(pid):
     """The processes that a process has started."""
     with suppress(OSError):
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [
+            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
     return []
 
 

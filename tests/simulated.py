@@ -15,7 +15,14 @@ from ssdfl.theory import (
     effective_loss,
 )
 
-SPECS = ("er:n={n},p=0.3", "ba:n={n},m=1", "ring:n={n}", "star:n={n}", "complete:n={n}", "ws:n={n},k=4,p=0.3")
+SPECS = (
+    "er:n={n},p=0.3",
+    "ba:n={n},m=1",
+    "ring:n={n}",
+    "star:n={n}",
+    "complete:n={n}",
+    "ws:n={n},k=4,p=0.3",
+)
 
 
 class Quadratic:
@@ -87,7 +94,12 @@ def terms_of(W, rho, mu):
     if W.shape[0] == 1:
         return ClusterTerms(1, 0.0, 1.0, 0.0, float(rho.max()), float(mu.max()))
     return ClusterTerms(
-        W.shape[0], spectrum(W).lambda_2, smallest_eigenvalue(W), 0.0, float(rho.max()), float(mu.max())
+        W.shape[0],
+        spectrum(W).lambda_2,
+        smallest_eigenvalue(W),
+        0.0,
+        float(rho.max()),
+        float(mu.max()),
     )
 
 
@@ -105,7 +117,10 @@ def simulate(seed, spec=None, cycles=2):
     A, A_intra = weights(network.adjacency), weights(inside)
     problem = (Quadratic if rng.random() < 0.5 else Logistic)(n, d, rng)
     kinds = rng.integers(3, size=n)
-    rho, mu = np.where(kinds == 1, rng.uniform(0, 0.9, n), 0), np.where(kinds == 2, rng.uniform(0, 1, n), 0)
+    rho, mu = (
+        np.where(kinds == 1, rng.uniform(0, 0.9, n), 0),
+        np.where(kinds == 2, rng.uniform(0, 1, n), 0),
+    )
     η = float(rng.uniform(0.02, 0.6) / (problem.smoothness + 1))
     τ_a, τ_r = int(rng.integers(1, 7)), int(rng.integers(1, 4))
     X = np.repeat(3 * rng.standard_normal((1, d)), n, axis=0)
@@ -127,8 +142,12 @@ def simulate(seed, spec=None, cycles=2):
         learning_rate=η, tau_a=τ_a, tau_r=τ_r, gradient_bound=max(largest, 1e-9),
         smoothness=problem.smoothness, variance_floor=0.0,
     )  # fmt: skip
-    terms = tuple(terms_of(A_intra[list(c)][:, list(c)], rho[list(c)], mu[list(c)]) for c in clusters)
-    return Cycle(problem, clusters, A, A_intra, constants, terms_of(A, rho, mu), terms, states, mixed)
+    terms = tuple(
+        terms_of(A_intra[list(c)][:, list(c)], rho[list(c)], mu[list(c)]) for c in clusters
+    )
+    return Cycle(
+        problem, clusters, A, A_intra, constants, terms_of(A, rho, mu), terms, states, mixed
+    )
 
 
 def measured_and_bounds(cycle, theory, centred):
@@ -145,7 +164,11 @@ def measured_and_bounds(cycle, theory, centred):
                 step = cycle.states[later].X[rows] - cycle.states[earlier].X[rows]
                 distance = float(np.linalg.norm(step))
                 change = gradients[later][rows] - gradients[earlier][rows]
-                yield "Proposition 1", np.linalg.norm(change), theory.gradient_gap(constants, term, distance)
+                yield (
+                    "Proposition 1",
+                    np.linalg.norm(change),
+                    theory.gradient_gap(constants, term, distance),
+                )
                 slope = float((gradients[earlier][rows] * step).sum())
                 rise = cycle.loss(later, cluster, centred=centred) - cycle.loss(
                     earlier, cluster, centred=centred
@@ -163,8 +186,12 @@ def measured_and_bounds(cycle, theory, centred):
     while_mixing = [cycle.gradient(τ_a, X) for X in cycle.mixed[:-1]]
     total = sum(float((g**2).sum()) for g in [*gradients, *while_mixing])
     if centred:
-        bound = theory.integrated_convergence(constants, cycle.network, cycle.terms, initials, across)
+        bound = theory.integrated_convergence(
+            constants, cycle.network, cycle.terms, initials, across
+        )
     else:
         start = np.linalg.norm(cycle.states[0].X - cycle.states[0].X.mean(axis=0))
-        bound = theory.integrated_convergence(constants, cycle.network, cycle.terms, sum(initials), start)
+        bound = theory.integrated_convergence(
+            constants, cycle.network, cycle.terms, sum(initials), start
+        )
     yield "Theorem 2", total, bound

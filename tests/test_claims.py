@@ -7,7 +7,17 @@ import pytest
 import held_out
 from findings import NotRunError, Results, growing, judged, lead, saving, wins
 
-COLUMNS = ("panel", "point", "series", "threshold", "value", "of_mean", "values", "clusters", "paper")
+COLUMNS = (
+    "panel",
+    "point",
+    "series",
+    "threshold",
+    "value",
+    "of_mean",
+    "values",
+    "clusters",
+    "paper",
+)
 
 
 def cell(panel, series, threshold, values, paper="", point=""):
@@ -15,7 +25,9 @@ def cell(panel, series, threshold, values, paper="", point=""):
     known = [value for value in values if value is not None]
     mean = sum(known) / len(known) if len(known) == len(values) else ""
     told = " ".join("–" if value is None else f"{value:g}" for value in values)
-    return dict(zip(COLUMNS, (panel, point, series, threshold, mean, mean, told, "", paper), strict=True))
+    return dict(
+        zip(COLUMNS, (panel, point, series, threshold, mean, mean, told, "", paper), strict=True)
+    )
 
 
 def written(folder, artefact, rows):
@@ -58,7 +70,13 @@ def table_of(panel, threshold, **of_methods):
 
 def test_savings_are_held_against_the_best_of_the_papers_baselines(tmp_path):
     slow = [20.0, 20.0, 20.0]
-    of_methods = {"ssdfl": [8, 9, 10], "sdfl": [5, 5, 5], "pdfl": [10, 11, 12.1], "stc": slow, "cstc": slow}
+    of_methods = {
+        "ssdfl": [8, 9, 10],
+        "sdfl": [5, 5, 5],
+        "pdfl": [10, 11, 12.1],
+        "stc": slow,
+        "cstc": slow,
+    }
     results = written(tmp_path, "fmnist-taur", table_of("p", "0.5", **of_methods))
     found = saving(results, "fmnist-taur", "p", "0.5", 2.0)
     assert found.verdict == "reproduced"

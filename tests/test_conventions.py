@@ -68,7 +68,9 @@ def test_the_changelog_has_a_section_for_this_version():
     assert len(sections) == len(set(sections))
 
 
-@pytest.mark.parametrize("template", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml")))
+@pytest.mark.parametrize(
+    "template", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml"))
+)
 def test_issue_forms_have_what_the_host_demands(template):
     form = yaml.safe_load(template.read_text(encoding="utf-8"))
     assert form["name"]

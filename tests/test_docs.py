@@ -52,7 +52,9 @@ def test_the_example_experiment_is_valid():
 
 
 def test_every_documented_spec_builds_and_every_kind_is_documented():
-    specs = re.findall(r"`([a-z]+:[a-z]+=\d[^`]*)`|^\| `([a-z]+)` \|", NETWORKS.split("## Files")[0], re.M)
+    specs = re.findall(
+        r"`([a-z]+:[a-z]+=\d[^`]*)`|^\| `([a-z]+)` \|", NETWORKS.split("## Files")[0], re.M
+    )
     specs = [with_keys or without for with_keys, without in specs]
     assert {spec.partition(":")[0] for spec in specs} == set(TOPOLOGIES)
     for spec in specs:
@@ -109,14 +111,20 @@ class Block:
 
     def commands(self):
         joined = self.text.replace("\\\n", " ")
-        return [words for line in joined.splitlines() if (words := shlex.split(line, comments=True))]
+        return [
+            words for line in joined.splitlines() if (words := shlex.split(line, comments=True))
+        ]
 
 
 def blocks(page):
     found = re.finditer(
-        r"(?:as `([\w./-]+)`:\n+)?^```(\w+)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S
+        r"(?:as `([\w./-]+)`:\n+)?^```(\w+)\n(.*?)^```$",
+        page.read_text(encoding="utf-8"),
+        re.M | re.S,
     )
-    return [Block(language, text, file or "") for file, language, text in (m.groups() for m in found)]
+    return [
+        Block(language, text, file or "") for file, language, text in (m.groups() for m in found)
+    ]
 
 
 def run_command(words, capsys):
@@ -196,18 +204,28 @@ def test_the_costs_that_concepts_tells_are_those_of_the_network():
         ("`sdfl`", (tuple(everyone),)),
     ):
         cost = inputs.cycle_cost(clusters)
-        told = [str(cost.transmissions), f"{cost.sent_bytes / 1e6:.1f}", f"{1000 * cost.time_s:.0f}"]
-        text = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8").split("| a cycle of |")[1]
+        told = [
+            str(cost.transmissions),
+            f"{cost.sent_bytes / 1e6:.1f}",
+            f"{1000 * cost.time_s:.0f}",
+        ]
+        text = (
+            (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8").split("| a cycle of |")[1]
+        )
         row = re.search(rf"^\| {name}[^|]*\| (.*) \|$", text, re.M)
         assert [cell.strip() for cell in row[1].split("|")] == told
 
 
 def test_the_speeds_that_the_comparison_tells_are_those_measured():
     measured = (
-        (ROOT / "docs" / "performance.md").read_text(encoding="utf-8").split("## Against other tools")[1]
+        (ROOT / "docs" / "performance.md")
+        .read_text(encoding="utf-8")
+        .split("## Against other tools")[1]
     )
     told = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8").split("## Speed")[1]
-    rows = re.findall(r"^\| (plain PyTorch loop|gossipy|Decent-DP|Flower|p2pfl)[^|]*\| (.*) \|$", told, re.M)
+    rows = re.findall(
+        r"^\| (plain PyTorch loop|gossipy|Decent-DP|Flower|p2pfl)[^|]*\| (.*) \|$", told, re.M
+    )
     assert len(rows) == 5
     for tool, cells in rows:
         slower = re.findall(rf"^\| {tool} \|(?:[^|]*\|){{4}} ([\d.]+) \|", measured, re.M)
@@ -230,7 +248,9 @@ def test_the_claims_page_has_the_numbers_of_the_results():
 
 def test_the_badges_are_true():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    badges = " ".join(re.findall(r"^\[!\[([^]]+)\]", (ROOT / "README.md").read_text(encoding="utf-8"), re.M))
+    badges = " ".join(
+        re.findall(r"^\[!\[([^]]+)\]", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+    )
     versions = re.findall(r":: Python :: (3\.\d+)", " ".join(project["project"]["classifiers"]))
     assert re.findall(r"3\.\d+", badges) == versions
     assert project["project"]["license"].replace("-", " ") in badges

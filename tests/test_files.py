@@ -63,9 +63,13 @@ def test_what_a_killed_process_left_of_a_file_is_removed_when_it_is_written_agai
 
 def test_a_start_removes_what_killed_processes_left_and_nothing_else(tmp_path):
     left = killed_while_writing(tmp_path / "below" / "a.txt")
-    of_this_number = tmp_path / f".b.{os.getpid()}.tmp.json"  # as in a container, where all are number 1
+    of_this_number = (
+        tmp_path / f".b.{os.getpid()}.tmp.json"
+    )  # as in a container, where all are number 1
     of_a_running = tmp_path / f".c.{os.getppid()}.tmp.json"
-    of_others = [tmp_path / name for name in (".vimrc.tmp", ".d.tmp.json", "e.1234567.tmp", ".f.x.tmp.txt")]
+    of_others = [
+        tmp_path / name for name in (".vimrc.tmp", ".d.tmp.json", "e.1234567.tmp", ".f.x.tmp.txt")
+    ]
     for path in (of_this_number, of_a_running, *of_others):
         path.write_text("x")
     assert left.exists()

@@ -16,7 +16,9 @@ def test_imports_go_downwards(path):
     for one in imports.find_imports(path):
         if one.imported:
             assert one.imported in order, f"{one.importer} imports {one.name}, which is in no layer"
-            assert order.index(one.importer) <= order.index(one.imported), f"imports {one.name} upwards"
+            assert order.index(one.importer) <= order.index(one.imported), (
+                f"imports {one.name} upwards"
+            )
         if one.name.split(".")[0] in ("torch", "safetensors"):
             assert one.importer in TORCH_LAYERS, f"{one.importer} imports {one.name}"
 

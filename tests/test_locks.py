@@ -35,7 +35,9 @@ def test_a_lock_that_another_process_holds_is_refused(tmp_path):
     path = tmp_path / "lock"
     with (
         holder(path),
-        pytest.raises(BlockingIOError, match=r"process \d+ on .* since .* holds the lock") as caught,
+        pytest.raises(
+            BlockingIOError, match=r"process \d+ on .* since .* holds the lock"
+        ) as caught,
     ):
         locked(path).__enter__()
     assert caught.value.filename == str(path)

@@ -89,7 +89,12 @@ def test_the_check_finds_comparisons(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["method in METHODS", 'find("pdfl").needs_plan', 'name == "bounds"', 'methods = ("sdfl", "pdfl")'],
+    [
+        "method in METHODS",
+        'find("pdfl").needs_plan',
+        'name == "bounds"',
+        'methods = ("sdfl", "pdfl")',
+    ],
 )
 def test_the_check_lets_others_pass(text):
     assert lines_that_compare(text) == []

@@ -46,7 +46,11 @@ def test_a_notebook_is_small_and_shows_what_it_does(path):
     assert str(Path.home()) not in path.read_text(encoding="utf-8")
     assert all(cell["execution_count"] == place for place, cell in enumerate(cells(path.stem), 1))
     outputs = [output for cell in cells(path.stem) for output in cell["outputs"]]
-    assert {output["output_type"] for output in outputs} <= {"stream", "execute_result", "display_data"}
+    assert {output["output_type"] for output in outputs} <= {
+        "stream",
+        "execute_result",
+        "display_data",
+    }
 
 
 def test_compare_methods(monkeypatch, tmp_path, capsys):

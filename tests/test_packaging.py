@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[1]
 
 
 def quiet(*words, **options):
-    done = subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=300, **options)
+    done = subprocess.run(
+        [*map(str, words)], capture_output=True, text=True, timeout=300, **options
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -43,7 +45,9 @@ def test_the_source_archive_holds_what_a_packager_needs_and_no_results(built):
     with tarfile.open(archive) as opened:
         names = {name.removeprefix(f"{top}/") for name in opened.getnames()}
     wanted = {"pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "PKG-INFO"}
-    assert wanted | {"src/ssdfl/py.typed", "tests/test_packaging.py", "reproduce/common.toml"} <= names
+    assert (
+        wanted | {"src/ssdfl/py.typed", "tests/test_packaging.py", "reproduce/common.toml"} <= names
+    )
     tops = {name.partition("/")[0] for name in names}
     assert tops <= wanted | {"src", "tests", "reproduce", ".gitignore"}
     assert not any("/results/" in name for name in names)
@@ -52,11 +56,14 @@ def test_the_source_archive_holds_what_a_packager_needs_and_no_results(built):
 def test_the_metadata_names_systems_types_and_every_extra(wheel):
     place = f"ssdfl-{ssdfl.__version__}.dist-info/METADATA"
     said = zipfile.ZipFile(wheel).read(place).decode().splitlines()
-    assert {"Classifier: Operating System :: POSIX :: Linux", "Classifier: Operating System :: MacOS"} <= {
-        *said
-    }
+    assert {
+        "Classifier: Operating System :: POSIX :: Linux",
+        "Classifier: Operating System :: MacOS",
+    } <= {*said}
     assert "Classifier: Typing :: Typed" in said
-    offered = {line.removeprefix("Provides-Extra: ") for line in said if line.startswith("Provides-Extra")}
+    offered = {
+        line.removeprefix("Provides-Extra: ") for line in said if line.startswith("Provides-Extra")
+    }
     assert offered >= required_extras()
 
 
@@ -73,7 +80,9 @@ def test_the_wheel_holds_what_runs_need_and_nothing_else(wheel):
     wanted |= {"cli/project/ssdfl.toml.txt", "cli/project/gitignore.txt"}
     wanted |= {"reproduce/common.toml", "reproduce/fmnist-taur.toml", "reproduce/fmnist-taur.csv"}
     assert {f"ssdfl/{name}" for name in wanted} <= names
-    assert all(name.startswith(("ssdfl/", f"ssdfl-{ssdfl.__version__}.dist-info/")) for name in names)
+    assert all(
+        name.startswith(("ssdfl/", f"ssdfl-{ssdfl.__version__}.dist-info/")) for name in names
+    )
     assert not any("/results/" in name or "/test" in name for name in names)
 
 
@@ -88,7 +97,9 @@ def test_it_installs_and_runs_in_a_fresh_environment(wheel, tmp_path):
     place = quiet(python, "-c", "import ssdfl; print(ssdfl.__file__)", cwd=tmp_path, env=clean)
     assert place.startswith(site)
     command = tmp_path / "venv" / "bin" / "ssdfl"
-    assert quiet(command, "--version", cwd=tmp_path, env=clean).strip() == f"ssdfl {ssdfl.__version__}"
+    assert (
+        quiet(command, "--version", cwd=tmp_path, env=clean).strip() == f"ssdfl {ssdfl.__version__}"
+    )
     assert "fmnist-taur" in quiet(command, "reproduce", "--list", cwd=tmp_path, env=clean)
     said = quiet(
         *(command, "run", "--seeds", "1", "--methods", "ssdfl,pdfl", "--set", "cycles=2"),

@@ -29,7 +29,9 @@ class Row:
 def rows():
     for line in PAGE.splitlines():
         if re.match(rf"\| `(?:{PREFIXES}):", line):
-            labels, _, code, tests = (re.findall(r"`([^`]+)`", cell) for cell in line.split("|")[1:-1])
+            labels, _, code, tests = (
+                re.findall(r"`([^`]+)`", cell) for cell in line.split("|")[1:-1]
+            )
             yield Row(tuple(labels), tuple(code), tuple(tests))
 
 

@@ -77,6 +77,8 @@ def test_modules_use_common_words():
 
 def test_the_check_finds_what_it_should():
     long = "word " * 21
-    assert [n for n, line in prose(f"{long}\n```\n{long}\n```\n| {long} |") if len(line) > WIDTH] == [1]
+    assert [
+        n for n, line in prose(f"{long}\n```\n{long}\n```\n| {long} |") if len(line) > WIDTH
+    ] == [1]
     assert avoided_in("A restart goes on and mends it.") == ["'mends': fix", "'goes on': continue"]
     assert avoided_in("They go one by one; recommend; two sets told apart.") == []

@@ -58,7 +58,9 @@ def follow_recipe(copy, title):
     file, before, added = recipe(title)
     text = (copy / file).read_text(encoding="utf-8")
     assert text.count(f"\n{before}\n") == 1
-    (copy / file).write_text(text.replace(f"\n{before}\n", f"\n{before}\n{added}\n"), encoding="utf-8")
+    (copy / file).write_text(
+        text.replace(f"\n{before}\n", f"\n{before}\n{added}\n"), encoding="utf-8"
+    )
 
 
 def run_with(copy, *settings):

@@ -71,7 +71,9 @@ def test_a_reader_can_search_and_nothing_is_fetched_from_elsewhere(address, tmp_
     try:
         driver.get(address)
         wait = WebDriverWait(driver, 60)
-        wait.until(lambda _: driver.find_element("css selector", ".md-search__button").is_displayed())
+        wait.until(
+            lambda _: driver.find_element("css selector", ".md-search__button").is_displayed()
+        )
         driver.find_element("css selector", ".md-search__button").click()
         wait.until(lambda _: driver.switch_to.active_element.tag_name != "body")
         driver.switch_to.active_element.send_keys("conductance")

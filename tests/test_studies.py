@@ -37,7 +37,9 @@ def test_enough_networks_were_judged():
 
 def test_the_table_is_what_the_choices_give():
     page = (FORMATION / "index.md").read_text(encoding="utf-8")
-    lines = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, re.M)
+    lines = re.findall(
+        r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, re.M
+    )
     table = {name.strip(): [cell.strip() for cell in cells] for name, *cells in lines}
     for name in ("default (cost, time)", "time, Φ_min kept", "paper (Algorithms 1, 2)"):
         regrets = [float(row["regret"]) for row in choices(name)]
@@ -60,7 +62,12 @@ def test_plans_by_sketches_are_as_good_as_plans_by_labels():
     means = []
     for name in ("labels", "sketch"):
         values = np.array([float(row[f"{name}_regret"]) for row in rows])
-        shown = (np.median(values), values.mean(), np.quantile(values, 0.9, method="higher"), values.max())
+        shown = (
+            np.median(values),
+            values.mean(),
+            np.quantile(values, 0.9, method="higher"),
+            values.max(),
+        )
         assert f"| {name} | {' | '.join(f'{value:.1%}' for value in shown)} |" in page
         means.append(values.mean())
     assert len(rows) == 56
@@ -82,7 +89,9 @@ def test_the_methods_page_shows_what_was_measured(methods_report):
     rows, lies = methods_report.measured()
     page = (METHODS / "index.md").read_text(encoding="utf-8")
     tables = [methods_report.gain_table(rows, cost) for cost in ("seconds", "bytes")]
-    tables += [methods_report.level_table(rows, arm, n) for arm in ("one", "several") for n in (3, 1)]
+    tables += [
+        methods_report.level_table(rows, arm, n) for arm in ("one", "several") for n in (3, 1)
+    ]
     for table in (*tables, methods_report.sites_table(rows), methods_report.attack_table(lies)):
         assert table in page
 

@@ -34,7 +34,16 @@ from ssdfl.rng import generator
 
 ACCURACY_TOLERANCE = 0.05
 BUSY = 2.0
-COLUMNS = ("tool", "version", "start-up s", "steady s", "device-steps/s", "times slower", "accuracy", "note")
+COLUMNS = (
+    "tool",
+    "version",
+    "start-up s",
+    "steady s",
+    "device-steps/s",
+    "times slower",
+    "accuracy",
+    "note",
+)
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,20 @@ class Peer:
 CASES = (
     Case("digits, MLP, ring of 8", "digits", "mlp", 8, 0.1, 16, 2, 100, 20),
     Case("digits, MLP, ring of 100", "digits", "mlp", 100, 0.1, 16, 2, 100, 20),
-    Case("Fashion-MNIST, CNN, ring of 8", "fmnist", "cnn", 8, 0.02, 32, 1, 20, 20, 1000, 1000, kaiming=True),
+    Case(
+        "Fashion-MNIST, CNN, ring of 8",
+        "fmnist",
+        "cnn",
+        8,
+        0.02,
+        32,
+        1,
+        20,
+        20,
+        1000,
+        1000,
+        kaiming=True,
+    ),
 )
 PEERS = {
     "ours": Peer("ours.py"),
@@ -89,7 +111,9 @@ PEERS = {
     "flower": Peer("flower.py"),
     "gossipy": Peer("gossipy_dfl.py"),
     "decent": Peer("decent.py", 16, "one process per device"),
-    "p2pfl": Peer("p2pfl_.py", 10, "messages live for ten hops, and every device has several threads"),
+    "p2pfl": Peer(
+        "p2pfl_.py", 10, "messages live for ten hops, and every device has several threads"
+    ),
 }
 
 
@@ -182,7 +206,9 @@ def measure(case: Case, data: Dataset, options: argparse.Namespace) -> dict[str,
     """
     rounds = case.quick_rounds if options.quick else case.rounds
     skipped = {name: why for name in options.only if (why := obstacle(name, case.num_devices))}
-    answers: dict[str, list[dict[str, Any]]] = {name: [] for name in options.only if name not in skipped}
+    answers: dict[str, list[dict[str, Any]]] = {
+        name: [] for name in options.only if name not in skipped
+    }
     with tempfile.TemporaryDirectory() as scratch:
         save_problem(make_problem(case, data, rounds), Path(scratch))
         for _ in range(options.repeats):
@@ -239,9 +265,13 @@ def print_case(result: dict[str, Any]) -> None:
         print("| " + " | ".join(cells) + " |")
     for row in result["rows"]:
         if row.get("accuracy_off"):
-            print(f"\nWarning: accuracy of {row['name']} is more than {ACCURACY_TOLERANCE} from ssdfl's.")
+            print(
+                f"\nWarning: accuracy of {row['name']} is more than {ACCURACY_TOLERANCE} from ssdfl's."
+            )
         if row["slowest_s"] > BUSY * row["steady_s"]:
-            print(f"\nWarning: times of {row['name']} differ more than {BUSY:g}-fold: was the machine busy?")
+            print(
+                f"\nWarning: times of {row['name']} differ more than {BUSY:g}-fold: was the machine busy?"
+            )
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -253,8 +283,12 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--problem", type=int, choices=range(1, len(CASES) + 1), help="one problem, by number"
     )
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each tool; the fastest counts")
-    parser.add_argument("--timeout", type=float, default=900.0, help="seconds for one run of one tool")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="runs of each tool; the fastest counts"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=900.0, help="seconds for one run of one tool"
+    )
     options = parser.parse_args(arguments)
     options.only = options.only.split(",")
     if unknown := sorted(set(options.only) - set(PEERS)):
@@ -274,7 +308,9 @@ def main() -> None:
         except InputError as error:
             sys.exit(str(error))
         if data is None:
-            print(f"{case.title}: skipped, no data; run ssdfl data fetch {case.data}", file=sys.stderr)
+            print(
+                f"{case.title}: skipped, no data; run ssdfl data fetch {case.data}", file=sys.stderr
+            )
             continue
         results.append(measure(case, data, options))
         if not options.json:

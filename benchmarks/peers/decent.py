@@ -17,7 +17,16 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from problem import STARTED, Problem, accuracy, build_model, draw_batch, load_problem, report, since_start
+from problem import (
+    STARTED,
+    Problem,
+    accuracy,
+    build_model,
+    draw_batch,
+    load_problem,
+    report,
+    since_start,
+)
 from torch import Tensor, nn
 
 NOTE = (

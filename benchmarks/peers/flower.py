@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from problem import accuracy_of_vectors, build_model, load_problem, report, since_start, take_steps, warm_up
+from problem import (
+    accuracy_of_vectors,
+    build_model,
+    load_problem,
+    report,
+    since_start,
+    take_steps,
+    warm_up,
+)
 from torch import Tensor
 
 os.environ["FLWR_TELEMETRY_ENABLED"] = "0"
@@ -75,12 +83,17 @@ def server_of(folder: Path, done: Callable[[float, float, Tensor], None]) -> Any
 
     def content_of(theta: Tensor, device: int, t: int) -> Any:
         parts = theta.split([shape.numel() for shape in layout.values()])
-        state = {name: part.view(shape) for (name, shape), part in zip(layout.items(), parts, strict=True)}
+        state = {
+            name: part.view(shape)
+            for (name, shape), part in zip(layout.items(), parts, strict=True)
+        }
         config = ConfigRecord({"device": device, "seed": t * N + device})
         return RecordDict({"model": ArrayRecord(state), "config": config})
 
     def vector_of(content: Any) -> Tensor:
-        return torch.cat([value.flatten() for value in content["model"].to_torch_state_dict().values()])
+        return torch.cat(
+            [value.flatten() for value in content["model"].to_torch_state_dict().values()]
+        )
 
     def main(grid: Any, context: Any) -> None:
         nodes = nodes_of(grid, N)

@@ -125,7 +125,9 @@ def simulator_of(problem: Problem) -> Any:
             p2p_net=network,
         )
 
-    data = ClassificationDataHandler(problem.inputs.flatten(0, 1), problem.labels.flatten(), test_size=0)
+    data = ClassificationDataHandler(
+        problem.inputs.flatten(0, 1), problem.labels.flatten(), test_size=0
+    )
     return GossipSimulator(
         nodes={device: node_of(device) for device in range(problem.num_devices)},
         data_dispatcher=DataDispatcher(data, n=problem.num_devices, auto_assign=False),

@@ -32,17 +32,30 @@ def python_of(name: str) -> Path:
 def install(name: str) -> str:
     """Make a tool's environment anew; returns why that failed, or nothing."""
     venv.create(peers_folder() / name, clear=True, with_pip=True)
-    command = [str(python_of(name)), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command = [
+        str(python_of(name)),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
     command += ["--requirement", str(REQUIREMENTS / f"{name}.txt")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-    return "" if done.returncode == 0 else (errors or [f"ERROR: pip ended with {done.returncode}"])[0]
+    return (
+        "" if done.returncode == 0 else (errors or [f"ERROR: pip ended with {done.returncode}"])[0]
+    )
 
 
 def main() -> None:
     """Install all tools or those named."""
-    parser = argparse.ArgumentParser(description="Make an environment for each tool to compare with.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; default all")
+    parser = argparse.ArgumentParser(
+        description="Make an environment for each tool to compare with."
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; default all"
+    )
     names = parser.parse_args().names or NAMES
     if unknown := sorted(set(names) - set(NAMES)):
         parser.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(NAMES)}")

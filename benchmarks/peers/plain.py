@@ -9,7 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from problem import Problem, accuracy, build_model, load_problem, report, since_start, take_steps, warm_up
+from problem import (
+    Problem,
+    accuracy,
+    build_model,
+    load_problem,
+    report,
+    since_start,
+    take_steps,
+    warm_up,
+)
 from torch import nn
 
 NOTE = "trains, then mixes; own draws of batches"
@@ -19,7 +28,9 @@ def train(models: Sequence[nn.Module], problem: Problem) -> None:
     """Train the devices' models in place for all rounds."""
     settings = problem.settings
     generator = torch.Generator().manual_seed(settings.seed)
-    optimizers = [torch.optim.SGD(model.parameters(), lr=settings.learning_rate) for model in models]
+    optimizers = [
+        torch.optim.SGD(model.parameters(), lr=settings.learning_rate) for model in models
+    ]
     for _ in range(settings.rounds):
         for device, (model, optimizer) in enumerate(zip(models, optimizers, strict=True)):
             take_steps(model, optimizer, problem, device, generator)
@@ -29,9 +40,13 @@ def train(models: Sequence[nn.Module], problem: Problem) -> None:
 @torch.no_grad()
 def mix(models: Sequence[nn.Module], problem: Problem) -> None:
     """Every model becomes the weighted sum of its neighbours' and its own."""
-    states = [{name: value.clone() for name, value in model.state_dict().items()} for model in models]
+    states = [
+        {name: value.clone() for name, value in model.state_dict().items()} for model in models
+    ]
     for model, weights in zip(models, problem.W.tolist(), strict=True):
-        heard = [(weight, state) for weight, state in zip(weights, states, strict=True) if weight > 0]
+        heard = [
+            (weight, state) for weight, state in zip(weights, states, strict=True) if weight > 0
+        ]
         model.load_state_dict(
             {name: sum(weight * state[name] for weight, state in heard) for name in states[0]}
         )

@@ -131,7 +131,9 @@ def _cnn(image_shape: tuple[int, ...], num_classes: int) -> nn.Module:
         if depth < 3:
             layers.append(nn.MaxPool2d(2))
             height, width = height // 2, width // 2
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels[-1] * height * width, num_classes))
+    return nn.Sequential(
+        *layers, nn.Flatten(), nn.Linear(channels[-1] * height * width, num_classes)
+    )
 
 
 def draw_batch(problem: Problem, device: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -123,7 +123,9 @@ def _names(statement: ast.Import | ast.ImportFrom) -> list[str]:
 
 def source_files() -> list[Path]:
     """The files of ssdfl that belong to a layer."""
-    return sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.name not in FACADE)
+    return sorted(
+        path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.name not in FACADE
+    )
 
 
 class Arrow(NamedTuple):

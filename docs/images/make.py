@@ -70,14 +70,19 @@ def draw_clock() -> Figure:
         for start_s, computed_s, ready_s in _steps(ssdfl.METHODS[name].schedule(SETTING)):
             _plot_bars(axes, start_s, computed_s, ready_s)
         axes.axvline(ready_s.max(), color="black", linewidth=1.2)
-        axes.text(ready_s.max() + 0.004, 9.5, f"{1000 * ready_s.max():.0f} ms", va="center", fontsize=10)
+        axes.text(
+            ready_s.max() + 0.004, 9.5, f"{1000 * ready_s.max():.0f} ms", va="center", fontsize=10
+        )
         axes.set_title(title, fontsize=11, loc="left")
         axes.set_yticks([2, 7, 12, 17], [f"site {site}" for site in range(4)])
         axes.invert_yaxis()
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.tick_params(axis="y", length=0)
     panels[-1].set_xlabel("simulated seconds since the start of the cycle")
-    handles = [Patch(color="#555555", label="computes"), Patch(color="#e4e4e4", label="waits for messages")]
+    handles = [
+        Patch(color="#555555", label="computes"),
+        Patch(color="#e4e4e4", label="waits for messages"),
+    ]
     figure.legend(handles=handles, loc="outside upper right", ncols=2, frameon=False)
     return figure
 
@@ -92,13 +97,23 @@ def _steps(schedule: ssdfl.Schedule) -> Iterator[tuple[FloatArray, FloatArray, F
         yield start_s, start_s + compute_s, ready_s
 
 
-def _plot_bars(axes: Axes, start_s: FloatArray, computed_s: FloatArray, ready_s: FloatArray) -> None:
+def _plot_bars(
+    axes: Axes, start_s: FloatArray, computed_s: FloatArray, ready_s: FloatArray
+) -> None:
     devices = np.arange(NETWORK.num_devices)
     axes.barh(devices, ready_s - start_s, left=start_s, height=0.8, color="#e4e4e4")
     colours = [COLOURS[label] for label in PLAN.labels]
     if (computed_s > start_s).any():
         width_s = computed_s - start_s
-        axes.barh(devices, width_s, left=start_s, height=0.8, color=colours, edgecolor="white", linewidth=0.7)
+        axes.barh(
+            devices,
+            width_s,
+            left=start_s,
+            height=0.8,
+            color=colours,
+            edgecolor="white",
+            linewidth=0.7,
+        )
 
 
 def draw_drift() -> Figure:
@@ -138,7 +153,9 @@ def draw_map() -> Figure:
     """The plan of eleven cloud regions, which formation makes from the latencies between them."""
     network = ssdfl.load_network("gaia")
     plan = ssdfl.form_clusters(network)
-    return plot_network(network, plan.clusters, f"gaia: 11 data centres in {plan.num_clusters} clusters")
+    return plot_network(
+        network, plan.clusters, f"gaia: 11 data centres in {plan.num_clusters} clusters"
+    )
 
 
 if __name__ == "__main__":

@@ -32,7 +32,9 @@ def check_checksum(data: Mapping[str, Any], covered: Collection[str], where: str
         InputError: no checksum, or a wrong one.
     """
     if CHECKSUM not in data:
-        raise InputError(f"{CHECKSUM} in {where}", "none", "one", f'Restore it, or add "{CHECKSUM}": null.')
+        raise InputError(
+            f"{CHECKSUM} in {where}", "none", "one", f'Restore it, or add "{CHECKSUM}": null.'
+        )
     if data[CHECKSUM] is None:
         return
     found = _digest(dict(filter(lambda item: item[0] in covered, data.items())))

@@ -44,7 +44,9 @@ def check_expansion(path: Path, claimed_bytes: int, factor: int = MOST_EXPANSION
     if claimed_bytes > limit:
         got = f"{_shown(claimed_bytes)} once it is expanded"
         expected = f"at most {_shown(limit)} in a file of {path.stat().st_size:,} bytes"
-        raise InputError(f"data in {path}", got, expected, "If it is really so large, store it uncompressed.")
+        raise InputError(
+            f"data in {path}", got, expected, "If it is really so large, store it uncompressed."
+        )
     check_memory(f"data in {path}", f"{_shown(claimed_bytes)} once it is expanded", claimed_bytes)
 
 
@@ -83,7 +85,11 @@ def array_claims(path: Path) -> Iterator[ArrayClaim]:
 
 def _claim(name: str, file: IO[bytes]) -> ArrayClaim:
     version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
     shape, _, dtype = read(file)
     return ArrayClaim(name, shape, dtype.itemsize)
 
@@ -91,5 +97,7 @@ def _claim(name: str, file: IO[bytes]) -> ArrayClaim:
 def check_arrays(path: Path, factor: int = MOST_EXPANSION) -> dict[str, ArrayClaim]:
     """What the arrays in a file claim to be, if that is possible and fits into memory."""
     claims = {claim.name: claim for claim in array_claims(path)}
-    check_expansion(path, sum(claim.entries * claim.item_bytes for claim in claims.values()), factor)
+    check_expansion(
+        path, sum(claim.entries * claim.item_bytes for claim in claims.values()), factor
+    )
     return claims

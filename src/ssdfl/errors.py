@@ -62,7 +62,9 @@ def require(module: str, extra: str) -> ModuleType:
         ) from error
 
 
-def check_range(what: str, value: float, low: float, high: float = float("inf"), remedy: str = "") -> None:
+def check_range(
+    what: str, value: float, low: float, high: float = float("inf"), remedy: str = ""
+) -> None:
     """Refuse a number outside ``[low, high]``, NaN included.
 
     Examples:
@@ -70,7 +72,9 @@ def check_range(what: str, value: float, low: float, high: float = float("inf"),
     """
     if not low <= value <= high:
         bounds = (
-            f"a number in [{low:g}, {high:g}]" if high < float("inf") else f"a number of at least {low:g}"
+            f"a number in [{low:g}, {high:g}]"
+            if high < float("inf")
+            else f"a number of at least {low:g}"
         )
         raise InputError(what, value, bounds, remedy or f"Choose {what} in that range.")
 
@@ -90,14 +94,22 @@ def import_object(path: str, what: str) -> object:
         module = importlib.import_module(module_name)
     except Exception as error:  # a user's module may raise anything
         says = f"Python says: {type(error).__name__}: {error}."
-        where = "It has to lie in the working folder, beside the experiment's file, or on PYTHONPATH."
-        raise InputError(what, path, "an importable package.module:name", f"{says} {where}") from error
+        where = (
+            "It has to lie in the working folder, beside the experiment's file, or on PYTHONPATH."
+        )
+        raise InputError(
+            what, path, "an importable package.module:name", f"{says} {where}"
+        ) from error
     if not attribute or not hasattr(module, attribute):
-        raise InputError(what, path, f"a name that {module_name} defines", "Write it as package.module:name.")
+        raise InputError(
+            what, path, f"a name that {module_name} defines", "Write it as package.module:name."
+        )
     return getattr(module, attribute)
 
 
-def find_function(registry: Mapping[str, Callable[..., Any]], name: str, what: str) -> Callable[..., Any]:
+def find_function(
+    registry: Mapping[str, Callable[..., Any]], name: str, what: str
+) -> Callable[..., Any]:
     """A function by its name in a registry, or a user's own by ``package.module:function``.
 
     Raises:
@@ -114,7 +126,9 @@ def find_function(registry: Mapping[str, Callable[..., Any]], name: str, what: s
         raise InputError(what, name, choices, "Or name your own as package.module:function.")
     found = import_object(name, what)
     if not callable(found):
-        raise InputError(what, name, "a function", "Point it at a function, as package.module:function.")
+        raise InputError(
+            what, name, "a function", "Point it at a function, as package.module:function."
+        )
     return found
 
 

@@ -58,7 +58,9 @@ def locked(path: Path | str) -> Iterator[None]:
         try:
             _lock(file)
         except (BlockingIOError, PermissionError) as error:  # the second is how Windows says it
-            raise BlockingIOError(error.errno, f"{_holder(file)} holds the lock", str(path)) from error
+            raise BlockingIOError(
+                error.errno, f"{_holder(file)} holds the lock", str(path)
+            ) from error
         try:
             _write_note(file, _own_name())
             yield

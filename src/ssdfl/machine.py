@@ -17,7 +17,9 @@ def cores() -> int:
 
 def memory_bytes() -> int:
     """The most memory this process may use: the machine's, or a container's limit."""
-    pages = os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**63 // 4096  # not on Windows
+    pages = (
+        os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**63 // 4096
+    )  # not on Windows
     machine = pages * (os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096)
     limit = _MEMORY_LIMIT.read_text(encoding="utf-8").strip() if _MEMORY_LIMIT.exists() else "max"
     return min(machine, int(limit)) if limit.isdecimal() else machine

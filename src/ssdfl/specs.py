@@ -31,7 +31,9 @@ def parse_spec(text: str, what: str) -> tuple[str, dict[str, str]]:
         return text.strip(), {}
     name, colon, _ = head.rpartition(":")
     if not colon:
-        raise InputError(what, text, "name:key=value,…", "Write the name and a colon before the options.")
+        raise InputError(
+            what, text, "name:key=value,…", "Write the name and a colon before the options."
+        )
     options: dict[str, str] = {}
     for part in text[len(name) + 1 :].split(","):
         key, value = _pair(part, text, what)
@@ -71,7 +73,10 @@ def call_with_options(
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in options:
             raise InputError(what, "…", f"the option {name}", f"Add {name}=….")
-    return {key: convert(f"{what}: {key}", value, known[key].annotation) for key, value in options.items()}
+    return {
+        key: convert(f"{what}: {key}", value, known[key].annotation)
+        for key, value in options.items()
+    }
 
 
 def whole_number(text: str) -> int:

@@ -29,7 +29,9 @@ def command(*words, cwd, **environment):
 
 def test_it_is_a_module_and_a_command(tmp_path):
     for words in ([sys.executable, "-m", "ssdfl"], [Path(sys.executable).with_name("ssdfl")]):
-        done = subprocess.run([*words, "--version"], cwd=tmp_path, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [*words, "--version"], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
         assert done.stdout == f"ssdfl {ssdfl.__version__}\n"
 
 
@@ -52,7 +54,9 @@ def test_run_prints_a_table_and_says_where_files_are(tmp_path):
     assert done.returncode == 0, done.stderr
     for text in ("ssdfl", "sdfl", "accuracy", "Best final accuracy", "runs/demo/report.html"):
         assert text in done.stdout
-    assert done.stdout.count("sim. s") == 2  # a long name of a method does not cut the last column off
+    assert (
+        done.stdout.count("sim. s") == 2
+    )  # a long name of a method does not cut the last column off
     assert (tmp_path / "runs" / "demo" / "report.html").exists()
 
 
@@ -98,7 +102,16 @@ def test_own_method_and_model_from_the_working_folder(tmp_path):
         "def model(shape, classes):\n"
         "    return nn.Sequential(nn.Flatten(), nn.Linear(16, classes))\n"
     )
-    words = [*TINY, "--methods", "mine:never_mix", "--set", "model.name=mine:model", "--seeds", 1, "--json"]
+    words = [
+        *TINY,
+        "--methods",
+        "mine:never_mix",
+        "--set",
+        "model.name=mine:model",
+        "--seeds",
+        1,
+        "--json",
+    ]
     done = command("run", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["methods"][0]["method"] == "mine:never_mix"
@@ -143,7 +156,9 @@ def test_own_rule_optimizer_and_rate_by_words_and_in_a_file(tmp_path):
 
 
 def test_graph_prints_facts_draws_and_converts(tmp_path):
-    done = command("graph", "er:n=12,p=0.0,seed=0", "--clusters", 3, "--save", "net.graphml", cwd=tmp_path)
+    done = command(
+        "graph", "er:n=12,p=0.0,seed=0", "--clusters", 3, "--save", "net.graphml", cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert "11 to make it connected" in done.stdout
     assert (tmp_path / "er-n12-p0.0-seed0.png").read_bytes().startswith(b"\x89PNG")
@@ -180,7 +195,17 @@ def test_plan_is_shown_written_and_used(tmp_path):
     assert formed.pop("explanation")["one_cluster_s"] > 0
     assert formed == json.loads((tmp_path / "plan.json").read_text())
     done = command(
-        "run", *TINY, "--plan", "plan.json", "--methods", "ssdfl", "--seeds", 1, "--out", "r", cwd=tmp_path
+        "run",
+        *TINY,
+        "--plan",
+        "plan.json",
+        "--methods",
+        "ssdfl",
+        "--seeds",
+        1,
+        "--out",
+        "r",
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
     used = json.loads((tmp_path / "r" / "seed-0" / "plan.json").read_text())
@@ -199,12 +224,18 @@ def test_a_plan_page_is_written(tmp_path):
 def test_the_papers_formation_by_name(tmp_path):
     words = ["plan", "complete:n=10", "--partition", "paper", "--score", "stationarity", "--json"]
     formed = json.loads(command(*words, cwd=tmp_path).stdout)
-    assert (formed["num_clusters"], formed["partition"], formed["score_name"]) == (4, "paper", "stationarity")
+    assert (formed["num_clusters"], formed["partition"], formed["score_name"]) == (
+        4,
+        "paper",
+        "stationarity",
+    )
     assert formed["candidates"][1]["rule"] == "threshold"
 
 
 def test_a_score_of_ones_own_in_the_working_folder(tmp_path):
-    (tmp_path / "mine.py").write_text("def few(inputs, clusters):\n    return abs(len(clusters) - 2)\n")
+    (tmp_path / "mine.py").write_text(
+        "def few(inputs, clusters):\n    return abs(len(clusters) - 2)\n"
+    )
     done = command("plan", "complete:n=6", "--score", "mine:few", "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["num_clusters"] == 2
 
@@ -241,12 +272,17 @@ def test_a_plan_that_nothing_satisfies_warns_with_the_numbers(tmp_path):
     done = command("plan", "path:n=6", "--learning-rate", 0.5, cwd=tmp_path)
     assert done.returncode == 0
     assert "warning: no candidate" in done.stderr
-    assert "nor a learning rate down to 1/100 makes so few clusters reach their threshold" in done.stderr
+    assert (
+        "nor a learning rate down to 1/100 makes so few clusters reach their threshold"
+        in done.stderr
+    )
 
 
 def test_reports_of_one_run_and_of_several(tmp_path):
     for name in ("a", "b"):
-        done = command("run", *TINY, "--seeds", 1, "--methods", "ssdfl", "--out", name, cwd=tmp_path)
+        done = command(
+            "run", *TINY, "--seeds", 1, "--methods", "ssdfl", "--out", name, cwd=tmp_path
+        )
         assert done.returncode == 0, done.stderr
     (tmp_path / "a" / "report.html").unlink()
     assert command("report", "a", cwd=tmp_path).stdout == "a/report.html\n"
@@ -256,7 +292,19 @@ def test_reports_of_one_run_and_of_several(tmp_path):
 
 
 def test_a_live_run_says_its_address_and_leaves_nothing_running(tmp_path):
-    words = ["run", *TINY, "--seeds", 1, "--methods", "ssdfl", "--out", "r", "--live", "--log", "tensorboard"]
+    words = [
+        "run",
+        *TINY,
+        "--seeds",
+        1,
+        "--methods",
+        "ssdfl",
+        "--out",
+        "r",
+        "--live",
+        "--log",
+        "tensorboard",
+    ]
     done = command(*words, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     address = re.search(r"^Live: (http://127\.0\.0\.1:\d+/)$", done.stderr, re.MULTILINE)[1]
@@ -267,7 +315,9 @@ def test_a_live_run_says_its_address_and_leaves_nothing_running(tmp_path):
 
 
 def test_data_list(tmp_path):
-    rows = json.loads(command("data", "list", "--json", cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path)).stdout)
+    rows = json.loads(
+        command("data", "list", "--json", cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path)).stdout
+    )
     assert [row["name"] for row in rows] == [
         *("digits", "diabetes", "housing", "logbooks"),
         *("fmnist", "cifar10", "fmnist-half", "cifar10-half"),
@@ -297,7 +347,11 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
         (["graph", "ring:n=5", "--picture", "a.doc"], "a.doc", ".png"),
         (["graph", "ring:n=5", "--clusters", "9"], "9", "[1, 5]"),
         (["graph", "ring:n=5", "--check", "net.csv"], "--check net.csv", "--certify has written"),
-        (["graph", "ring:n=5", "--check", "a.json", "--certify", "b.json"], "b.json, a.json", "one of them"),
+        (
+            ["graph", "ring:n=5", "--check", "a.json", "--certify", "b.json"],
+            "b.json, a.json",
+            "one of them",
+        ),
         (["graph", "ring:n=1001", "--certify", "a.json"], "1001", "at most 1,000 devices"),
         (["data", "fetch", "mnist"], "mnist", "fmnist"),
         (["run", "--methods", ""], "method = ", "ssdfl"),
@@ -311,20 +365,36 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
         (["run", "--plan", "nowhere.json"], "nowhere.json", "plan.json"),
         (["plan", "net.csv"], "connected parts = 2", "Add a link between"),
         (["plan", "complete:n=1"], "number of devices = 1", "at least 2"),
-        (["plan", "ring:n=5", "--learning-rate", "nan"], "training.learning_rate = nan", "a finite number"),
+        (
+            ["plan", "ring:n=5", "--learning-rate", "nan"],
+            "training.learning_rate = nan",
+            "a finite number",
+        ),
         (["plan", "ring:n=5", "--devices", "net.csv"], "header of net.csv", "device,label_0"),
         (["plan", "ring:n=5", "--score", "beauty"], "score = beauty", "one of time"),
         (["bounds", "ring:n=5", "--tau-a", "some"], "--tau-a = some", "whole numbers"),
         (["bounds", "ring:n=5", "--tau-a", "0"], "tau_a = 0", "in [1, 10000]"),
         (["bounds", "nowhere"], "nowhere", "a kind"),
         (["plan", "ring:n=5", "--mode", "lazy"], "clusters.mode = lazy", "auto, literal or fast"),
-        (["plan", "ring:n=5", "--partition", "fair"], "clusters.partition = fair", "cost, balanced or paper"),
+        (
+            ["plan", "ring:n=5", "--partition", "fair"],
+            "clusters.partition = fair",
+            "cost, balanced or paper",
+        ),
         (["plan", "ring:n=5", "--tolerance", "-1"], "clusters.tolerance = -1.0", "greater than 0"),
         (["plan", "ring:n=5", "--message-bytes", "0"], "message_bytes = 0", "at least 1"),
-        (["plan", "ring:n=5", "--mixing", "fair"], "network.mixing = fair", "metropolis, lazy or fastest"),
+        (
+            ["plan", "ring:n=5", "--mixing", "fair"],
+            "network.mixing = fair",
+            "metropolis, lazy or fastest",
+        ),
         (["plan", "ring:n=5", "--set", "schedule.tau=3"], "schedule.tau = 3", "tau_a"),
         (["plan", "--experiment", "nowhere.toml"], "nowhere.toml", "TOML"),
-        (["plan", "ring:n=5", "--learning-rate", "1e200"], "learning_rate = 1e+200", "above 0, to 1e+50"),
+        (
+            ["plan", "ring:n=5", "--learning-rate", "1e200"],
+            "learning_rate = 1e+200",
+            "above 0, to 1e+50",
+        ),
         (["plan", "ring:n=5", "--score", "math:sqrt"], "score sqrt of 1 clusters", "a number"),
         (["run", "--out", "net.csv/x", "--set", "cycles=1"], "net.csv", "usable path"),
         (["graph", "ring:n=5", "--save", "net.csv/x.csv"], "net.csv", "usable path"),
@@ -358,7 +428,17 @@ def test_interrupted_runs_say_how_to_go_on(tmp_path):
         "        return plain(t)\n"
         "    return schedule\n"
     )
-    words = [*TINY, "--set", "cycles=5", "--methods", "sdfl,mine:stop", "--seeds", 1, "--out", "there"]
+    words = [
+        *TINY,
+        "--set",
+        "cycles=5",
+        "--methods",
+        "sdfl,mine:stop",
+        "--seeds",
+        1,
+        "--out",
+        "there",
+    ]
     done = command("run", *words, cwd=tmp_path)
     assert done.returncode == 130
     assert "--resume --out there" in done.stderr
@@ -378,7 +458,10 @@ def test_a_model_is_exported_and_trained_longer(tmp_path):
     for words, message in (
         (export, "--method = none: expected one of ssdfl, pdfl"),
         ((*export, "--method", "ssdfl", "--seed", 9), "--seed = 9: expected one of 0"),
-        ((*export, "--method", "ssdfl", "--device", "x"), "device = x: expected a number from 0 to 5"),
+        (
+            (*export, "--method", "ssdfl", "--device", "x"),
+            "device = x: expected a number from 0 to 5",
+        ),
         (("export", "nowhere", "--out", "model.pt2"), "run folder = nowhere"),
     ):
         refused = command(*words, cwd=tmp_path)

@@ -38,7 +38,9 @@ def get(url, **headers):
 def run(tmp_path):
     experiment, folder = load_experiment(None, SETTINGS), RunFolder(tmp_path / "run")
     return SimpleNamespace(
-        live=LiveRun(folder, experiment), folder=folder, advances=iterate_experiment(experiment, folder.path)
+        live=LiveRun(folder, experiment),
+        folder=folder,
+        advances=iterate_experiment(experiment, folder.path),
     )
 
 
@@ -53,7 +55,9 @@ def test_news_are_the_records_so_far(run, monkeypatch):
         _, text = get(f"{address}data.json?seen=-1")
         news = json.loads(text)
         assert (news["done"], news["total"], news["ended"]) == (1, 4, False)
-        assert news["data"]["series"][0]["curves"]["loss"]["mean"] == pytest.approx([first.record.loss])
+        assert news["data"]["series"][0]["curves"]["loss"]["mean"] == pytest.approx(
+            [first.record.loss]
+        )
         assert "Unfinished: 1 of 4 cycles" in news["parts"]["headline"]
         assert get(f"{address}data.json?seen={news['version']}") == (204, "")
         for advance in run.advances:
@@ -167,7 +171,10 @@ def test_what_goes_wrong_is_shown_and_said_once(run, monkeypatch, capsys):
             with pytest.raises(urllib.error.HTTPError) as found:
                 get(f"{address}data.json?seen=-1")
             with found.value as answer:
-                assert (answer.code, answer.read()) == (500, b"The page cannot be made: KeyError: 'lost'")
+                assert (answer.code, answer.read()) == (
+                    500,
+                    b"The page cannot be made: KeyError: 'lost'",
+                )
     assert capsys.readouterr().err == "ssdfl: The page cannot be made: KeyError: 'lost'\n"
 
 
@@ -223,7 +230,8 @@ def test_a_port_that_is_taken_or_impossible(run):
 
 
 @pytest.mark.parametrize(
-    ("values", "shown"), [([], ""), ([0.5], "▁"), ([0, 1], "▁█"), ([3, 3, 3], "▁▁▁"), ([0, 7, 14], "▁▅█")]
+    ("values", "shown"),
+    [([], ""), ([0.5], "▁"), ([0, 1], "▁█"), ([3, 3, 3], "▁▁▁"), ([0, 7, 14], "▁▅█")],
 )
 def test_sparklines(values, shown):
     assert sparkline(values) == shown

@@ -16,7 +16,9 @@ FILES = ("key.pem", "certificate.pem", "authority.pem")
 @pytest.fixture
 def mesh(tmp_path):
     """A mesh of three devices, as whoever made it has it."""
-    init_mesh(small("network.spec=path:n=3", "cycles=50"), tmp_path / "mesh", method="ssdfl", seed=0)
+    init_mesh(
+        small("network.spec=path:n=3", "cycles=50"), tmp_path / "mesh", method="ssdfl", seed=0
+    )
     (tmp_path / "new.csv").write_text("source,target,latency_ms\nnew,0,7\nnew,2,8\n")
     return tmp_path / "mesh"
 
@@ -40,7 +42,9 @@ def test_a_newcomer_gets_a_folder_and_everybody_the_change(mesh):
     assert texts == {(mesh / "changes" / "1.json").read_text()}
     check_certificate("new", *((mesh / "new" / name).read_bytes() for name in FILES))
     assert stat.S_IMODE((mesh / "new" / "key.pem").stat().st_mode) == 0o600
-    assert (mesh / "new" / "experiment.toml").read_text() == (mesh / "0" / "experiment.toml").read_text()
+    assert (mesh / "new" / "experiment.toml").read_text() == (
+        mesh / "0" / "experiment.toml"
+    ).read_text()
     dry = quick_command("device", mesh / "new", "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert json.loads(dry.stdout)["to_neighbours"]["neighbours"] == ["0", "2"]
@@ -74,7 +78,9 @@ def test_what_cannot_be_is_refused_and_leaves_nothing(words, said, mesh):
 
 def test_soon_is_some_cycles_after_where_devices_are(mesh):
     for name, cycle in (("0", 4), ("1", 6)):
-        (mesh / name / "status.json").write_text(json.dumps({"cycle": cycle, "real_s": 4.0 * cycle}))
+        (mesh / name / "status.json").write_text(
+            json.dumps({"cycle": cycle, "real_s": 4.0 * cycle})
+        )
     assert add(mesh).returncode == 0
     assert fields(mesh, 1)["cycle"] == 9  # 10 s are three cycles of 4 s
 

@@ -20,7 +20,9 @@ from ssdfl.mesh.folder import device_folders, init_mesh, move_to_free_ports, rea
 from ssdfl.mesh.hosts import read_hosts
 from ssdfl.records import RunFolder, load_experiment
 
-SETTINGS = [part for setting in (*SMALL, "network.spec=path:n=3", "cycles=2") for part in ("--set", setting)]
+SETTINGS = [
+    part for setting in (*SMALL, "network.spec=path:n=3", "cycles=2") for part in ("--set", setting)
+]
 
 
 @pytest.fixture(autouse=True)
@@ -126,14 +128,18 @@ def test_devices_are_in_the_networks_order_and_not_in_that_of_letters(tmp_path):
 def test_a_name_that_cannot_be_a_folder_is_refused(tmp_path):
     network = tmp_path / "sites.csv"
     network.write_text("source,target\nrack/1,rack/2\n")
-    done = quick_command("mesh", "init", "--out", tmp_path / "mesh", "--set", f"network.spec={network}")
+    done = quick_command(
+        "mesh", "init", "--out", tmp_path / "mesh", "--set", f"network.spec={network}"
+    )
     assert done.returncode == 2
     assert "device's name = rack/1" in done.stderr
     assert not (tmp_path / "mesh").exists()
 
 
 def test_a_module_in_a_devices_folder_is_found(tmp_path):
-    experiment = load_experiment(None, [*SMALL, "network.spec=path:n=2", "model.name=only_there:missing"])
+    experiment = load_experiment(
+        None, [*SMALL, "network.spec=path:n=2", "model.name=only_there:missing"]
+    )
     folder, _ = init_mesh(experiment, tmp_path / "mesh", method="ssdfl", seed=0)
     (folder / "only_there.py").write_text("def present(): pass")
     done = command("device", folder)
@@ -152,7 +158,11 @@ def test_hosts_by_number_with_some_that_cannot_be_dialled(tmp_path):
         ("0", ""), ("1", "10.0.0.2:7000"), ("2", "10.0.0.3:7000")
     ]  # fmt: skip
     folders = init_mesh(
-        load_experiment(None, ["network.spec=path:n=3"]), tmp_path / "m", method="ssdfl", seed=0, hosts=hosts
+        load_experiment(None, ["network.spec=path:n=3"]),
+        tmp_path / "m",
+        method="ssdfl",
+        seed=0,
+        hosts=hosts,
     )
     config = json.loads((folders[1] / "device.json").read_text())
     assert config["neighbours"] == {"0": "", "2": "10.0.0.3:7000"}
@@ -167,7 +177,11 @@ def test_two_neighbours_that_cannot_be_dialled_are_refused(tmp_path):
 
 
 def test_folders_that_are_none(tmp_path):
-    for arguments in (("device", tmp_path), ("mesh", "up", tmp_path), ("mesh", "collect", tmp_path)):
+    for arguments in (
+        ("device", tmp_path),
+        ("mesh", "up", tmp_path),
+        ("mesh", "collect", tmp_path),
+    ):
         done = quick_command(*arguments)
         assert done.returncode == 2
         assert "ssdfl mesh init made" in done.stderr
@@ -183,7 +197,10 @@ def two_devices(folder):
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda a, b: (a / "key.pem").write_bytes((b / "key.pem").read_bytes()), "key.pem = another key"),
+        (
+            lambda a, b: (a / "key.pem").write_bytes((b / "key.pem").read_bytes()),
+            "key.pem = another key",
+        ),
         (lambda a, b: (a / "key.pem").write_text("no key"), "expected PEM files"),
         (
             lambda a, b: (a / "certificate.pem").write_bytes((b / "certificate.pem").read_bytes()),
@@ -225,7 +242,9 @@ def test_a_key_that_others_can_read_is_not_used(tmp_path):
 
 
 def test_what_was_written_of_a_mesh_is_removed_when_the_rest_cannot_be(tmp_path, monkeypatch):
-    monkeypatch.setattr(mesh_folder, "write_secret", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(
+        mesh_folder, "write_secret", lambda *_: (_ for _ in ()).throw(OSError("disk full"))
+    )
     with pytest.raises(OSError, match="disk full"):
         two_devices(tmp_path)
     assert not list(tmp_path.iterdir())

@@ -16,7 +16,12 @@ def test_methods_lists_every_part_with_its_options():
 def test_methods_describes_the_parts_of_a_method():
     done = quick_command("methods", "matcha:budget=1+atc")
     assert done.returncode == 0
-    for text in ("W(t) = I − α Σ_j b_j(t) L_j", "arXiv:1905.09435", "Options: budget=0.5", "atc (rule)"):
+    for text in (
+        "W(t) = I − α Σ_j b_j(t) L_j",
+        "arXiv:1905.09435",
+        "Options: budget=0.5",
+        "atc (rule)",
+    ):
         assert text in done.stdout
 
 

@@ -72,9 +72,14 @@ def test_its_own_test_passes(project, tmp_path, monkeypatch):
 
 def test_its_code_is_formatted_and_clean(project):
     ruff = Path(sys.executable).with_name("ruff")
-    for words in (["format", "--check"], ["check", "--select", "E,F,W,I,B,UP,D1", "--ignore", "D103"]):
+    for words in (
+        ["format", "--check"],
+        ["check", "--select", "E,F,W,I,B,UP,D1", "--ignore", "D103"],
+    ):
         done = subprocess.run(
-            [ruff, *words, "--isolated", "--line-length", "110", project], capture_output=True, text=True
+            [ruff, *words, "--isolated", "--line-length", "110", project],
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -89,7 +89,9 @@ def test_it_follows_every_key_that_formation_reads(tmp_path):
 def test_settings_and_a_network_change_what_is_planned_for(tmp_path):
     (tmp_path / "mine.toml").write_text(TINY)
     words = ["--experiment", "mine.toml"]
-    changed = planned("barbell:size=3", *words, "--set", "schedule.tau_a=2", "--tau-r", 4, cwd=tmp_path)
+    changed = planned(
+        "barbell:size=3", *words, "--set", "schedule.tau_a=2", "--tau-r", 4, cwd=tmp_path
+    )
     assert changed["num_devices"] == 6
     assert (changed["settings"]["tau_a"], changed["settings"]["tau_r"]) == (2, 4)
     assert changed["settings"]["learning_rate"] == 0.02
@@ -110,7 +112,9 @@ def test_only_a_network_is_planned_without_torch(tmp_path):
         "app(standalone_mode=False)\n"
         "assert 'torch' not in sys.modules\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     settings = json.loads(done.stdout)["settings"]
     default = Experiment()
@@ -124,7 +128,10 @@ def test_it_says_what_is_given_measured_or_assumed(tmp_path):
     (tmp_path / "mine.toml").write_text(TINY)
     words = ["plan", "--experiment", "mine.toml", "--gradient-bound", 3, "--message-bytes", 7]
     told = command(*words, cwd=tmp_path).stderr
-    assert "given: B = 3, 7 bytes per message; measured on helpers:tiny_data with logreg, seed 3: " in told
+    assert (
+        "given: B = 3, 7 bytes per message; measured on helpers:tiny_data with logreg, seed 3: "
+        in told
+    )
     assert "what devices hold, γ̂ = " in told
     quick = command(*words, "--quick", cwd=tmp_path).stderr
     assert "assumed" in quick
@@ -133,9 +140,19 @@ def test_it_says_what_is_given_measured_or_assumed(tmp_path):
 
 def test_data_that_would_have_to_be_downloaded_is_not(tmp_path):
     (tmp_path / "none").mkdir()
-    words = ["plan", "--set", "data.name=cifar10", "--set", "network.spec=ring:n=4", "--data", "none"]
+    words = [
+        "plan",
+        "--set",
+        "data.name=cifar10",
+        "--set",
+        "network.spec=ring:n=4",
+        "--data",
+        "none",
+    ]
     told = command(*words, cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path)).stderr
-    assert "assumed, as cifar10 is not on disk (ssdfl data fetch cifar10): all devices alike" in told
+    assert (
+        "assumed, as cifar10 is not on disk (ssdfl data fetch cifar10): all devices alike" in told
+    )
 
 
 @pytest.mark.parametrize("given", ["clusters.number=2", "clusters.plan=plan.json"])
@@ -159,14 +176,20 @@ def test_an_operators_story(tmp_path):
     assert "a3,0" in (tmp_path / "old-clusters.csv").read_text()
     command("plan", "new.csv", "--out", "new.json", cwd=tmp_path)
     settings = ["--set", "network.spec=new.csv", "--set", "data.name=helpers:tiny_data"]
-    done = quick_command("run", *settings, "--plan", "old.json", "--out", "r", cwd=tmp_path, COLUMNS="200")
+    done = quick_command(
+        "run", *settings, "--plan", "old.json", "--out", "r", cwd=tmp_path, COLUMNS="200"
+    )
     assert done.returncode == 2
     assert "1 device new (a9), 1 device gone (b3)" in done.stderr
-    compared = command("plan", "--diff", "old.json", "new.json", "--html", "d.html", cwd=tmp_path).stdout
+    compared = command(
+        "plan", "--diff", "old.json", "new.json", "--html", "d.html", cwd=tmp_path
+    ).stdout
     assert "1 new: a9" in compared
     assert "0 devices move" in compared
     assert "<td>a9</td><td>new</td>" in (tmp_path / "d.html").read_text()
-    data = json.loads(command("plan", "--diff", "old.json", "new.json", "--json", cwd=tmp_path).stdout)
+    data = json.loads(
+        command("plan", "--diff", "old.json", "new.json", "--json", cwd=tmp_path).stdout
+    )
     assert (data["new"], data["gone"]) == (["a9"], ["b3"])
 
 

@@ -44,7 +44,9 @@ def test_a_table_and_a_figure_in_the_smoke_profile(tmp_path):
         assert (tmp_path / "out" / name).stat().st_size > 200
     runs = list((tmp_path / "cache").iterdir())
     assert len(runs) == 4 * 5 + 4 * 5  # τ_a = τ_r = 1, hybrid, is one and the same
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("metrics.parquet")}
+    before = {
+        path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("metrics.parquet")
+    }
     again = quick_command("reproduce", "fmnist-taua", *options)
     assert again.returncode == 0
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
@@ -80,7 +82,10 @@ def test_interrupted_it_ends_its_processes_and_goes_on(tmp_path):
     arguments = ["reproduce", "fmnist-architecture", "--profile", "smoke", "--workers", "1"]
     arguments += ["--cache", str(tmp_path / "cache"), "--out", str(tmp_path / "out")]
     running = subprocess.Popen(
-        [sys.executable, "-m", "ssdfl", *arguments], stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-m", "ssdfl", *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     try:
         deadline = time.monotonic() + 240
@@ -95,7 +100,9 @@ def test_interrupted_it_ends_its_processes_and_goes_on(tmp_path):
     assert running.returncode == 130
     assert "finished work is kept" in said
     deadline = time.monotonic() + 10
-    while subprocess.run(["pgrep", "-g", str(running.pid)], capture_output=True, check=False).stdout:
+    while subprocess.run(
+        ["pgrep", "-g", str(running.pid)], capture_output=True, check=False
+    ).stdout:
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert quick_command(*arguments).returncode == 0

@@ -25,7 +25,9 @@ runpy.run_module("ssdfl", run_name="__main__")
 
 
 def test_ctrl_c_while_modules_are_loading():
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT], capture_output=True, text=True
+    )
     assert (done.returncode, done.stderr) == (130, "")
 
 
@@ -33,7 +35,10 @@ def test_a_mistyped_folder_is_not_resumed(tmp_path):
     RunFolder(tmp_path / "runs" / "mine").write_experiment(Experiment(), 0)
     done = quick_command("run", "--resume", "--out", "runs/mnie", cwd=tmp_path)
     assert done.returncode == 2
-    assert "--resume = runs/mnie: expected a folder with a run in it. Did you mean runs/mine?" in done.stderr
+    assert (
+        "--resume = runs/mnie: expected a folder with a run in it. Did you mean runs/mine?"
+        in done.stderr
+    )
     assert not (tmp_path / "runs" / "mnie").exists()
 
 

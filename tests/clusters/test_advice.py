@@ -13,7 +13,9 @@ THIN_SITES = "sites:sites=4,size=12,density=0.4,links=2"
 
 def candidate(num_clusters, score, conductance, threshold=0.5):
     clusters = tuple((k,) for k in range(num_clusters))
-    return Candidate(clusters, score, threshold, Conductance(conductance, conductance, ()), (), "bisection")
+    return Candidate(
+        clusters, score, threshold, Conductance(conductance, conductance, ()), (), "bisection"
+    )
 
 
 def test_of_equal_predicted_cost_fewer_clusters_win_though_none_is_feasible():
@@ -22,7 +24,10 @@ def test_of_equal_predicted_cost_fewer_clusters_win_though_none_is_feasible():
     assert choose([one, ten, many]) == (many, "nearest")  # a score that predicts no cost
     assert choose([one, ten, candidate(32, 0.99, 0.6)], indifference=1.03)[1] == "feasible"
     assert choose([one, candidate(10, 1.1, 0.2), many], indifference=1.03) == (many, "nearest")
-    assert choose([candidate(2, math.inf, 0.2), candidate(3, 1.0, 0.4)], indifference=1.03)[1] == "nearest"
+    assert (
+        choose([candidate(2, math.inf, 0.2), candidate(3, 1.0, 0.4)], indifference=1.03)[1]
+        == "nearest"
+    )
 
 
 def test_sites_are_found_without_devices_though_they_conduct_too_little():
@@ -45,7 +50,9 @@ def test_advice_is_tried(tmp_path):
 
 
 def test_candidates_weighed_again_are_those_that_formation_weighs():
-    settings = FormationSettings(Constants(learning_rate=0.02, tolerance=20.0), threshold_step="eta_E")
+    settings = FormationSettings(
+        Constants(learning_rate=0.02, tolerance=20.0), threshold_step="eta_E"
+    )
     formed = form_clusters("sites:sites=3,size=4,seed=1")
     other = form_clusters("sites:sites=3,size=4,seed=1", None, settings)
     again = reweighed(formed.candidates, other.settings)
@@ -55,4 +62,7 @@ def test_candidates_weighed_again_are_those_that_formation_weighs():
 def test_no_advice_is_given_that_does_not_help():
     plan = form_clusters("path:n=60", None, FormationSettings(Constants(learning_rate=40.0)))
     assert "Tried" not in plan.remark
-    assert "Neither a tolerance up to 100 times as large nor a learning rate down to 1/100" in plan.remark
+    assert (
+        "Neither a tolerance up to 100 times as large nor a learning rate down to 1/100"
+        in plan.remark
+    )

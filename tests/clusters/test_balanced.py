@@ -40,7 +40,10 @@ def test_the_merge_is_the_one_after_which_clusters_resemble_the_whole_most():
     for size in range(5, 0, -1):
         before, after = (clusters_after_merges(merges, 6, one) for one in (size + 1, size))
         joined = [
-            (*tuple(cluster for k, cluster in enumerate(before) if k not in (a, b)), before[a] + before[b])
+            (
+                *tuple(cluster for k, cluster in enumerate(before) if k not in (a, b)),
+                before[a] + before[b],
+            )
             for a in range(len(before))
             for b in range(a)
         ]
@@ -52,7 +55,9 @@ def test_balanced_formation_weighs_the_balanced_partition_too():
     devices = holders([0, 0, 0, 0, 1, 1, 1, 1])
     inputs = ScoreInputs(network, devices)
     sizes = range(1, 9)
-    by_cost, by_data = (list(make(inputs, sizes)) for make in (partitions_by_cost, partitions_by_data))
+    by_cost, by_data = (
+        list(make(inputs, sizes)) for make in (partitions_by_cost, partitions_by_data)
+    )
     assert all(a == b[: len(a)] for a, b in zip(by_cost, by_data, strict=True))
     four = {rule: clusters for clusters, rule in by_data[3]}
     assert scatter(inputs, four["balance"]) == pytest.approx(0)

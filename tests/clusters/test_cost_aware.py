@@ -20,7 +20,9 @@ def score_inputs(network, message_bytes=1000):
 
 
 def test_links_that_keep_nobody_waiting_have_full_speed():
-    network = make_network(3, [(0, 1), (1, 2)], latency_s=[0.001, 0.1], bandwidth_Bps=1e12, compute_s=0.005)
+    network = make_network(
+        3, [(0, 1), (1, 2)], latency_s=[0.001, 0.1], bandwidth_Bps=1e12, compute_s=0.005
+    )
     assert link_speeds(score_inputs(network))[[0, 1], [1, 2]] == pytest.approx([1.0, 0.01])
 
 

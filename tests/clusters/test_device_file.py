@@ -25,7 +25,9 @@ def test_costs_of_devices_in_units(tmp_path):
     assert found.compute_s.tolist() == [0.02, 2.0]
     assert not network.is_shared
     (tmp_path / "d.csv").write_text("device,label_0,uplink_Mbps\nb,1,0\na,1,\n")
-    with pytest.raises(InputError, match=r"uplink_Bps\[1\] = 0.0: expected bytes per second above 0"):
+    with pytest.raises(
+        InputError, match=r"uplink_Bps\[1\] = 0.0: expected bytes per second above 0"
+    ):
         with_device_costs(network, tmp_path / "d.csv")
 
 
@@ -58,8 +60,16 @@ def test_a_data_frame_is_as_good_as_the_file(tmp_path):
     (tmp_path / "d.csv").write_text(WHOLE)
     frame = pandas.read_csv(tmp_path / "d.csv")
     for ours, theirs in zip(
-        read_devices(frame, ["a", "b"]), read_devices(str(tmp_path / "d.csv"), ["a", "b"]), strict=True
+        read_devices(frame, ["a", "b"]),
+        read_devices(str(tmp_path / "d.csv"), ["a", "b"]),
+        strict=True,
     ):
-        assert (ours.rho, ours.mu, ours.labels.tolist()) == (theirs.rho, theirs.mu, theirs.labels.tolist())
-    with pytest.raises(InputError, match="data frame row 1: device = a: expected a device of the network"):
+        assert (ours.rho, ours.mu, ours.labels.tolist()) == (
+            theirs.rho,
+            theirs.mu,
+            theirs.labels.tolist(),
+        )
+    with pytest.raises(
+        InputError, match="data frame row 1: device = a: expected a device of the network"
+    ):
         read_devices(frame, ["b", "c"])

@@ -15,7 +15,9 @@ NAMES = ("a", "b", "c", "d", "e")
 
 def plan(*clusters, names=NAMES):
     place = {name: k for k, name in enumerate(names)}
-    return Plan(tuple(tuple(place[name] for name in cluster) for cluster in clusters), "x", names=names)
+    return Plan(
+        tuple(tuple(place[name] for name in cluster) for cluster in clusters), "x", names=names
+    )
 
 
 def test_numbers_of_clusters_are_no_moves():
@@ -46,7 +48,9 @@ def test_what_it_gains_is_the_clocks_seconds():
     found = compare_plans(bad, good, network)
     cycle, predicted = found.gains
     assert cycle.before > cycle.after
-    assert cycle.after == pytest.approx(good.chosen.score)  # of devices all alike, time is the cycle's
+    assert cycle.after == pytest.approx(
+        good.chosen.score
+    )  # of devices all alike, time is the cycle's
     assert predicted.what.startswith("predicted time to an accuracy")
     other = replace(good, settings={**good.settings, "tau_a": 50})
     assert "different training" in compare_plans(good, other).notes[0]

@@ -16,7 +16,9 @@ def test_seconds_are_those_that_formation_predicts():
     everyone = tuple(range(12))
     assert found.cycle_s == pytest.approx(inputs.cycle_cost(plan.clusters).time_s)
     assert found.one_cluster_s == pytest.approx(inputs.cycle_cost((everyone,)).time_s)
-    assert found.no_clusters_s == pytest.approx(inputs.cycle_cost(tuple((k,) for k in everyone)).time_s)
+    assert found.no_clusters_s == pytest.approx(
+        inputs.cycle_cost(tuple((k,) for k in everyone)).time_s
+    )
     json.dumps(found.to_json(), allow_nan=False)
 
 

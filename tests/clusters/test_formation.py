@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from helpers import TOPOLOGY_SPECS
-from ssdfl.clusters import Device, FormationSettings, choose, clusters_of, form_clusters, formation, labels_of
+from ssdfl.clusters import (
+    Device,
+    FormationSettings,
+    choose,
+    clusters_of,
+    form_clusters,
+    formation,
+    labels_of,
+)
 from ssdfl.clusters.candidates import Candidate
 from ssdfl.clusters.formation import INDIFFERENCE, Skipped, form
 from ssdfl.clusters.heterogeneity import assumed_directions
@@ -39,12 +47,20 @@ def phi(network, cluster):
 def test_invariants_on_every_topology(spec):
     network, found = by_the_paper(spec)
     graph = network.to_networkx()
-    assert [candidate.num_clusters for candidate in found] == list(range(1, network.num_devices + 1))
+    assert [candidate.num_clusters for candidate in found] == list(
+        range(1, network.num_devices + 1)
+    )
     for before, after in zip([None, *found], found, strict=False):
-        assert sorted(d for cluster in after.clusters for d in cluster) == list(range(network.num_devices))
+        assert sorted(d for cluster in after.clusters for d in cluster) == list(
+            range(network.num_devices)
+        )
         assert all(nx.is_connected(graph.subgraph(cluster)) for cluster in after.clusters)
-        assert after.min_conductance.upper == pytest.approx(min(phi(network, c) for c in after.clusters))
-        assert after.threshold == conductance_threshold(Constants(), network.num_devices, after.num_clusters)
+        assert after.min_conductance.upper == pytest.approx(
+            min(phi(network, c) for c in after.clusters)
+        )
+        assert after.threshold == conductance_threshold(
+            Constants(), network.num_devices, after.num_clusters
+        )
         if before is not None:
             assert set(before.clusters) - set(after.clusters) == {after.split}
     assert by_the_paper(spec)[1] == found
@@ -58,7 +74,10 @@ def literal_split(network, clusters, threshold):
         W = metropolis(network.adjacency[positions][:, positions])
         order = np.argsort(np.round(spectrum(W).fiedler, 9), kind="stable")
         halves = [
-            (tuple(sorted(positions[order[:n]].tolist())), tuple(sorted(positions[order[n:]].tolist())))
+            (
+                tuple(sorted(positions[order[:n]].tolist())),
+                tuple(sorted(positions[order[n:]].tolist())),
+            )
             for n in range(1, len(cluster))
         ]
         return max(min(phi(network, half) for half in pair) for pair in halves)
@@ -72,7 +91,8 @@ def literal_split(network, clusters, threshold):
 
 
 @pytest.mark.parametrize(
-    "spec", ["er:n=9,p=0.3,seed=4", "barbell:size=4", "cliques:cliques=3,size=4", "ws:n=10,k=4,p=0.3"]
+    "spec",
+    ["er:n=9,p=0.3,seed=4", "barbell:size=4", "cliques:cliques=3,size=4", "ws:n=10,k=4,p=0.3"],
 )
 def test_the_literal_algorithm_gives_the_same(spec):
     network, found = by_the_paper(spec)
@@ -100,7 +120,9 @@ def test_the_papers_score_falls_with_every_split():
 
 
 def candidate(S, score, lower, threshold=0.5):
-    return Candidate(((0,),) * S, score, threshold, Conductance(lower, max(lower, 0.6), ()), (), "start")
+    return Candidate(
+        ((0,),) * S, score, threshold, Conductance(lower, max(lower, 0.6), ()), (), "start"
+    )
 
 
 def test_choice_is_the_best_certainly_feasible_candidate():
@@ -133,7 +155,10 @@ def test_a_threshold_that_costs_too_much_gives_way():
     chosen, rule = choose(found, price=1.01, indifference=INDIFFERENCE)
     assert (chosen.num_clusters, rule) == (2, "feasible")
     nothing = [candidate(1, 1.0, 0.1), candidate(2, 1.05, 0.3)]
-    assert (choose(nothing, price=1.1)[0].num_clusters, choose(nothing, price=1.1)[1]) == (1, "price")
+    assert (choose(nothing, price=1.1)[0].num_clusters, choose(nothing, price=1.1)[1]) == (
+        1,
+        "price",
+    )
 
 
 @pytest.mark.parametrize(("apart", "num_clusters"), [(1.02, 2), (1.029, 2), (1.031, 3), (1.04, 3)])
@@ -146,7 +171,9 @@ def test_scores_within_three_percent_count_as_equal_and_fewer_clusters_win(apart
 @pytest.mark.parametrize(("score", "num_clusters"), [("time", 2), ("bytes", 2), ("drift", 3)])
 def test_only_predicted_costs_are_known_so_roughly(monkeypatch, score, num_clusters):
     by_size = {1: 2.0, 2: 1.02, 3: 1.0}
-    monkeypatch.setattr(formation, "evaluate", lambda _, __, clusters: by_size.get(len(clusters), 9.0))
+    monkeypatch.setattr(
+        formation, "evaluate", lambda _, __, clusters: by_size.get(len(clusters), 9.0)
+    )
     settings = FormationSettings(Constants(learning_rate=1e-6), score=score)
     plan = form_clusters("cliques:cliques=3,size=3", None, settings)
     assert (plan.num_clusters, plan.choice) == (num_clusters, "feasible")
@@ -224,7 +251,9 @@ def test_slow_links_stay_between_clusters():
 
 def test_a_score_of_ones_own():
     def most_equal_sizes(inputs, clusters):
-        return max(len(c) for c in clusters) - min(len(c) for c in clusters) + abs(len(clusters) - 4)
+        return (
+            max(len(c) for c in clusters) - min(len(c) for c in clusters) + abs(len(clusters) - 4)
+        )
 
     network = load_network("torus:rows=4,cols=4")
     settings = FormationSettings(Constants(learning_rate=0.01), score=most_equal_sizes)
@@ -253,7 +282,9 @@ def test_bad_settings(changes, message):
 def literal_and_fast(spec, partition):
     network = load_network(spec)
     return [
-        form_clusters(network, devices_of(network), FormationSettings(partition=partition, mode=mode))
+        form_clusters(
+            network, devices_of(network), FormationSettings(partition=partition, mode=mode)
+        )
         for mode in ("literal", "fast")
     ]
 
@@ -310,7 +341,9 @@ def test_of_unknown_devices_the_usual_drift_decides_where_nothing_is_feasible():
 
 
 def test_assumed_costs_choose_only_among_those_that_cost_less_than_all_with_fewer_clusters():
-    candidates = [candidate(num, score, 0.0) for num, score in ((1, 2.0), (2, 2.0), (3, 1.0), (4, 0.9))]
+    candidates = [
+        candidate(num, score, 0.0) for num, score in ((1, 2.0), (2, 2.0), (3, 1.0), (4, 0.9))
+    ]
     slowdowns = {1: 1.0, 3: 1.5, 4: 1.64}
 
     def assumed(one):

@@ -22,7 +22,9 @@ def device(*labels, **values):
 def test_data_divergence_by_hand():
     p, q = np.array([0.5, 0.5, 0]), np.array([0.25, 0.25, 0.5])
     m = (p + q) / 2
-    expected = sum(0.5 * a * math.log2(a / c) for x in (p, q) for a, c in zip(x, m, strict=True) if a > 0)
+    expected = sum(
+        0.5 * a * math.log2(a / c) for x in (p, q) for a, c in zip(x, m, strict=True) if a > 0
+    )
     assert data_divergence(device(2, 2, 0), device(1, 1, 2)) == pytest.approx(expected)
     assert data_divergence(device(1, 2), device(10, 20)) == pytest.approx(0, abs=1e-12)
     assert data_divergence(device(1, 0), device(0, 7)) == pytest.approx(1)
@@ -35,7 +37,9 @@ def test_energy_distance_by_the_papers_sums():
     def total(a, b):
         return sum(np.linalg.norm(u - v) for u in a for v in b)
 
-    assert energy_distance(x, y) == pytest.approx(2 / 25 * total(x, y) - total(x, x) / 25 - total(y, y) / 25)
+    assert energy_distance(x, y) == pytest.approx(
+        2 / 25 * total(x, y) - total(x, x) / 25 - total(y, y) / 25
+    )
     assert energy_distance(x, x) == pytest.approx(0, abs=1e-12)
     a, b = (Device(np.ones(2), samples=samples) for samples in (x, y))
     assert data_distances([a, b], np.array([[0, 1]])) == pytest.approx(energy_distance(x, y) / 3)

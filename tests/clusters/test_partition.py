@@ -13,7 +13,9 @@ from ssdfl.rng import generator
 
 
 def assert_partition(clusters, network):
-    assert sorted(device for cluster in clusters for device in cluster) == list(range(network.num_devices))
+    assert sorted(device for cluster in clusters for device in cluster) == list(
+        range(network.num_devices)
+    )
     graph = network.to_networkx()
     assert all(nx.is_connected(graph.subgraph(cluster)) for cluster in clusters)
     assert list(clusters) == sorted(clusters)

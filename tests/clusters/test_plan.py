@@ -64,10 +64,28 @@ PAPER = {"partition": "paper", "score": "stationarity"}
     [
         (None, {}, "feasible", "least score of the feasible candidates", range(1, 10)),
         (UNLIKE, {}, "price", "least predicted cost, though below its threshold", range(1, 10)),
-        (UNLIKE, {"price": math.inf}, "feasible", "least score of the feasible candidates", range(1, 10)),
+        (
+            UNLIKE,
+            {"price": math.inf},
+            "feasible",
+            "least score of the feasible candidates",
+            range(1, 10),
+        ),
         (UNLIKE, {"constants": Constants(learning_rate=0.9)}, "price", "least predicted cost", [0]),
-        (UNLIKE, {"constants": Constants(learning_rate=0.9), **PAPER}, "nearest", "nearest to its", [0]),
-        (None, {"constants": Constants(learning_rate=0.9)}, "assumed", "least predicted cost if", [0]),
+        (
+            UNLIKE,
+            {"constants": Constants(learning_rate=0.9), **PAPER},
+            "nearest",
+            "nearest to its",
+            [0],
+        ),
+        (
+            None,
+            {"constants": Constants(learning_rate=0.9)},
+            "assumed",
+            "least predicted cost if",
+            [0],
+        ),
     ],
 )
 def test_a_plan_tells_which_rule_chose_it(tmp_path, devices, settings, choice, words, num_feasible):
@@ -83,7 +101,11 @@ def test_a_plan_tells_which_rule_chose_it(tmp_path, devices, settings, choice, w
     assert decision.words.startswith(words)
     assert decision.words == CHOICES[choice]
     assert decision.num_feasible in num_feasible
-    assert (decision.conductance >= decision.threshold) == plan.chosen.feasible == (choice == "feasible")
+    assert (
+        (decision.conductance >= decision.threshold)
+        == plan.chosen.feasible
+        == (choice == "feasible")
+    )
     assert bool(plan.remark) == (choice != "feasible")
 
 

@@ -20,7 +20,9 @@ def cut(network, ranks):
 def test_everyone_is_in_one_fair_share(spec, number):
     network = load_network(spec)
     ranks = assign_to_ranks(network.adjacency, number)
-    assert sorted(device for devices in ranks for device in devices) == list(range(network.num_devices))
+    assert sorted(device for devices in ranks for device in devices) == list(
+        range(network.num_devices)
+    )
     sizes = [len(devices) for devices in ranks]
     assert len(ranks) == number
     assert max(sizes) - min(sizes) <= 2
@@ -71,7 +73,9 @@ def test_many_devices_take_seconds():
     assert cut(network, assign_to_ranks(network.adjacency, 8)) == 8
     hubs = load_network("ba:n=3000,m=2,seed=0")
     ranks = assign_to_ranks(hubs.adjacency, 4)
-    assert cut(hubs, ranks) < 0.75 * 0.75 * hubs.num_links  # three quarters of links are cut at random
+    assert (
+        cut(hubs, ranks) < 0.75 * 0.75 * hubs.num_links
+    )  # three quarters of links are cut at random
     assert np.ptp([len(devices) for devices in ranks]) < 0.15 * 750
 
 

@@ -45,7 +45,10 @@ def sites(names="abcdefgh", slow=(("a", "e"),), more=()):
 
 def skewed(count, seed=0, labels=10):
     rng = np.random.default_rng(seed)
-    return [Device(np.bincount([rng.integers(labels)], minlength=labels).astype(float)) for _ in range(count)]
+    return [
+        Device(np.bincount([rng.integers(labels)], minlength=labels).astype(float))
+        for _ in range(count)
+    ]
 
 
 def named(plan):
@@ -130,7 +133,9 @@ def test_the_facts_decide_and_not_their_order():
     network = load_network("sites:sites=4,size=6,density=0.6,links=2,seed=2")
     names = [f"d{k:02}" for k in rng.permutation(24)]
     network = replace(
-        network, names=tuple(names), latency_s=network.latency_s * rng.uniform(0.5, 2, network.num_links)
+        network,
+        names=tuple(names),
+        latency_s=network.latency_s * rng.uniform(0.5, 2, network.num_links),
     )
     devices = skewed(24, 1)
     old = form_clusters(network, devices)
@@ -162,7 +167,9 @@ def test_a_repaired_plan_is_a_plan_and_never_worse_than_settling(seed):
     place = {node: k for k, node in enumerate(nodes)}
     links = [(place[a], place[b]) for a, b in graph.edges]
     latency_s = rng.choice([FAST_S, SLOW_S], len(links))
-    changed = make_network(len(nodes), links, latency_s=latency_s, names=[str(node) for node in nodes])
+    changed = make_network(
+        len(nodes), links, latency_s=latency_s, names=[str(node) for node in nodes]
+    )
     devices = skewed(len(nodes), seed + 1)
     found = repair(plan, changed, devices)
     assert not misfit(found.plan, changed)
@@ -170,7 +177,9 @@ def test_a_repaired_plan_is_a_plan_and_never_worse_than_settling(seed):
     order = np.argsort(changed.names)
     table = LinkTable(ScoreInputs(changed.renumbered(order), [devices[k] for k in order]))
     labels, _ = settle(table, carried_labels(plan.clusters, _places(plan, changed), len(nodes)))
-    settled = tuple(sorted(tuple(sorted(order[labels == one].tolist())) for one in np.unique(labels)))
+    settled = tuple(
+        sorted(tuple(sorted(order[labels == one].tolist())) for one in np.unique(labels))
+    )
     least = inputs.cycle_cost(settled).time_s * inputs.slowdown(settled)
     assert found.plan.chosen.score <= least * (1 + 1e-9)
     actual = inputs.cycle_cost(found.plan.clusters).time_s * inputs.slowdown(found.plan.clusters)
@@ -258,7 +267,9 @@ def test_a_repaired_plan_is_read_back_and_compared(tmp_path):
 
 
 def test_scores_that_predict_no_cost_only_settle():
-    plan = form_clusters(sites(), skewed(8), FormationSettings(partition="paper", score="stationarity"))
+    plan = form_clusters(
+        sites(), skewed(8), FormationSettings(partition="paper", score="stationarity")
+    )
     found = repair(plan, sites("abcdefg"), skewed(7))
     assert found.plan.standing is None
     assert all("instead of" not in step for step in found.steps)

@@ -54,7 +54,9 @@ def test_clusters_of_a_rule_that_sends_after_training_avoid_links_that_computing
     slow = dataclasses.replace(network, latency_s=latency_s, compute_s=np.ones(12))
     sites_differ = [Device(np.full(3, 0.85 / 3) + 0.15 * np.eye(3)[k // 4]) for k in range(12)]
     early, late = (
-        form_clusters(slow, sites_differ, FormationSettings(message_bytes=1, sends_early=sends_early))
+        form_clusters(
+            slow, sites_differ, FormationSettings(message_bytes=1, sends_early=sends_early)
+        )
         for sends_early in (True, False)
     )
     assert early.num_clusters == 1
@@ -62,11 +64,15 @@ def test_clusters_of_a_rule_that_sends_after_training_avoid_links_that_computing
     assert (early.messages, late.messages) == ((1, True), (1, False))
     one_s = explain(slow, early).cycle_s
     assert one_s == pytest.approx(TRAINING.tau_a * 2 + TRAINING.tau_r * 1.8, rel=0.01)
-    assert explain(slow, late).one_cluster_s == pytest.approx(one_s + TRAINING.tau_a * 1.8, rel=0.01)
+    assert explain(slow, late).one_cluster_s == pytest.approx(
+        one_s + TRAINING.tau_a * 1.8, rel=0.01
+    )
 
 
 def test_bytes_count_links_inside_clusters_in_training_steps_and_all_links_in_mixing_steps():
-    here = ScoreInputs(load_network("ring:n=6"), unknown_devices(load_network("ring:n=6")), message_bytes=10)
+    here = ScoreInputs(
+        load_network("ring:n=6"), unknown_devices(load_network("ring:n=6")), message_bytes=10
+    )
     clusters = ((0, 1, 2), (3, 4, 5))
     assert SCORES["bytes"](here, clusters) == 10 * 2 * (5 * 4 + 1 * 6)
 
@@ -88,14 +94,18 @@ def test_drift_scales_with_the_square_of_the_step():
 def test_stationarity_is_the_mean_of_theorem_1():
     here = score_inputs("barbell:size=3")
     alone = ends(6)[1]
-    expected = published.intra_convergence(here.constants, ClusterTerms(1), here.constants.initial_loss)
+    expected = published.intra_convergence(
+        here.constants, ClusterTerms(1), here.constants.initial_loss
+    )
     assert SCORES["stationarity"](here, alone) == pytest.approx(expected)
 
 
 def test_stationarity_rises_with_alpha_and_with_what_differences_contribute():
     one = ends(6)[0]
     plain = score_inputs("barbell:size=3", constants=Constants(learning_rate=1e-3))
-    noisier = score_inputs("barbell:size=3", constants=Constants(learning_rate=1e-3, variance_floor=0.5))
+    noisier = score_inputs(
+        "barbell:size=3", constants=Constants(learning_rate=1e-3, variance_floor=0.5)
+    )
     amplified = score_inputs(
         "barbell:size=3",
         constants=Constants(learning_rate=1e-3),
@@ -135,7 +145,9 @@ def inputs_of(network):
 
 def test_a_score_of_ones_own_by_name():
     network = load_network("torus:rows=3,cols=4")
-    settings = FormationSettings(Constants(learning_rate=1e-4), score="helpers:far_from_three_clusters")
+    settings = FormationSettings(
+        Constants(learning_rate=1e-4), score="helpers:far_from_three_clusters"
+    )
     assert form_clusters(network, unknown_devices(network), settings).num_clusters == 3
     with pytest.raises(InputError, match="score = nothing"):
         find_score("nothing")

@@ -12,7 +12,11 @@ from ssdfl.engine.state import home_of, initial_state
 from ssdfl.engine.training import keep_variances
 from ssdfl.records.engines import ENGINES
 
-FAST = [name for name, traits in ENGINES.items() if not traits.process_per_device and name != "reference"]
+FAST = [
+    name
+    for name, traits in ENGINES.items()
+    if not traits.process_per_device and name != "reference"
+]
 
 
 class Counting(nn.Module):
@@ -32,7 +36,12 @@ class Counting(nn.Module):
 
 def normalised(image_shape, num_classes):
     return nn.Sequential(
-        nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), Counting(), nn.Linear(8, num_classes)
+        nn.Conv2d(1, 2, 3),
+        nn.BatchNorm2d(2),
+        nn.ReLU(),
+        nn.Flatten(),
+        Counting(),
+        nn.Linear(8, num_classes),
     )
 
 
@@ -44,12 +53,15 @@ def buffer_job(buffers, method="ssdfl", **changes):
 
 @pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize(
-    "method", ["ssdfl", "ssdfl+atc", "ssdfl+gt", "ssdfl+ed", "pdfl", "central", "ssdfl+helpers:HeavyBall"]
+    "method",
+    ["ssdfl", "ssdfl+atc", "ssdfl+gt", "ssdfl+ed", "pdfl", "central", "ssdfl+helpers:HeavyBall"],
 )
 @pytest.mark.parametrize("buffers", ["mix", "local"])
 def test_engines_agree(buffers, method, engine):
     job = buffer_job(buffers, method)
-    for (expected, right), (record, state) in zip(run(job, "reference"), run(job, engine), strict=True):
+    for (expected, right), (record, state) in zip(
+        run(job, "reference"), run(job, engine), strict=True
+    ):
         assert torch.allclose(state.X, right.X, atol=1e-9)
         assert state.memory.keys() == right.memory.keys()
         for name, rows in home_of(right.memory).items():
@@ -86,7 +98,9 @@ def test_mixed_buffers_are_sent_and_local_ones_are_not():
     assert mixed.task.num_parameters == local.task.num_parameters + 2 + 2 + 8
     assert mixed.message_bytes - local.message_bytes == 8 * 12
     assert set(mixed.task.layout.home) == {"1.num_batches_tracked", "4.seen"}
-    assert set(local.task.layout.home) - set(mixed.task.layout.home) == set(mixed.task.layout.buffers)
+    assert set(local.task.layout.home) - set(mixed.task.layout.home) == set(
+        mixed.task.layout.buffers
+    )
 
 
 def test_averaging_everyone_makes_mixed_buffers_equal_and_leaves_local_ones():
@@ -119,7 +133,10 @@ def test_any_state_can_be_saved_and_gone_on_from(buffers, engine, tmp_path):
 def test_variances_stay_variances():
     """A move added to mixed values can take a variance below 0; then the device's own value stays."""
     task = buffer_job("mix").task
-    rows, trained = initial_state(buffer_job("mix")).X[:2].clone(), torch.full((2, task.num_parameters), 0.25)
+    rows, trained = (
+        initial_state(buffer_job("mix")).X[:2].clone(),
+        torch.full((2, task.num_parameters), 0.25),
+    )
     (first, second) = task.layout.variances
     rows[0, first], rows[1, second] = -0.1, 0.5
     rows[:, 0] = -1

@@ -48,7 +48,11 @@ def test_a_state_in_the_middle_of_a_regime_keeps_momentum_and_anchor(job, tmp_pa
 
 def two_convolutions(image_shape, num_classes):
     return nn.Sequential(
-        nn.Conv2d(1, 3, 3), nn.Conv2d(3, 2, (2, 1)), nn.Flatten(), nn.Linear(4, num_classes), nn.Softmax(1)
+        nn.Conv2d(1, 3, 3),
+        nn.Conv2d(3, 2, (2, 1)),
+        nn.Flatten(),
+        nn.Linear(4, num_classes),
+        nn.Softmax(1),
     )
 
 
@@ -60,7 +64,11 @@ def test_models_can_be_rebuilt_without_the_library(model, tmp_path):
     tensors = load_file(tmp_path / "c.safetensors")
     rebuilt = copy.deepcopy(job.task.model)
     for i, θ in enumerate(state.X):
-        named = {name.removeprefix("model."): stack[i] for name, stack in tensors.items() if "model." in name}
+        named = {
+            name.removeprefix("model."): stack[i]
+            for name, stack in tensors.items()
+            if "model." in name
+        }
         rebuilt.load_state_dict(named)
         expected = job.task.scores(θ, job.task.test_inputs)
         assert torch.allclose(rebuilt(job.task.test_inputs), expected, atol=1e-6)
@@ -71,7 +79,9 @@ def test_checkpoints_of_another_model_or_version_are_refused(job, tmp_path):
     *_, (_, state) = run(job)
     save_state(state, job, tmp_path / "c.safetensors")
     with pytest.raises(InputError, match="layout in .*expected this model's"):
-        load_state(tmp_path / "c.safetensors", tiny_job("ssdfl", model="mlp", optimizers="momentum"))
+        load_state(
+            tmp_path / "c.safetensors", tiny_job("ssdfl", model="mlp", optimizers="momentum")
+        )
 
 
 @pytest.fixture
@@ -87,7 +97,11 @@ def rewritten(path, checksum=True, tensors=(), **facts):
     with safe_open(path, framework="pt") as file:
         said = json.loads(file.metadata()["ssdfl"])
     there = load_file(path) | dict(tensors)
-    said = {name: value for name, value in (said | facts).items() if value is not ... and name != "checksum"}
+    said = {
+        name: value
+        for name, value in (said | facts).items()
+        if value is not ... and name != "checksum"
+    }
     if checksum:
         write_tensors(there, path, said)
     else:
@@ -154,10 +168,18 @@ def test_facts_that_cannot_be_are_refused(job, saved, facts, message):
     ("name", "tensor", "message"),
     [
         ("trained", torch.zeros(6), "type of trained in .* = torch.float32: expected torch.bool"),
-        ("trained", torch.zeros(5, dtype=torch.bool), r"shape of trained in .* = \(5,\): expected \(6,\)"),
+        (
+            "trained",
+            torch.zeros(5, dtype=torch.bool),
+            r"shape of trained in .* = \(5,\): expected \(6,\)",
+        ),
         ("ready_s", torch.zeros(6), "type of ready_s in"),
         ("ready_s", torch.full((6,), math.nan, dtype=torch.double), "ready_s in .* = not finite"),
-        ("ready_s", torch.full((6,), -1.0, dtype=torch.double), "ready_s in .* = -1.0: expected seconds"),
+        (
+            "ready_s",
+            torch.full((6,), -1.0, dtype=torch.double),
+            "ready_s in .* = -1.0: expected seconds",
+        ),
         ("model.1.bias", torch.full((6, 4), math.inf), "1.bias in .* = not finite"),
         ("model.1.bias", torch.zeros(6, 4, dtype=torch.double), "type of 1.bias in"),
         ("model.1.bias", torch.zeros(6, 5), "shape of 1.bias in"),
@@ -194,7 +216,9 @@ def one_device_checkpoint(path):
     *_, (_, state) = run(job)
     rows = {name: rows[[4]] for name, rows in state.memory.items()}
     trained = np.arange(6) == 4
-    one = dataclasses.replace(state, X=state.X[[4]], memory=rows, step=7, trained=trained, real_s=1.0)
+    one = dataclasses.replace(
+        state, X=state.X[[4]], memory=rows, step=7, trained=trained, real_s=1.0
+    )
     save_state(one, job, path, np.array([4]))
     return one
 

@@ -70,7 +70,9 @@ def test_ranks_compute_what_the_reference_does_for_every_schedule_rule_and_optim
 
 def test_every_rank_has_the_same_records(done):
     assert all(
-        repr(other[name][0]) == repr(of_run[0]) for other in done[1:] for name, of_run in done[0].items()
+        repr(other[name][0]) == repr(of_run[0])
+        for other in done[1:]
+        for name, of_run in done[0].items()
     )
 
 
@@ -86,7 +88,9 @@ def test_one_rank_computes_the_bits_of_the_local_engine():
 def test_only_boundary_rows_move_and_only_when_clusters_mix(carrier, of_two):
     ranks = of_two[f"traffic by {carrier}"]
     job = tiny_job("sdfl", "sites:sites=4,size=3,seed=0", clusters=4)
-    owner = labels_of(shard_job(tiny_job("ssdfl", "sites:sites=4,size=3,seed=0", clusters=4), 2), 12)
+    owner = labels_of(
+        shard_job(tiny_job("ssdfl", "sites:sites=4,size=3,seed=0", clusters=4), 2), 12
+    )
     i, j = job.network.links.T
     cut = owner[i] != owner[j]
     boundary = [len(set(i[cut & (owner[i] == r)]) | set(j[cut & (owner[j] == r)])) for r in (0, 1)]
@@ -118,7 +122,9 @@ def test_all_ranks_end_with_the_same_mistake(of_two):
     assert first[1][1] == "colour = red: expected blue. Paint it."
 
 
-@pytest.mark.parametrize("spec", ["er:n=9,p=0.2,seed=1", "complete:n=6", "sites:sites=3,size=3,seed=1"])
+@pytest.mark.parametrize(
+    "spec", ["er:n=9,p=0.2,seed=1", "complete:n=6", "sites:sites=3,size=3,seed=1"]
+)
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_divided_mixing_still_mixes_the_same(spec, ranks):
     W = metropolis(load_network(spec).adjacency)
@@ -130,7 +136,11 @@ def test_divided_mixing_still_mixes_the_same(spec, ranks):
         mixed = part.inner @ X[own]
         for peer in part.peers:
             there = np.flatnonzero(owner == peer.rank)
-            back = next(other for other in divide_mixing(W, owner, peer.rank).peers if other.rank == rank)
+            back = next(
+                other for other in divide_mixing(W, owner, peer.rank).peers if other.rank == rank
+            )
             rows = X[there[back.rows]]
-            mixed[peer.rows] += peer.weights @ (rows.mean(0, keepdims=True) if back.summed else rows)
+            mixed[peer.rows] += peer.weights @ (
+                rows.mean(0, keepdims=True) if back.summed else rows
+            )
         assert np.allclose(mixed, (W @ X)[own])

@@ -64,14 +64,23 @@ def test_rules_and_optimizers(rule, optimizers):
     assert_same_run(job, tolerance=1e-9)
 
 
-COMPRESSED = ("choco:compressor=int8", "gt:compressor=randomk,fraction=0.5", "median:compressor=bf16")
+COMPRESSED = (
+    "choco:compressor=int8",
+    "gt:compressor=randomk,fraction=0.5",
+    "median:compressor=bf16",
+)
 
 
 @pytest.mark.parametrize("rule", [*RULES, *COMPRESSED, "outer:rule=ed"])
 @pytest.mark.parametrize("method", METHODS)
 def test_methods_and_rules(method, rule):
     """In 64 bit: a last bit more or less may round a number up instead of down."""
-    changes = {"cycles": 2, "local_steps": 2, "task": in_double(tiny_task(6)), "optimizers": "mixed"}
+    changes = {
+        "cycles": 2,
+        "local_steps": 2,
+        "task": in_double(tiny_task(6)),
+        "optimizers": "mixed",
+    }
     steady = find_rule(rule).steady
     if steady and period_of(tiny_job(method).schedule) is None:
         with pytest.raises(InputError, match="links change at random"):
@@ -135,7 +144,9 @@ def test_convolutions():
 
 
 def small_cnn(image_shape, num_classes):
-    return nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(48, num_classes))
+    return nn.Sequential(
+        nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(48, num_classes)
+    )
 
 
 @pytest.mark.parametrize("engine", FAST)
@@ -164,7 +175,9 @@ def with_functional_dropout(image_shape, num_classes):
 
 
 def with_dropout(image_shape, num_classes):
-    return nn.Sequential(nn.Flatten(), nn.Linear(16, 12), nn.Dropout(0.5), nn.Linear(12, num_classes))
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(16, 12), nn.Dropout(0.5), nn.Linear(12, num_classes)
+    )
 
 
 def test_both_ways_to_the_gradients_agree():
@@ -202,7 +215,9 @@ def test_momentum_goes_on_across_cycles_of_a_schedule_that_never_pauses():
     assert_same_run(never_pauses, ["local"])
     states = [state for _, state in run(never_pauses, "local")]
     assert states[0].trained.all()
-    assert [r for r, _ in run(never_pauses, "local", states[0])] == [r for r, _ in run(never_pauses)][1:]
+    assert [r for r, _ in run(never_pauses, "local", states[0])] == [
+        r for r, _ in run(never_pauses)
+    ][1:]
 
 
 @pytest.mark.parametrize("engine", HERE)
@@ -239,7 +254,9 @@ def test_central_agrees_fully_and_consensus_is_measured():
     assert central.score_std == pytest.approx(0, abs=1e-9)
     record, state = list(run(tiny_job("pdfl")))[-1]
     X = state.X.numpy().astype(float)
-    assert record.consensus_distance == pytest.approx(np.sqrt(((X - X.mean(0)) ** 2).sum(1).mean()), rel=1e-4)
+    assert record.consensus_distance == pytest.approx(
+        np.sqrt(((X - X.mean(0)) ** 2).sum(1).mean()), rel=1e-4
+    )
 
 
 def test_the_effective_gradient_is_the_step_over_the_learning_rate():
@@ -247,7 +264,9 @@ def test_the_effective_gradient_is_the_step_over_the_learning_rate():
     record, _ = next(run(job))
     X = initial_state(job).X
     G = looped(job, job.task)(X, np.arange(6), job.samples(range(6), 0)[:, 0], (0, 0))
-    assert record.effective_gradient == pytest.approx(float(G.square().sum(1).mean().sqrt()), rel=1e-3)
+    assert record.effective_gradient == pytest.approx(
+        float(G.square().sum(1).mean().sqrt()), rel=1e-3
+    )
 
 
 def test_accuracy_is_only_tested_when_due():
@@ -258,7 +277,10 @@ def test_accuracy_is_only_tested_when_due():
 
 @pytest.mark.parametrize("engine", HERE)
 def test_the_mean_model_alone_is_tested_as_among_all(engine):
-    both = tiny_job(cycles=3, evaluate_every=2), tiny_job(cycles=3, evaluate_every=2, tested_models="mean")
+    both = (
+        tiny_job(cycles=3, evaluate_every=2),
+        tiny_job(cycles=3, evaluate_every=2, tested_models="mean"),
+    )
     among_all, alone = ([record for record, _ in run(job, engine)] for job in both)
     for every, mean in zip(among_all, alone, strict=True):
         assert mean.average_model_score == pytest.approx(every.average_model_score, nan_ok=True)

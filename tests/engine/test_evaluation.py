@@ -11,7 +11,9 @@ from ssdfl.engine.evaluation import AGREEMENT, agreeing
 
 
 def small_cnn(image_shape, num_classes):
-    return nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(48, num_classes))
+    return nn.Sequential(
+        nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(48, num_classes)
+    )
 
 
 @pytest.mark.parametrize("model", ["logreg", "mlp", f"{__name__}:small_cnn"])
@@ -33,7 +35,9 @@ def test_devices_that_agree_are_tested_once(monkeypatch):
     tested = []
     plain = engine.evaluate._tests[0]
     monkeypatch.setattr(
-        engine.evaluate, "_tests", [lambda home, Θ, *rest: tested.append(len(Θ)) or plain(home, Θ, *rest)]
+        engine.evaluate,
+        "_tests",
+        [lambda home, Θ, *rest: tested.append(len(Θ)) or plain(home, Θ, *rest)],
     )
     X = job.task.initial_parameters.repeat(6, 1)
     X[2] += 0.1

@@ -78,7 +78,9 @@ def test_a_tracker_is_mixed_but_not_renewed_where_nobody_trains():
     two = dataclasses.replace(job, cycles=1, steps_per_cycle=2)
     (_, before), (_, after) = next(run(two)), next(run(job))
     A = torch.from_numpy(job.step(2).W.toarray())
-    assert torch.allclose(after.memory["rule.tracker"], A @ before.memory["rule.tracker"], atol=1e-14)
+    assert torch.allclose(
+        after.memory["rule.tracker"], A @ before.memory["rule.tracker"], atol=1e-14
+    )
     assert torch.equal(after.memory["rule.gradient"], before.memory["rule.gradient"])
 
 
@@ -86,7 +88,9 @@ def test_momentum_of_steps_that_only_mix_is_that_of_one_step_with_both_matrices(
     """`qgm`: a training step by Ã and a step by A leave the momentum of one training step by A Ã."""
     problem, beta, rate = make_problem("quadratic", N), 0.9, 0.1
     job = problem_job(problem, "qgm", GRAPH, 3, rate, "ssdfl")
-    swapped = dataclasses.replace(job, schedule=lambda t: job.schedule(t + 1), steps_per_cycle=2, cycles=1)
+    swapped = dataclasses.replace(
+        job, schedule=lambda t: job.schedule(t + 1), steps_per_cycle=2, cycles=1
+    )
     _, state = next(run(swapped))
     start = initial_state(job).X.numpy()
     product = job.step(2).W.toarray() @ job.step(1).W.toarray()

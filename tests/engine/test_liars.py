@@ -12,7 +12,14 @@ from ssdfl.engine.reference import ReferenceEngine
 from ssdfl.methods import ATTACKS, among_liars, find_attack, find_rule
 
 LIARS = (1, 4)
-RULES = ("cta", "atc", "gt", "choco:compressor=topk,fraction=0.3,gamma=0.4", "cta:compressor=int8", "median")
+RULES = (
+    "cta",
+    "atc",
+    "gt",
+    "choco:compressor=topk,fraction=0.3,gamma=0.4",
+    "cta:compressor=int8",
+    "median",
+)
 
 
 def among(job, attack, liars=LIARS):

@@ -24,11 +24,16 @@ class Softmax:
         self.mu = [optimizer.mu for optimizer in job.optimizers]
         start = task.initial_parameters.numpy().astype(float)
         classes, features = 4, self.x.shape[1]
-        self.start = start[: classes * features].reshape(classes, features), start[classes * features :]
+        self.start = (
+            start[: classes * features].reshape(classes, features),
+            start[classes * features :],
+        )
 
     def gradient(self, weights, bias, device, t):
         rows = self.shards[device][
-            draw_batches(SEED, t, range(device, device + 1), (1, BATCH), len(self.shards[device]))[0, 0]
+            draw_batches(SEED, t, range(device, device + 1), (1, BATCH), len(self.shards[device]))[
+                0, 0
+            ]
         ]
         x, y = self.x[rows], self.y[rows]
         scores = x @ weights.T + bias
@@ -87,7 +92,9 @@ def train(job, mix_while_training):
 @pytest.mark.parametrize("end", ["one cluster", "every device its own"])
 def test_ends_of_ssdfl_are_sdfl_and_pdfl(end, optimizers, spec, engine):
     devices = 6 if spec.startswith("barbell") else 8
-    job = tiny_job("ssdfl", spec, optimizers, clusters=1 if end == "one cluster" else devices, cycles=CYCLES)
+    job = tiny_job(
+        "ssdfl", spec, optimizers, clusters=1 if end == "one cluster" else devices, cycles=CYCLES
+    )
     kinds = {o.kind.name for o in job.optimizers}
     assert kinds >= ({"sgd"} if optimizers == "sgd" else {"momentum", "proximal"})
     strong = tuple(paper_optimizer(mu=0.5) if o.mu else o for o in job.optimizers)

@@ -33,14 +33,25 @@ def torchruns(machines, settings, folder):
     """One torchrun on each machine, with one rank each, as docs/cluster.md has it."""
     asked = [word for setting in settings for word in ("--set", setting)]
     for place, machine in enumerate(machines):
-        words = ["-m", "torch.distributed.run", "--nnodes", 2, "--nproc-per-node", 1, "--max-restarts", 3]
+        words = [
+            "-m",
+            "torch.distributed.run",
+            "--nnodes",
+            2,
+            "--nproc-per-node",
+            1,
+            "--max-restarts",
+            3,
+        ]
         words += ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{machines[0].address}:29500"]
         words += ["--rdzv-conf", f"is_host={1 - place}", "--local-addr", machine.address]
         words += ["-m", "ssdfl", "run", *asked, "--engine", "distributed", "--out", folder]
         yield subprocess.Popen(
             machine.runs(sys.executable, *words),
             env=environment(
-                GLOO_SOCKET_IFNAME="eth0", TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1", **{FORBIDDEN: "0"}
+                GLOO_SOCKET_IFNAME="eth0",
+                TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1",
+                **{FORBIDDEN: "0"},
             ),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -66,7 +77,9 @@ def test_ranks_of_two_machines_survive_a_death(machines, tmp_path):
         deadline = time.monotonic() + 120
         while not (together / "seed-0" / "ssdfl" / "checkpoint.safetensors").exists():
             assert time.monotonic() < deadline
-            assert all(one.poll() is None for one in running), [one.communicate() for one in running]
+            assert all(one.poll() is None for one in running), [
+                one.communicate() for one in running
+            ]
             time.sleep(0.02)
         assert len(RunFolder(together).read_rows(0, "ssdfl")) < 100
         os.kill(children(running[1].pid)[-1], signal.SIGKILL)
@@ -109,7 +122,9 @@ def test_a_mesh_of_two_hosts_trains_on_while_the_cable_is_out(machines, tmp_path
         deadline = time.monotonic() + 240
         while min(steps()) < step:
             assert time.monotonic() < deadline, steps()
-            assert all(one.poll() is None for one in running), [one.communicate() for one in running]
+            assert all(one.poll() is None for one in running), [
+                one.communicate() for one in running
+            ]
             time.sleep(0.1)
 
     try:

@@ -18,7 +18,10 @@ def product(W, X, workers=1):
 
 
 @given(
-    st.integers(1, 40), st.floats(0, 1), st.integers(0, 1000), st.sampled_from([torch.float32, torch.float64])
+    st.integers(1, 40),
+    st.floats(0, 1),
+    st.integers(0, 1000),
+    st.sampled_from([torch.float32, torch.float64]),
 )
 @settings(max_examples=60, deadline=None)
 def test_mixing_is_the_matrix_product(n, p, seed, dtype):
@@ -57,4 +60,6 @@ def test_every_kind_of_product_in_stretches(W, kind, workers, monkeypatch):
 
 def test_parameters_shared_by_all_devices_mix_too():
     X = torch.randn(1, 9).expand(20, -1)
-    assert product(metropolis(load_network("ring:n=20").adjacency), X).numpy() == pytest.approx(X.numpy())
+    assert product(metropolis(load_network("ring:n=20").adjacency), X).numpy() == pytest.approx(
+        X.numpy()
+    )

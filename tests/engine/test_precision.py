@@ -27,7 +27,11 @@ TOLERANCE = 0.01
 
 def small_cnn(image_shape, num_classes):
     return nn.Sequential(
-        nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12, num_classes)
+        nn.Conv2d(1, 3, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(12, num_classes),
     )
 
 
@@ -55,13 +59,19 @@ def watched(image_shape, num_classes):
 
 
 def watched_mlp(image_shape, num_classes):
-    return nn.Sequential(nn.Flatten(), nn.Linear(16, 8), Watch(), nn.ReLU(), nn.Linear(8, num_classes))
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(16, 8), Watch(), nn.ReLU(), nn.Linear(8, num_classes)
+    )
 
 
 @pytest.mark.parametrize("model", ["watched", "watched_mlp"])
 @pytest.mark.parametrize("engine", HERE)
-@pytest.mark.parametrize(("precision", "dtype"), [("bf16", torch.bfloat16), ("float32", torch.float32)])
-def test_forward_and_backward_compute_in_the_precision_and_tests_in_float32(model, engine, precision, dtype):
+@pytest.mark.parametrize(
+    ("precision", "dtype"), [("bf16", torch.bfloat16), ("float32", torch.float32)]
+)
+def test_forward_and_backward_compute_in_the_precision_and_tests_in_float32(
+    model, engine, precision, dtype
+):
     job = job_in(precision, f"{__name__}:{model}", cycles=1, evaluate_every=1)
     SEEN.clear()
     (_, state), *_ = run(job, engine)
@@ -84,10 +94,13 @@ def test_the_recorded_operations_multiply_in_bf16_forward_and_backward(monkeypat
     per_device = stacked(job, task)
     X = task.initial_parameters.repeat(6, 1)
     found = [
-        per_device(X, np.arange(6), job.samples(range(6), 0)[:, 0], (0, 0)) for _ in range(CALLS_BEFORE + 2)
+        per_device(X, np.arange(6), job.samples(range(6), 0)[:, 0], (0, 0))
+        for _ in range(CALLS_BEFORE + 2)
     ]
     products = [node for node in graphs[0].graph.nodes if node.target is torch.ops.aten.bmm.default]
-    assert len(products) == 5  # two layers forward, and both of their factors but for the images backward
+    assert (
+        len(products) == 5
+    )  # two layers forward, and both of their factors but for the images backward
     assert {node.meta["val"].dtype for node in products} == {torch.bfloat16}
     assert found[0].dtype == torch.float32
     assert all(torch.equal(one, found[0]) for one in found)  # recorded or not, the same bits
@@ -165,7 +178,9 @@ def test_a_run_belongs_to_its_precision(tmp_path):
 
 
 def test_the_command_says_once_that_there_is_no_gain(tmp_path, monkeypatch):
-    words = [word for setting in (*SETTINGS, "engine.precision=bf16") for word in ("--set", setting)]
+    words = [
+        word for setting in (*SETTINGS, "engine.precision=bf16") for word in ("--set", setting)
+    ]
     monkeypatch.setattr(precision, "has_bf16_units", lambda device: False)
     done = quick_command("run", *words, "--out", tmp_path / "without")
     assert done.returncode == 0, done.stderr

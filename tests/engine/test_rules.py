@@ -76,7 +76,9 @@ def simulated(job, local_training, atc, local_steps):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("local_steps", [1, 3])
 @pytest.mark.parametrize("rule", ["cta", "atc"])
-@pytest.mark.parametrize(("optimizer", "training"), [("sgd", sgd_in_numpy), ("adam", adam_in_numpy)])
+@pytest.mark.parametrize(
+    ("optimizer", "training"), [("sgd", sgd_in_numpy), ("adam", adam_in_numpy)]
+)
 def test_rules_and_optimizers_agree_with_numpy(rule, optimizer, training, local_steps, engine):
     job = tiny_job(
         f"ssdfl+{rule}",
@@ -127,7 +129,9 @@ def test_messages_of_a_late_rule_leave_after_training():
 @pytest.mark.parametrize("method", ["ssdfl", "central"])
 def test_a_rule_of_ones_own_runs_in_every_engine(method, rule, engine):
     job = tiny_job(f"{method}+helpers:{rule}", task=in_double(tiny_task(6)), local_steps=2)
-    for (record, state), (expected, right) in zip(run(job, engine), run(job, "reference"), strict=True):
+    for (record, state), (expected, right) in zip(
+        run(job, engine), run(job, "reference"), strict=True
+    ):
         assert torch.allclose(state.X, right.X, atol=1e-10)
         assert record.effective_gradient == pytest.approx(expected.effective_gradient, rel=1e-6)
         for name, rows in right.memory.items():
@@ -167,7 +171,9 @@ def test_a_message_is_as_large_as_what_the_rule_sends():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_optimizer_of_ones_own_and_rates_of_ones_own(engine):
     job = tiny_job("pdfl", "path:n=2", clusters=1, optimizers="sgd", cycles=1, steps_per_cycle=1)
-    own = tuple(map(parse_optimizer, ("helpers:sign_descent:limit=2", "helpers:sign_descent:rate=0.4")))
+    own = tuple(
+        map(parse_optimizer, ("helpers:sign_descent:limit=2", "helpers:sign_descent:rate=0.4"))
+    )
     job = dataclasses.replace(job, optimizers=own)
     _, state = next(run(job, engine))
     moved = (state.X - initial_state(job).X).abs()
@@ -235,7 +241,9 @@ def test_momenta_may_start_anew_at_every_step_while_anchors_stay(engine):
     """With one local step, momentum that starts anew at every step is plain SGD; a pull is not."""
     rho, mu = 0.8, 0.05
     base = tiny_job("ssdfl", task=in_double(tiny_task(6)), optimizers="sgd", cycles=2)
-    anew = dataclasses.replace(base, optimizers=(parse_optimizer(f"momentum:{rho}"),) * 6, reset="step")
+    anew = dataclasses.replace(
+        base, optimizers=(parse_optimizer(f"momentum:{rho}"),) * 6, reset="step"
+    )
     pulled = dataclasses.replace(base, optimizers=(parse_optimizer(f"proximal:{mu}"),) * 6)
     both = dataclasses.replace(
         base, optimizers=(parse_optimizer(f"effective:rho={rho},mu={mu}"),) * 6, reset="step"

@@ -72,7 +72,10 @@ def choco(X, W, g):
             sent = np.zeros_like(change)
             sent[largest] = change[largest]
             public[:, j] += sent
-        pulls = [sum(W[i, j] * (public[i, j] - public[i, i]) for j in range(len(X))) for i in range(len(X))]
+        pulls = [
+            sum(W[i, j] * (public[i, j] - public[i, i]) for j in range(len(X)))
+            for i in range(len(X))
+        ]
         X = half + 0.4 * np.stack(pulls)
         yield X
 

@@ -80,4 +80,6 @@ def test_operations_are_recorded_once_and_then_the_function_is_not_called_again(
 
 
 def with_dropout(image_shape, num_classes):
-    return nn.Sequential(nn.Flatten(), nn.Linear(16, 12), nn.Dropout(0.5), nn.Linear(12, num_classes))
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(16, 12), nn.Dropout(0.5), nn.Linear(12, num_classes)
+    )

@@ -55,10 +55,20 @@ def test_ranks_go_on_where_one_process_stopped_and_back(tmp_path, monkeypatch):
 def torchrun(*words, said, restarts="0", **variables):
     """``torchrun -m WORDS`` in two ranks, which write what they say to an open file."""
     launcher = ["--nnodes", "1", "--nproc-per-node", "2", "--max-restarts", restarts]
-    launcher += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--monitor-interval", "0.1"]
+    launcher += [
+        "--rdzv-backend",
+        "c10d",
+        "--rdzv-endpoint",
+        "127.0.0.1:0",
+        "--monitor-interval",
+        "0.1",
+    ]
     environment_of_ranks = environment(**variables)
     return Forked(
-        "torch.distributed.run:main", [*launcher, "-m", *words], stderr=said, env=environment_of_ranks
+        "torch.distributed.run:main",
+        [*launcher, "-m", *words],
+        stderr=said,
+        env=environment_of_ranks,
     )
 
 

@@ -86,7 +86,8 @@ def test_a_new_run_in_the_place_of_another_is_another_in_mlflow(tmp_path, mlflow
 
 
 @pytest.mark.parametrize(
-    ("error", "status"), [(KeyboardInterrupt, "KILLED"), (SystemExit, "KILLED"), (ValueError, "FAILED")]
+    ("error", "status"),
+    [(KeyboardInterrupt, "KILLED"), (SystemExit, "KILLED"), (ValueError, "FAILED")],
 )
 def test_mlflow_hears_how_a_run_ended(tmp_path, mlflow, error, status):
     with pytest.raises(error):
@@ -95,7 +96,9 @@ def test_mlflow_hears_how_a_run_ended(tmp_path, mlflow, error, status):
     assert ends == {"done": "FINISHED", "begun": status}
 
 
-def test_a_run_goes_on_when_mlflow_fails_and_can_be_told_later(tmp_path, mlflow, monkeypatch, capsys):
+def test_a_run_goes_on_when_mlflow_fails_and_can_be_told_later(
+    tmp_path, mlflow, monkeypatch, capsys
+):
     def fail(*_, **__):
         raise OSError("gone")
 
@@ -121,7 +124,9 @@ def test_an_mlflow_that_cannot_be_reached_is_named(tmp_path, monkeypatch):
         log_cycles("mlflow", tmp_path, [1])
 
 
-def test_a_log_that_cannot_be_closed_hides_neither_the_others_nor_the_error(tmp_path, monkeypatch, capsys):
+def test_a_log_that_cannot_be_closed_hides_neither_the_others_nor_the_error(
+    tmp_path, monkeypatch, capsys
+):
     closed = []
 
     def make(name, error):
@@ -132,7 +137,9 @@ def test_a_log_that_cannot_be_closed_hides_neither_the_others_nor_the_error(tmp_
 
         return lambda *_: SimpleNamespace(last=lambda *_: 0, write=lambda *_: None, close=close)
 
-    monkeypatch.setattr(opening, "LOGS", {"bad": make("bad", OSError("full")), "good": make("good", None)})
+    monkeypatch.setattr(
+        opening, "LOGS", {"bad": make("bad", OSError("full")), "good": make("good", None)}
+    )
     with (
         pytest.raises(ValueError, match="the run's own"),
         logging_to(["good", "bad"], EXPERIMENT, RunFolder(tmp_path)),
@@ -143,9 +150,15 @@ def test_a_log_that_cannot_be_closed_hides_neither_the_others_nor_the_error(tmp_
 
 
 def test_an_unknown_log_and_a_missing_extra(tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="--log = comet: expected one of tensorboard, mlflow, wandb"):
+    with pytest.raises(
+        InputError, match="--log = comet: expected one of tensorboard, mlflow, wandb"
+    ):
         log_cycles("comet", tmp_path, [1])
-    for name, package in [("tensorboard", "tensorboard.summary"), ("mlflow", "mlflow"), ("wandb", "wandb")]:
+    for name, package in [
+        ("tensorboard", "tensorboard.summary"),
+        ("mlflow", "mlflow"),
+        ("wandb", "wandb"),
+    ]:
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(InputError, match=rf"pip install 'ssdfl\[{name}\]'"):
             log_cycles(name, tmp_path, [1])

@@ -116,7 +116,9 @@ def test_a_loaded_model_is_as_good_as_was_recorded(model, engine, tmp_path):
         model = folder.model("ssdfl", 3, device)
         assert not any(module.training for module in model.modules())
         assert accuracy(model) == pytest.approx(recorded, abs=1e-6)
-    assert accuracy(folder.model("ssdfl", 3, "mean")) == pytest.approx(row["average_model_score"], abs=1e-6)
+    assert accuracy(folder.model("ssdfl", 3, "mean")) == pytest.approx(
+        row["average_model_score"], abs=1e-6
+    )
     assert len(set(row["device_score"])) > 1  # so that one device's model is not another's
 
 
@@ -135,8 +137,12 @@ def raw_test_images():
 
 def test_names_numbers_and_defaults(run_of_conv):
     states = [run_of_conv.model("ssdfl", 3, device).state_dict() for device in (2, "2")]
-    assert all(torch.equal(*pair) for pair in zip(*(state.values() for state in states), strict=True))
-    assert accuracy(ssdfl.load_model(run_of_conv.path)) == accuracy(run_of_conv.model("ssdfl", 3, "mean"))
+    assert all(
+        torch.equal(*pair) for pair in zip(*(state.values() for state in states), strict=True)
+    )
+    assert accuracy(ssdfl.load_model(run_of_conv.path)) == accuracy(
+        run_of_conv.model("ssdfl", 3, "mean")
+    )
 
 
 @pytest.mark.parametrize(
@@ -257,10 +263,14 @@ def test_what_the_initial_file_lacks_comes_from_the_seed(tmp_path):
     path = tmp_path / "part.safetensors"
     save_file({"0.weight": torch.full((3, 1, 3, 3), 0.25)}, path)
     changes = (own("conv"), "training.learning_rate=1e-9", "cycles=1")
-    with_part = ssdfl.run_experiment(experiment(*changes, f"model.initial={path}"), tmp_path / "a").model()
+    with_part = ssdfl.run_experiment(
+        experiment(*changes, f"model.initial={path}"), tmp_path / "a"
+    ).model()
     without = ssdfl.run_experiment(experiment(*changes), tmp_path / "b").model()
     assert with_part.get_parameter("0.weight").mean().item() == pytest.approx(0.25)
-    assert torch.allclose(with_part.get_parameter("2.weight"), without.get_parameter("2.weight"), atol=1e-6)
+    assert torch.allclose(
+        with_part.get_parameter("2.weight"), without.get_parameter("2.weight"), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -270,7 +280,10 @@ def test_what_the_initial_file_lacks_comes_from_the_seed(tmp_path):
             {"0.weight": torch.zeros(2, 1, 3, 3)},
             "shape of 0.weight in .* = (2, 1, 3, 3): expected (3, 1, 3, 3)",
         ),
-        ({"trunk.weight": torch.zeros(1)}, "trunk.weight in .* = unknown: expected one of 0.weight, 0.bias"),
+        (
+            {"trunk.weight": torch.zeros(1)},
+            "trunk.weight in .* = unknown: expected one of 0.weight, 0.bias",
+        ),
         ({"0.bias": torch.zeros(3, dtype=torch.int64)}, "type of 0.bias in .* = torch.int64"),
         ({"0.bias": torch.full((3,), torch.nan)}, "0.bias in .* = not finite"),
         ({}, "expected at least one parameter"),

@@ -69,9 +69,12 @@ def test_later_settings_win_and_methods_differ_in_nothing_else():
 
 
 def test_profiles_with_the_cnn_train_then_mix_on_networks_of_ten_with_more_links():
-    cases = {name: load_artefact("fmnist-size", name).cases for name in ("small", "medium", "paper")}
+    cases = {
+        name: load_artefact("fmnist-size", name).cases for name in ("small", "medium", "paper")
+    }
     networks = {
-        name: {case.point: case.experiment.network.spec for case in found} for name, found in cases.items()
+        name: {case.point: case.experiment.network.spec for case in found}
+        for name, found in cases.items()
     }
     rules = {
         name: {method.partition("+")[2] for case in found for method in case.experiment.methods}
@@ -115,13 +118,18 @@ def test_tables_have_enough_seeds(dataset, least):
 
 
 def test_runs_are_shared_between_artefacts():
-    keys = [{run_key(one) for one in load_artefact(n).runs()} for n in ("fmnist-taua", "fmnist-taur1")]
+    keys = [
+        {run_key(one) for one in load_artefact(n).runs()} for n in ("fmnist-taua", "fmnist-taur1")
+    ]
     assert len(keys[0] & keys[1]) == 5 * 2 * 3  # τ_a = τ_r = 1, hybrid
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(("table-9",), "artefact = table-9: expected one of"), (("fmnist-taur", "huge"), "--profile = huge")],
+    [
+        (("table-9",), "artefact = table-9: expected one of"),
+        (("fmnist-taur", "huge"), "--profile = huge"),
+    ],
 )
 def test_unknown_names_are_refused(arguments, message):
     with pytest.raises(InputError, match=message):
@@ -131,6 +139,9 @@ def test_unknown_names_are_refused(arguments, message):
 def test_a_part_of_an_artefact_shares_the_runs_of_the_whole():
     whole = load_artefact("fmnist-architecture", "smoke")
     part = whole.part(["Comp", "SSD-FL"])
-    assert [case.key for case in part.cases] == [("mild", "Comp", "SSD-FL"), ("extreme", "Comp", "SSD-FL")]
+    assert [case.key for case in part.cases] == [
+        ("mild", "Comp", "SSD-FL"),
+        ("extreme", "Comp", "SSD-FL"),
+    ]
     assert {run_key(one) for one in part.runs()} < {run_key(one) for one in whole.runs()}
     assert whole.part([]) == whole

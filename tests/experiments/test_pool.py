@@ -56,9 +56,16 @@ def test_what_determines_a_run_is_its_key():
     one = single_runs(tiny())[0]
     same = single_runs(tiny("name=other", "evaluate.target_accuracy=0.1"))[0]
     assert run_key(one) == run_key(same)
-    for change in ("training.learning_rate=0.06", "cycles=4", "clusters.score=drift", "evaluate.samples=9"):
+    for change in (
+        "training.learning_rate=0.06",
+        "cycles=4",
+        "clusters.score=drift",
+        "evaluate.samples=9",
+    ):
         assert run_key(single_runs(tiny(change))[0]) != run_key(one)
-    planless = [single_runs(tiny(change))[1] for change in ("clusters.score=drift", "clusters.score=time")]
+    planless = [
+        single_runs(tiny(change))[1] for change in ("clusters.score=drift", "clusters.score=time")
+    ]
     assert run_key(planless[0]) == run_key(planless[1])
 
 
@@ -77,7 +84,10 @@ def test_a_pool_does_each_run_once_and_as_one_process_would(tmp_path):
 
 
 def test_a_run_that_diverges_does_not_stop_the_others(tmp_path):
-    good, bad = single_runs(tiny("seeds=[0]"))[1], single_runs(tiny("training.learning_rate=1e30"))[1]
+    good, bad = (
+        single_runs(tiny("seeds=[0]"))[1],
+        single_runs(tiny("training.learning_rate=1e30"))[1],
+    )
     done = {
         run_key(one.experiment): one
         for one in run_pool([bad, good], tmp_path, resources=Resources(at_a_time=1))
@@ -89,7 +99,9 @@ def test_a_run_that_diverges_does_not_stop_the_others(tmp_path):
 
 
 def test_a_mistake_in_a_users_function_does_not_stop_the_others(tmp_path):
-    bad, good = (single_runs(tiny(*change))[0] for change in (["data.name=helpers:broken_data"], []))
+    bad, good = (
+        single_runs(tiny(*change))[0] for change in (["data.name=helpers:broken_data"], [])
+    )
     done = {
         run_key(one.experiment): one.error
         for one in run_pool([bad, good], tmp_path, resources=Resources(at_a_time=1))
@@ -99,7 +111,8 @@ def test_a_mistake_in_a_users_function_does_not_stop_the_others(tmp_path):
 
 def test_a_run_whose_process_always_dies_does_not_stop_the_others(tmp_path):
     bad, *good = (
-        single_runs(tiny(*change))[0] for change in (["data.name=helpers:deadly_data"], [], ["cycles=4"])
+        single_runs(tiny(*change))[0]
+        for change in (["data.name=helpers:deadly_data"], [], ["cycles=4"])
     )
     done = {
         run_key(one.experiment): one.error
@@ -116,7 +129,9 @@ def test_methods_of_ones_own_are_pooled(tmp_path):
 
 
 def test_another_target_goes_on_with_the_same_run(tmp_path):
-    first, second = (single_runs(tiny(f"evaluate.target_accuracy={target}"))[1] for target in (0.5, 0.9))
+    first, second = (
+        single_runs(tiny(f"evaluate.target_accuracy={target}"))[1] for target in (0.5, 0.9)
+    )
     advances = iterate_experiment(first, run_folder(first, tmp_path).path)
     next(advances)
     advances.close()
@@ -140,7 +155,11 @@ def test_what_a_machine_sends_home_replaces_an_unfinished_run(tmp_path):
     next(advances)
     advances.close()
     assert not whole_rows(one, RunFolder(home))
-    files = {str(path.relative_to(there)): path.read_bytes() for path in there.rglob("*") if path.is_file()}
+    files = {
+        str(path.relative_to(there)): path.read_bytes()
+        for path in there.rglob("*")
+        if path.is_file()
+    }
     bring_home(files, home)
     assert len(whole_rows(one, RunFolder(home))) == 3
     bring_home({}, home)
@@ -174,7 +193,9 @@ def test_estimates_count_the_work():
     estimator = Estimator()
     short, long = tiny("evaluate.every=1000"), tiny("evaluate.every=1000", "cycles=3000")
     assert estimator.seconds(long) > 100 * estimator.seconds(short)
-    assert estimator.seconds(tiny('methods=["pdfl"]')) == pytest.approx(estimator.seconds(tiny()) / 2)
+    assert estimator.seconds(tiny('methods=["pdfl"]')) == pytest.approx(
+        estimator.seconds(tiny()) / 2
+    )
 
 
 def test_testing_the_mean_model_only_is_estimated_as_one_test():

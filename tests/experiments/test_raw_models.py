@@ -35,7 +35,9 @@ COMMON = (
 def houses():
     """Rows whose prices are far from unit size, with categories and gaps; every fourth is for testing."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"size": rng.normal(90, 25, 240), "town": rng.choice(["York", "Bath"], 240)})
+    frame = pd.DataFrame(
+        {"size": rng.normal(90, 25, 240), "town": rng.choice(["York", "Bath"], 240)}
+    )
     frame["price"] = 3000.0 * frame["size"] + 50_000 * (frame["town"] == "Bath") + 100_000
     frame.loc[::7, "size"] = np.nan
     frame["kind"] = np.where(frame["price"] > 400_000, "dear", "cheap")
@@ -76,7 +78,9 @@ def test_errors_and_targets_are_in_the_targets_own_units(run, unseen):
     row = run.all_rows()[-1]
     prices, rows = unseen["price"].to_numpy(), run.model(raw=True)
     predicted = [
-        run.model(device=device, raw=True)(torch.from_numpy(ssdfl.load_encoding(run.path).rows(unseen)))
+        run.model(device=device, raw=True)(
+            torch.from_numpy(ssdfl.load_encoding(run.path).rows(unseen))
+        )
         for device in range(4)
     ]
     gaps = np.stack([one.detach().numpy()[:, 0] for one in predicted]) - prices
@@ -106,7 +110,9 @@ def test_a_program_predicts_prices_of_raw_rows(run, unseen, tmp_path):
 def test_onnx_runtime_predicts_prices_of_raw_rows(run, unseen, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     export_model(run.path, tmp_path / "model.onnx")
-    session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        tmp_path / "model.onnx", providers=["CPUExecutionProvider"]
+    )
     rows = ssdfl.load_encoding(tmp_path / "model.onnx").rows(unseen)
     (prices,) = session.run(["output"], {"input": rows})
     check(prices, unseen, run.all_rows()[-1])
@@ -164,7 +170,11 @@ def test_text_has_its_vocabulary(tmp_path):
     encoding = ssdfl.load_encoding(tmp_path / "model.safetensors")
     tokens = encoding.tokens("the wind")
     assert "".join(encoding.vocabulary[token] for token in tokens) == "the wind"
-    assert run.model(raw=True)(torch.from_numpy(tokens[None])).shape == (1, 8, len(encoding.classes))
+    assert run.model(raw=True)(torch.from_numpy(tokens[None])).shape == (
+        1,
+        8,
+        len(encoding.classes),
+    )
     with pytest.raises(InputError, match="text = '€'"):
         encoding.tokens("a €")
 
@@ -196,7 +206,11 @@ def test_files_that_are_no_exports(tmp_path):
 def test_arrays_of_numbers_are_scored_in_their_own_units(tmp_path):
     rng = np.random.default_rng(0)
     inputs = rng.standard_normal((60, 3)).astype(np.float32)
-    np.savez(tmp_path / "arrays.npz", x=inputs, y=inputs @ np.array([[1.0, 300], [2, 0], [3, 900]]) + 5000)
+    np.savez(
+        tmp_path / "arrays.npz",
+        x=inputs,
+        y=inputs @ np.array([[1.0, 300], [2, 0], [3, 900]]) + 5000,
+    )
     data = load_dataset(str(tmp_path / "arrays.npz"))
     assert np.abs(data.train_targets.mean(0)).max() < 1e-6
     assert num_outputs(data) == 2

@@ -49,7 +49,9 @@ def small(*changes):
 def contents(folder):
     """Every file that a run leaves, as bytes."""
     return {
-        path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+        path.relative_to(folder): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
     }
 
 
@@ -109,8 +111,12 @@ def test_seeds_differ(tmp_path):
 
 
 def test_a_seedless_spec_is_drawn_anew_for_every_seed(tmp_path):
-    run_experiment(small("network.spec=er:n=8,p=0.3", "methods=['sdfl']", "cycles=1"), tmp_path / "a")
-    run_experiment(small("network.spec=er:n=8,p=0.3,seed=5", "methods=['sdfl']", "cycles=1"), tmp_path / "b")
+    run_experiment(
+        small("network.spec=er:n=8,p=0.3", "methods=['sdfl']", "cycles=1"), tmp_path / "a"
+    )
+    run_experiment(
+        small("network.spec=er:n=8,p=0.3,seed=5", "methods=['sdfl']", "cycles=1"), tmp_path / "b"
+    )
     networks = {
         (name, seed): (tmp_path / name / f"seed-{seed}" / "network.json").read_text()
         for name in "ab"
@@ -161,7 +167,9 @@ def test_one_flipped_bit_stops_a_run(tmp_path):
     content = bytearray(checkpoint.read_bytes())
     content[-100] ^= 1 << 6
     checkpoint.write_bytes(content)
-    with pytest.raises(InputError, match="checkpoint.safetensors.*its checksum says that it is damaged"):
+    with pytest.raises(
+        InputError, match="checkpoint.safetensors.*its checksum says that it is damaged"
+    ):
         run_experiment(small(), tmp_path / "run", resume=True)
 
 
@@ -279,8 +287,14 @@ def one_sided(setting):
         ("no_steps", "step 0 of METHOD = None: expected a Step"),
         ("all_train", r"step 0 of METHOD: train = True: expected a bool array of shape \(6,\)"),
         ("counts", r"step 0 of METHOD: train = ndarray of float64 \(6,\): expected a bool array"),
-        ("dense_mixing", r"step 0 of METHOD: W = ndarray of float64 \(6, 6\): expected a csr_array of shape"),
-        ("too_small", r"step 0 of METHOD: W = csr_array of float64 \(2, 2\): .* shape \(6, 6\): symmetric"),
+        (
+            "dense_mixing",
+            r"step 0 of METHOD: W = ndarray of float64 \(6, 6\): expected a csr_array of shape",
+        ),
+        (
+            "too_small",
+            r"step 0 of METHOD: W = csr_array of float64 \(2, 2\): .* shape \(6, 6\): symmetric",
+        ),
         ("one_sided", "step 0 of METHOD: W: mixing matrix: largest .* = 1.0: expected 0"),
     ],
 )
@@ -341,7 +355,9 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(tmp_path, setti
 def test_given_optimizers_and_fewer_samples(tmp_path):
     devices = ["sgd", "momentum:0.5", "proximal:0.01"] * 2
     run_experiment(
-        small(f"optimizers.devices={devices}", "data.samples_per_device=10", "training.batch_size=5"),
+        small(
+            f"optimizers.devices={devices}", "data.samples_per_device=10", "training.batch_size=5"
+        ),
         tmp_path / "run",
     )
     facts = json.loads((tmp_path / "run" / "seed-1" / "devices.json").read_text())
@@ -356,12 +372,15 @@ def test_partitions(tmp_path, partition):
 
 
 def test_plans_of_another_network_are_refused(tmp_path):
-    (tmp_path / "plan.json").write_text(json.dumps(Plan(((0, 5), (1, 2, 3, 4)), "by hand").to_json()))
+    (tmp_path / "plan.json").write_text(
+        json.dumps(Plan(((0, 5), (1, 2, 3, 4)), "by hand").to_json())
+    )
     with pytest.raises(InputError, match=r"1 device moved away from their cluster \(5\)"):
         run_experiment(small(f"clusters.plan={tmp_path / 'plan.json'}"), tmp_path / "run")
     with pytest.raises(InputError, match=r"1 device new \(6\)"):
         run_experiment(
-            small(f"clusters.plan={tmp_path / 'plan.json'}", "network.spec=ring:n=7"), tmp_path / "run"
+            small(f"clusters.plan={tmp_path / 'plan.json'}", "network.spec=ring:n=7"),
+            tmp_path / "run",
         )
 
 
@@ -404,7 +423,9 @@ def test_clusters_are_formed_by_default_and_once(tmp_path):
     assert plan.settings["gradient_bound"] > 0
     assert plan.settings["message_bytes"] == 4 * (16 * 4 + 4)
     changed = dataclasses.replace(plan, clusters=((0, 1, 2), (3, 4, 5)))
-    (tmp_path / "r" / "seed-0" / "plan.json").write_text(json.dumps(changed.to_json(), indent=1) + "\n")
+    (tmp_path / "r" / "seed-0" / "plan.json").write_text(
+        json.dumps(changed.to_json(), indent=1) + "\n"
+    )
     run_experiment(experiment, tmp_path / "r", resume=True)
     assert RunFolder(tmp_path / "r").plan(0).clusters == ((0, 1, 2), (3, 4, 5))
 
@@ -426,21 +447,34 @@ def test_a_method_with_other_messages_has_a_plan_of_its_own(tmp_path):
         for place, plan in enumerate(folder.plans(0))
     ]
     prepared = prepare(experiment, 0, load_dataset("helpers:tiny_data"), formed)
-    links = {name: make_job(experiment, prepared, name).step(0).W.nnz for name in experiment.methods}
+    links = {
+        name: make_job(experiment, prepared, name).step(0).W.nnz for name in experiment.methods
+    }
     assert links["ssdfl"] == 6 + 14
     assert links["ssdfl+gt"] == links["ssdfl+choco:compressor=sign"] == 6 + 12
 
 
 def test_a_rule_that_cannot_run_is_refused_before_anything_is_written(tmp_path):
-    for changes in (["methods=['ssdfl', 'stc+choco']"], ["methods=['sdfl+choco']", "faults.link_loss=0.1"]):
-        with pytest.raises(InputError, match="schedule of Choco = one whose links change at random"):
+    for changes in (
+        ["methods=['ssdfl', 'stc+choco']"],
+        ["methods=['sdfl+choco']", "faults.link_loss=0.1"],
+    ):
+        with pytest.raises(
+            InputError, match="schedule of Choco = one whose links change at random"
+        ):
             run_experiment(small(*changes), tmp_path / "run")
         assert not (tmp_path / "run").exists()
 
 
 def test_constants_of_formation_may_be_given(tmp_path):
-    settings = ["clusters.gradient_bound=2.5", "clusters.partition=paper", "clusters.score=stationarity"]
-    experiment = load_experiment(None, [*FORMED, *settings, "methods=['ssdfl']", "seeds=[0]", "cycles=1"])
+    settings = [
+        "clusters.gradient_bound=2.5",
+        "clusters.partition=paper",
+        "clusters.score=stationarity",
+    ]
+    experiment = load_experiment(
+        None, [*FORMED, *settings, "methods=['ssdfl']", "seeds=[0]", "cycles=1"]
+    )
     plan = run_experiment(experiment, tmp_path / "r").plan(0)
     assert plan.settings["gradient_bound"] == 2.5
     assert plan.settings["smoothness"] != 1.0
@@ -483,7 +517,9 @@ def test_central_refuses_many_devices_before_anything_runs(tmp_path):
 
 def test_a_device_that_torch_lacks_is_named():
     experiment = load_experiment(settings=["engine.device=cuda:7"])
-    with pytest.raises(InputError, match="engine.device = cuda:7: expected a device that torch can use"):
+    with pytest.raises(
+        InputError, match="engine.device = cuda:7: expected a device that torch can use"
+    ):
         prepare(experiment, 0, load_dataset("digits"))
 
 
@@ -494,7 +530,9 @@ def test_a_run_on_a_networkx_graph_repeats_from_its_folder(tmp_path):
     assert folder.plan(0).num_devices == 6
     assert len(json.loads((folder.seed_folder(0) / "network.json").read_text())["edges"]) == 6
     again = run_experiment(folder.experiment(), tmp_path / "b")
-    assert (again.path / "metrics.parquet").read_bytes() == (folder.path / "metrics.parquet").read_bytes()
+    assert (again.path / "metrics.parquet").read_bytes() == (
+        folder.path / "metrics.parquet"
+    ).read_bytes()
     run_experiment(experiment, folder.path, network=graph, resume=True)
     with pytest.raises(InputError, match="network = graph: expected the one in"):
         run_experiment(experiment, folder.path, network=nx.path_graph(6), resume=True)
@@ -516,10 +554,20 @@ def test_records_as_a_data_frame(tmp_path, monkeypatch):
 
 
 def test_liars_are_marked_and_results_are_those_of_the_others(tmp_path):
-    values = ["data.name=helpers:tiny_data", "data.labels_per_device=2", "network.spec=barbell:size=3"]
+    values = [
+        "data.name=helpers:tiny_data",
+        "data.labels_per_device=2",
+        "network.spec=barbell:size=3",
+    ]
     experiment = load_experiment(
         None,
-        [*values, "clusters.number=2", "cycles=2", 'faults.liars=["1","4"]', "faults.attack=same-value"],
+        [
+            *values,
+            "clusters.number=2",
+            "cycles=2",
+            'faults.liars=["1","4"]',
+            "faults.attack=same-value",
+        ],
         {"methods": ["ssdfl", "ssdfl+clipped:liars=2"], "seeds": [0]},
     )
     folder = run_experiment(experiment, tmp_path / "run")
@@ -531,7 +579,9 @@ def test_liars_are_marked_and_results_are_those_of_the_others(tmp_path):
     headers, rows = summary_table(summarise(folder), folder.goal())
     assert headers[1:4] == ["honest %", "worst honest %", "liars %"]
     last = folder.all_rows()[1]
-    assert rows[0][1:4] == [f"{100 * last[name]:.1f}" for name in ("score", "score_worst", "liar_score")]
+    assert rows[0][1:4] == [
+        f"{100 * last[name]:.1f}" for name in ("score", "score_worst", "liar_score")
+    ]
     page = write_report(folder).read_text(encoding="utf-8")
     assert "liars 1, 4 by same-value, scores are those of honest devices" in page
 

@@ -43,7 +43,9 @@ def run_both(tmp_path, *settings, data=None):
 def page_of(folder):
     """The page's text without the experiment and the scripts' code, and its data."""
     page = write_report(folder).read_text(encoding="utf-8")
-    return page.partition("<details><summary>experiment.toml")[0].partition("<main>")[2], data_of(page)
+    return page.partition("<details><summary>experiment.toml")[0].partition("<main>")[2], data_of(
+        page
+    )
 
 
 def write_cifar10(folder):
@@ -102,7 +104,13 @@ def test_a_regression(tmp_path):
 
 
 def test_a_lower_score_reaches_its_target_from_above(tmp_path):
-    settings = ("data.name=diabetes", "task.metrics=['mae']", "evaluate.target=62", "cycles=4", SMALL)
+    settings = (
+        "data.name=diabetes",
+        "task.metrics=['mae']",
+        "evaluate.target=62",
+        "cycles=4",
+        SMALL,
+    )
     experiment = load_experiment(None, [*COMMON, *settings])
     folder = run_experiment(experiment, tmp_path / "run")
     for summary in summarise(folder):
@@ -116,7 +124,9 @@ def test_a_lower_score_reaches_its_target_from_above(tmp_path):
 
 def test_a_table_from_csv(tmp_path):
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"size": rng.normal(50, 9, 400), "colour": rng.choice(["red", "blue"], 400)})
+    frame = pd.DataFrame(
+        {"size": rng.normal(50, 9, 400), "colour": rng.choice(["red", "blue"], 400)}
+    )
     frame["kind"] = np.where(frame["size"] + 9 * (frame["colour"] == "red") > 52, "large", "small")
     frame.to_csv(tmp_path / "shop.csv", index=False)
     name = f"data.name={tmp_path / 'shop.csv'}"
@@ -129,9 +139,18 @@ def test_a_table_from_csv(tmp_path):
 
 
 def test_devices_with_twenty_to_two_thousand_samples(tmp_path):
-    settings = ("data.name=housing", "data.partition=size", "data.size_exponent=2.9", "data.weights=size")
-    folder = run_both(tmp_path, *settings, "training.learning_rate=0.01", "evaluate.samples=200", SMALL)
-    sizes = [one["samples"] for one in json.loads((folder.seed_folder(0) / "devices.json").read_text())]
+    settings = (
+        "data.name=housing",
+        "data.partition=size",
+        "data.size_exponent=2.9",
+        "data.weights=size",
+    )
+    folder = run_both(
+        tmp_path, *settings, "training.learning_rate=0.01", "evaluate.samples=200", SMALL
+    )
+    sizes = [
+        one["samples"] for one in json.loads((folder.seed_folder(0) / "devices.json").read_text())
+    ]
     assert min(sizes) < 80
     assert max(sizes) > 2000
 
@@ -159,8 +178,12 @@ def two_arrays():
         "numbers": rng.standard_normal((80, 3)).astype(np.float32),
         "tokens": rng.integers(0, 7, (80, 5)),
     }
-    targets = np.stack([inputs["numbers"][:, 0] > 0, inputs["tokens"][:, 0] > 3], axis=1).astype(np.float32)
-    parts = [{name: part[rows] for name, part in inputs.items()} for rows in (slice(60), slice(60, None))]
+    targets = np.stack([inputs["numbers"][:, 0] > 0, inputs["tokens"][:, 0] > 3], axis=1).astype(
+        np.float32
+    )
+    parts = [
+        {name: part[rows] for name, part in inputs.items()} for rows in (slice(60), slice(60, None))
+    ]
     return Dataset(parts[0], targets[:60], parts[1], targets[60:], loss="multilabel")
 
 
@@ -207,7 +230,8 @@ def test_runs_tested_for_different_things_are_not_compared(tmp_path):
 
     folders = [
         run_experiment(
-            load_experiment(None, [*COMMON, f"data.name={name}", "methods=['pdfl']", SMALL]), tmp_path / name
+            load_experiment(None, [*COMMON, f"data.name={name}", "methods=['pdfl']", SMALL]),
+            tmp_path / name,
         )
         for name in ("diabetes", "digits")
     ]
@@ -216,8 +240,12 @@ def test_runs_tested_for_different_things_are_not_compared(tmp_path):
 
 
 def test_frames_and_torch_data_sets_run_from_python(tmp_path):
-    frame = pd.DataFrame({"x": np.arange(90.0), "noise": np.cos(np.arange(90)), "y": np.arange(90) * 2.0 + 1})
-    experiment = load_experiment(None, [*COMMON, "cycles=6", "model.name=logreg", "methods=['pdfl']"])
+    frame = pd.DataFrame(
+        {"x": np.arange(90.0), "noise": np.cos(np.arange(90)), "y": np.arange(90) * 2.0 + 1}
+    )
+    experiment = load_experiment(
+        None, [*COMMON, "cycles=6", "model.name=logreg", "methods=['pdfl']"]
+    )
     rows = run_experiment(experiment, tmp_path / "frame", data=frame).all_rows()
     assert rows[-1]["score"] > 0.9
     pairs = torch.utils.data.TensorDataset(torch.randn(90, 3), torch.arange(90) % 3)
@@ -230,9 +258,16 @@ def test_one_file_per_device_goes_to_the_device_of_its_name(tmp_path):
     (tmp_path / "devices").mkdir()
     for k, name in enumerate(["3", "0", "1", "2", "4"]):
         rows = 20 + 10 * int(name)
-        frame = pd.DataFrame({"x": rng.standard_normal(rows), "z": float(k), "y": rng.standard_normal(rows)})
+        frame = pd.DataFrame(
+            {"x": rng.standard_normal(rows), "z": float(k), "y": rng.standard_normal(rows)}
+        )
         frame.to_parquet(tmp_path / "devices" / f"{name}.parquet")
-    settings = (f"data.name={tmp_path / 'devices'}", "data.partition=files", "methods=['pdfl']", SMALL)
+    settings = (
+        f"data.name={tmp_path / 'devices'}",
+        "data.partition=files",
+        "methods=['pdfl']",
+        SMALL,
+    )
     experiment = load_experiment(None, [*COMMON, *settings])
     folder = run_experiment(experiment, tmp_path / "run")
     devices = json.loads((folder.seed_folder(0) / "devices.json").read_text())
@@ -242,7 +277,9 @@ def test_one_file_per_device_goes_to_the_device_of_its_name(tmp_path):
 def test_old_runs_still_read(tmp_path):
     import pyarrow.parquet as parquet
 
-    folder = run_experiment(load_experiment(None, [*COMMON, "methods=['pdfl']", SMALL]), tmp_path / "run")
+    folder = run_experiment(
+        load_experiment(None, [*COMMON, "methods=['pdfl']", SMALL]), tmp_path / "run"
+    )
     expected = folder.all_rows()
     path = folder.method_folder(0, "pdfl") / "metrics.parquet"
     table = parquet.read_table(path).drop_columns(["score_2", "score_3", "score_4", "liar_score"])

@@ -56,7 +56,9 @@ def sync(out):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_an_offline_run_is_resumed_without_a_server_and_uploaded_later(tmp_path, offline, server, capfd):
+def test_an_offline_run_is_resumed_without_a_server_and_uploaded_later(
+    tmp_path, offline, server, capfd
+):
     log_cycles("wandb", tmp_path, [1, 2])
     before = ids(tmp_path)
     make_resumable(tmp_path, [1, 2, 3])
@@ -66,7 +68,9 @@ def test_an_offline_run_is_resumed_without_a_server_and_uploaded_later(tmp_path,
     assert list(before) == ["own:method seed 3"]
     assert ids(tmp_path) == before
     sync(tmp_path)
-    rows = [(row["_step"], row["loss"], row.get("score")) for row in server.history[before.popitem()[1]]]
+    rows = [
+        (row["_step"], row["loss"], row.get("score")) for row in server.history[before.popitem()[1]]
+    ]
     assert rows == [(1, 1, 0.25), (2, 0.5, None), (3, pytest.approx(1 / 3), None), (4, 0.25, None)]
 
 

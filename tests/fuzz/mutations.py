@@ -86,7 +86,9 @@ def _flip(draw, content, corpus):
 
 def _overwrite(draw, content, corpus):
     place = draw.randint(0, len(content))
-    new = bytes(draw.choice([*BYTES, draw.randrange(256)]) for _ in range(draw.choice([1, 2, 4, 8])))
+    new = bytes(
+        draw.choice([*BYTES, draw.randrange(256)]) for _ in range(draw.choice([1, 2, 4, 8]))
+    )
     return content[:place] + new + content[place + len(new) :]
 
 
@@ -152,7 +154,13 @@ def mutated_json(draw, data):
 
 
 def _places(data):
-    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    items = (
+        data.items()
+        if isinstance(data, dict)
+        else enumerate(data)
+        if isinstance(data, list)
+        else ()
+    )
     for key, value in items:
         yield data, key
         yield from _places(value)

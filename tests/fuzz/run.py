@@ -97,7 +97,10 @@ def fuzz(name: str, inputs: int, seconds: float, first: int = 0) -> Count:
                 count.memory_mb = round(_memory_mb() - base_mb, 1)
                 if count.memory_mb > MOST_MEMORY_MB:
                     _keep(
-                        name, first + count.inputs - 1, f"memory, or one of the {MEMORY_EVERY} before", count
+                        name,
+                        first + count.inputs - 1,
+                        f"memory, or one of the {MEMORY_EVERY} before",
+                        count,
                     )
                     break
     count.seconds = round(time.monotonic() - begun_s, 1)
@@ -144,7 +147,9 @@ def show(path: Path) -> None:
     for one in rows:
         numbers = [f"{number:,}" for number in (one.inputs, one.read, one.refused, one.failures)]
         print(
-            "|", " | ".join([one.target, *numbers]), f"| {one.seconds} | {one.longest_s} | {one.memory_mb} |"
+            "|",
+            " | ".join([one.target, *numbers]),
+            f"| {one.seconds} | {one.longest_s} | {one.memory_mb} |",
         )
     print(f"| all | {sum(one.inputs for one in rows):,} |")
 
@@ -185,7 +190,9 @@ def _recorded(path: Path) -> list[Count]:
 
 def main() -> None:
     """Fuzz the targets that the command line names, or all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument(
         "targets", nargs="*", default=list(TARGETS), metavar="target", help=", ".join(TARGETS)
     )
@@ -193,7 +200,9 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=sys.maxsize, help="of each target")
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--out", type=Path, help="a CSV file to add the counts to")
-    parser.add_argument("--show", type=Path, help="print such a file as a table, and do nothing else")
+    parser.add_argument(
+        "--show", type=Path, help="print such a file as a table, and do nothing else"
+    )
     options = parser.parse_args()
     tempfile.tempdir = str(IN_MEMORY) if IN_MEMORY.is_dir() else None
     if options.show:

@@ -34,7 +34,13 @@ from ssdfl.errors import InputError
 from ssdfl.graph import load_network, read_network, write_network
 from ssdfl.graph.files import to_json
 from ssdfl.learning.facts import ModelFacts
-from ssdfl.learning.formats import parse_cifar, read_cifar_archive, read_idx, read_image_parquet, readable
+from ssdfl.learning.formats import (
+    parse_cifar,
+    read_cifar_archive,
+    read_idx,
+    read_image_parquet,
+    readable,
+)
 from ssdfl.learning.optimizers import parse_optimizer
 from ssdfl.learning.rates import find_rate
 from ssdfl.learning.readers import read_path
@@ -71,7 +77,14 @@ SPECS = (
         "complete:n=5",
         "ring:n=7",
     ),
-    *("path:n=4", "star:n=5", "grid:rows=2,cols=3", "torus:rows=3,cols=3", "sbm:blocks=2,size=4", "gaia"),
+    *(
+        "path:n=4",
+        "star:n=5",
+        "grid:rows=2,cols=3",
+        "torus:rows=3,cols=3",
+        "sbm:blocks=2,size=4",
+        "gaia",
+    ),
     *(
         "barbell:size=3",
         "cliques:cliques=3,size=3",
@@ -80,7 +93,14 @@ SPECS = (
     ),
 )
 METHODS = (
-    *("ssdfl", "sdfl+gt", "cstc+ed", "matcha:budget=0.5+atc", "gossip+extra", "ssdfl+qgm:momentum=0.8"),
+    *(
+        "ssdfl",
+        "sdfl+gt",
+        "cstc+ed",
+        "matcha:budget=0.5+atc",
+        "gossip+extra",
+        "ssdfl+qgm:momentum=0.8",
+    ),
     *(
         "sdfl+choco:compressor=topk,fraction=0.01,gamma=0.3",
         "pdfl+outer:rule=gt,rate=0.5",
@@ -151,7 +171,9 @@ def _network_target(ending):
     @cache
     def corpus():
         networks = [load_network(spec) for spec in NETWORKS]
-        return _written(ending, *[lambda path, one=one: write_network(one, path) for one in networks])
+        return _written(
+            ending, *[lambda path, one=one: write_network(one, path) for one in networks]
+        )
 
     def read(path):
         network = read_network(path)
@@ -195,7 +217,9 @@ def _plan(draw):
 
 def _use_plan(path):
     plan = read_plan(path)
-    assert sorted(device for cluster in plan.clusters for device in cluster) == list(range(plan.num_devices))
+    assert sorted(device for cluster in plan.clusters for device in cluster) == list(
+        range(plan.num_devices)
+    )
     assert plan.labels.shape == (plan.num_devices,)
     str(plan.decision)
     plan.to_json()
@@ -340,14 +364,17 @@ TABLE = pa.table(
 def _parquets():
     plain = {"compression": "NONE", "write_statistics": False}
     kinds = (plain, {"compression": "SNAPPY"}, {"compression": "ZSTD", "use_dictionary": False})
-    return _written(".parquet", *[lambda p, one=one: parquet.write_table(TABLE, p, **one) for one in kinds])
+    return _written(
+        ".parquet", *[lambda p, one=one: parquet.write_table(TABLE, p, **one) for one in kinds]
+    )
 
 
 @cache
 def _csvs():
     rows = [",".join(TABLE.column_names)]
     rows += [
-        ",".join("" if cell is None else str(cell) for cell in row.values()) for row in TABLE.to_pylist()
+        ",".join("" if cell is None else str(cell) for cell in row.values())
+        for row in TABLE.to_pylist()
     ]
     return ["\n".join(rows).encode(), b"a,b\n1,2\n3,4\n5,6\n7,8\n9,1\n"]
 
@@ -359,7 +386,9 @@ def _npzs():
         ".npz",
         lambda path: np.savez(path, x=inputs, y=targets),
         lambda path: np.savez_compressed(path, x=inputs.astype(np.uint8), y=targets),
-        lambda path: np.savez(path, train_x=inputs, train_y=targets, test_x=inputs[:2], test_y=targets[:2]),
+        lambda path: np.savez(
+            path, train_x=inputs, train_y=targets, test_x=inputs[:2], test_y=targets[:2]
+        ),
     )
 
 
@@ -401,7 +430,9 @@ def _checkpoint_target(devices):
                 old = json.dumps(_without_checksum(facts))
                 save_file(tensors, path, metadata={"ssdfl": old})
                 return mutated(draw, [path.read_bytes()])
-            said = mutated_json(draw, {key: value for key, value in facts.items() if key != "checksum"})
+            said = mutated_json(
+                draw, {key: value for key, value in facts.items() if key != "checksum"}
+            )
             write_tensors(_other_tensors(draw, tensors), path, said)
             return path.read_bytes()
 
@@ -419,7 +450,9 @@ def _checkpoint_target(devices):
 
 
 def _without_checksum(facts):
-    return {key: value for key, value in facts.items() if key not in ("checksum", "method")} | {"format": 2}
+    return {key: value for key, value in facts.items() if key not in ("checksum", "method")} | {
+        "format": 2
+    }
 
 
 def _other_tensors(draw, tensors):
@@ -432,7 +465,9 @@ def _other_tensors(draw, tensors):
     if change == 0:
         changed[name] = tensors[name].to(draw.choice(kinds))
     elif change == 1:
-        changed[name] = torch.full_like(tensors[name].float(), draw.choice(values)).to(tensors[name].dtype)
+        changed[name] = torch.full_like(tensors[name].float(), draw.choice(values)).to(
+            tensors[name].dtype
+        )
     elif change == 2:
         changed[name] = torch.zeros(
             draw.choice([(), (0,), (1,), (6, 0), (3, 3, 3)]), dtype=tensors[name].dtype
@@ -476,7 +511,10 @@ def _messages(rule):
 
 RULES = (
     "cta",
-    *(f"choco:compressor={one}" for one in ("topk,fraction=0.1", "int8,block=8", "sign,block=8", "bf16")),
+    *(
+        f"choco:compressor={one}"
+        for one in ("topk,fraction=0.1", "int8,block=8", "sign,block=8", "bf16")
+    ),
 )
 
 
@@ -494,7 +532,10 @@ def _wire_input(draw):
         corpus = [pack_samples(np.ones((3, 4))).SerializeToString()]
     else:
         facts = Facts(facts=[_signed_fact()] * 2)
-        corpus = [Response(id=3, facts=facts).SerializeToString(), Request(id=7).SerializeToString()]
+        corpus = [
+            Response(id=3, facts=facts).SerializeToString(),
+            Request(id=7).SerializeToString(),
+        ]
     return bytes([kind]) + mutated(draw, corpus)
 
 
@@ -546,26 +587,35 @@ def _records():
 
 TARGETS: dict[str, Target] = {
     **{
-        f"network{ending}": _network_target(ending) for ending in (".graphml", ".gml", ".csv", ".npy", ".npz")
+        f"network{ending}": _network_target(ending)
+        for ending in (".graphml", ".gml", ".csv", ".npy", ".npz")
     },
     "network.json": Target(_network_json, _from_file(".json", read_network)),
-    "network.sparse": Target(lambda draw: mutated(draw, _sparse()), _from_file(".npz", read_network)),
+    "network.sparse": Target(
+        lambda draw: mutated(draw, _sparse()), _from_file(".npz", read_network)
+    ),
     "plan": Target(_plan, _from_file(".json", _use_plan)),
     "experiment": Target(_toml, _use_toml),
     "devices": Target(
         lambda draw: mutated(draw, DEVICES), _from_file(".csv", lambda p: read_devices(p, NAMES))
     ),
-    "hosts": Target(lambda draw: mutated(draw, HOSTS), _from_file(".csv", lambda p: read_hosts(p, NAMES))),
+    "hosts": Target(
+        lambda draw: mutated(draw, HOSTS), _from_file(".csv", lambda p: read_hosts(p, NAMES))
+    ),
     "device": Target(lambda draw: json.dumps(mutated_json(draw, DEVICE)).encode(), _use_device),
     "idx": Target(_idx, _from_file(".gz", read_idx)),
     "cifar.tar": Target(_tar, _from_file(".tar.gz", read_cifar_archive)),
     "cifar.batch": Target(
-        lambda draw: mutated(draw, [content for kind in (".bin", "") for _, content in _batches(kind)[:1]]),
+        lambda draw: mutated(
+            draw, [content for kind in (".bin", "") for _, content in _batches(kind)[:1]]
+        ),
         _use_batch,
     ),
     "images.parquet": Target(_image_parquet, _from_file(".parquet", _use_image_parquet)),
     "table.csv": Target(lambda draw: mutated(draw, _csvs()), _from_file(".csv", _use_table)),
-    "table.parquet": Target(lambda draw: mutated(draw, _parquets()), _from_file(".parquet", _use_table)),
+    "table.parquet": Target(
+        lambda draw: mutated(draw, _parquets()), _from_file(".parquet", _use_table)
+    ),
     "table.npz": Target(lambda draw: mutated(draw, _npzs()), _from_file(".npz", _use_table)),
     "records": Target(lambda draw: mutated(draw, _records()), _from_file(".parquet", read_records)),
     "checkpoint": _checkpoint_target(None),

@@ -75,7 +75,9 @@ def test_the_relaxation_holds_the_truth(n, seed, seconds):
     found = by_relaxation(W, seconds)
     check_certificate(W.toarray(), as_file(found))
     truth = least_conductance(W)
-    assert (1 - slowest_mode(W)[0]) / 2 * (1 - 1e-6) <= found.conductance.lower <= truth * (1 + 1e-9)
+    assert (
+        (1 - slowest_mode(W)[0]) / 2 * (1 - 1e-6) <= found.conductance.lower <= truth * (1 + 1e-9)
+    )
     assert truth <= found.conductance.upper * (1 + 1e-9)
 
 
@@ -104,7 +106,9 @@ def test_a_regular_network_is_closed_by_parity():
     assert found.conductance.upper == pytest.approx(conductance(W).upper, rel=1e-9)
 
 
-@pytest.mark.parametrize(("spec", "Φ"), [("grid:rows=8,cols=8", 1.7 / 32), ("ring:n=101", 2 / 3 / 50)])
+@pytest.mark.parametrize(
+    ("spec", "Φ"), [("grid:rows=8,cols=8", 1.7 / 32), ("ring:n=101", 2 / 3 / 50)]
+)
 def test_known_answers(spec, Φ):
     W = W_of(spec)
     found = certify(W)
@@ -128,7 +132,12 @@ def test_too_many_devices_are_refused():
 
 def test_the_checker_imports_nothing_of_the_package():
     tree = ast.parse(Path(CHECKER.origin).read_text(encoding="utf-8"))
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
     names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     foreign = {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names)
     assert foreign == {"numpy"}
@@ -161,7 +170,9 @@ FORGED_TREES = {
     "a short diagonal": lambda c: leaf_of(c["proof"]["tree"])["diagonal"].pop(),
     "a nan": lambda c: leaf_of(c["proof"]["tree"])["diagonal"].__setitem__(0, float("nan")),
     "no triangles": lambda c: leaf_of(c["proof"]["tree"]).update(triangles=[], weights=[]),
-    "false triangles": lambda c: leaf_of(c["proof"]["tree"])["triangles"].__setitem__(0, [1, 1, 2, 0]),
+    "false triangles": lambda c: leaf_of(c["proof"]["tree"])["triangles"].__setitem__(
+        0, [1, 1, 2, 0]
+    ),
     "coarse units": lambda c: c["proof"].update(units=1),
 }
 
@@ -240,7 +251,9 @@ def test_violated_triangles_are_those_below_the_tolerance():
     vectors = rng.normal(size=(9, 3))
     vectors /= np.linalg.norm(vectors, axis=1)[:, None]
     Y = vectors @ vectors.T
-    every = np.array([(i, j, k, t) for i in range(9) for j in range(i) for k in range(j) for t in range(4)])
+    every = np.array(
+        [(i, j, k, t) for i in range(9) for j in range(i) for k in range(j) for t in range(4)]
+    )
     every[:, :3] = every[:, 2::-1]
     expected = {tuple(row) for row in every[tri.slack(Y, every) < -0.01].tolist()}
     assert {tuple(row) for row in tri.violated(Y, 10**6, 0.01).tolist()} == expected

@@ -186,7 +186,9 @@ def test_the_search_finds_the_best_cut_of_irregular_networks(n):
         assert_certified(found, W)
         by_sweep = cut_conductance(W, sweep_cut(W, slowest_mode(W)[1]))
         improved += found.upper < by_sweep - 1e-9
-    assert improved >= 2, "the sweep along the Fiedler vector is best already: the search is not tested"
+    assert improved >= 2, (
+        "the sweep along the Fiedler vector is best already: the search is not tested"
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))

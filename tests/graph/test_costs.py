@@ -15,7 +15,9 @@ def test_max_plus_by_hand():
         3, [(0, 1), (1, 2)], latency_s=[1.0, 10.0], bandwidth_Bps=100.0, compute_s=[4, 5, 6]
     )
     clock = Clock(network, message_bytes=200)  # 2 s of transfer: links take 3 s and 12 s
-    ready, sent = clock.advance(np.array([0.0, 1.0, 0.0]), metropolis(network.adjacency), network.compute_s)
+    ready, sent = clock.advance(
+        np.array([0.0, 1.0, 0.0]), metropolis(network.adjacency), network.compute_s
+    )
     # 0: own 4, from 1: 1 + 3; 1: own 1 + 5, from 0: 3, from 2: 12; 2: own 6, from 1: 1 + 12
     assert ready.tolist() == [4.0, 12.0, 13.0]
     assert sent == 4
@@ -47,14 +49,20 @@ def test_relays_pay_for_every_hop():
 
 
 def test_relays_avoid_a_slow_link():
-    network = make_network(3, [(0, 1), (1, 2), (0, 2)], latency_s=[1.0, 10.0, 1.0], bandwidth_Bps=1e12)
+    network = make_network(
+        3, [(0, 1), (1, 2), (0, 2)], latency_s=[1.0, 10.0, 1.0], bandwidth_Bps=1e12
+    )
     path = make_network(
         4, [(0, 1), (1, 2), (0, 2), (2, 3)], latency_s=[1.0, 10.0, 1.0, 1.0], bandwidth_Bps=1e12
     )
     ready, _ = Clock(path, 1).advance(np.zeros(4), averaging(4), np.zeros(4))
-    assert ready == pytest.approx([2.0, 10.0, 10.0, 3.0])  # 3 reaches 1 by 2 and 0, not over the slow 1–2
+    assert ready == pytest.approx(
+        [2.0, 10.0, 10.0, 3.0]
+    )  # 3 reaches 1 by 2 and 0, not over the slow 1–2
     direct, sent = Clock(network, 1).advance(np.zeros(3), averaging(3), np.zeros(3))
-    assert direct == pytest.approx([1.0, 10.0, 10.0])  # every weight has a link, so nothing is relayed
+    assert direct == pytest.approx(
+        [1.0, 10.0, 10.0]
+    )  # every weight has a link, so nothing is relayed
     assert sent == 6
 
 
@@ -100,7 +108,9 @@ def test_messages_share_uplinks_and_downlinks_by_hand(spec, limits, expected):
 
 
 def test_a_slower_link_hides_its_ends():
-    network = make_network(3, [(0, 1), (0, 2)], latency_s=0, bandwidth_Bps=[10, 100], uplink_Bps=[50, 50, 50])
+    network = make_network(
+        3, [(0, 1), (0, 2)], latency_s=0, bandwidth_Bps=[10, 100], uplink_Bps=[50, 50, 50]
+    )
     # Device 0 sends two messages of 100 B at 50 B/s, 4 s; to device 1 the link's 10 s hide that.
     assert step_s(network)[0] == pytest.approx([10, 10, 4])
 
@@ -113,7 +123,12 @@ def test_only_messages_that_are_sent_share():
 
 def test_relays_load_the_devices_on_the_way():
     network = make_network(
-        3, [(0, 1), (1, 2)], latency_s=1, bandwidth_Bps=1e12, uplink_Bps=50, downlink_Bps=[10, 20, 40]
+        3,
+        [(0, 1), (1, 2)],
+        latency_s=1,
+        bandwidth_Bps=1e12,
+        uplink_Bps=50,
+        downlink_Bps=[10, 20, 40],
     )
     # Ends send 2 and receive 2; the middle sends its own 2 and passes 2 on, and receives 4. Hops of 100 B:
     # end → middle max(2·100/50, 4·100/20) = 20; middle → 0 max(4·100/50, 2·100/10) = 20; → 2 max(8, 5) = 8.

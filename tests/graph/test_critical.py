@@ -33,7 +33,9 @@ def uneven(seed, early=True):
 def test_no_single_link_saves_more_than_the_one_named(seed, early):
     network, cycle = uneven(seed, early)
     now_s = cycle.time_s(network, 1000)
-    every = [cycle.time_s(faster(network, [Part("link", k)]), 1000) for k in range(network.num_links)]
+    every = [
+        cycle.time_s(faster(network, [Part("link", k)]), 1000) for k in range(network.num_links)
+    ]
     found = best_upgrade(network, 1000, cycle)
     assert found.cycle_s == now_s
     if now_s - min(every) > 1e-3 * now_s:
@@ -46,7 +48,9 @@ def test_no_single_link_saves_more_than_the_one_named(seed, early):
 def test_a_slow_link_by_hand():
     # Three devices in a line that compute nothing; 1 s over one link and 10 s over the other.
     network = make_network(3, [(0, 1), (1, 2)], latency_s=[1, 10], bandwidth_Bps=1e12, compute_s=0)
-    cycle = Cycle(network.adjacency, network.adjacency, tau_a=1, tau_r=1, compute_s=network.compute_s)
+    cycle = Cycle(
+        network.adjacency, network.adjacency, tau_a=1, tau_r=1, compute_s=network.compute_s
+    )
     found = best_upgrade(network, 1, cycle)
     assert found.parts == (Part("link", 1),)
     assert (found.cycle_s, found.upgraded_s) == pytest.approx((20, 10))
@@ -54,12 +58,16 @@ def test_a_slow_link_by_hand():
 
 def test_ties_are_upgraded_together_and_computing_cannot_be_upgraded():
     network = make_network(4, [(0, 1), (2, 3), (1, 2)], latency_s=[9, 9, 1], compute_s=0)
-    cycle = Cycle(network.adjacency, network.adjacency, tau_a=1, tau_r=1, compute_s=network.compute_s)
+    cycle = Cycle(
+        network.adjacency, network.adjacency, tau_a=1, tau_r=1, compute_s=network.compute_s
+    )
     found = best_upgrade(network, 1, cycle)
     slow = [Part("link", k) for k, latency_s in enumerate(network.latency_s) if latency_s == 9]
     assert sorted(found.parts) == slow
     assert found.saved_s == pytest.approx(9, rel=1e-3)
-    busy = Cycle(network.adjacency, network.adjacency, tau_a=1, tau_r=0, compute_s=np.full(4, 100.0))
+    busy = Cycle(
+        network.adjacency, network.adjacency, tau_a=1, tau_r=0, compute_s=np.full(4, 100.0)
+    )
     assert best_upgrade(network, 1, busy) is None
 
 
@@ -67,8 +75,12 @@ def test_an_uplink_that_messages_share_is_named_by_hand():
     # A star whose centre sends 4 messages of 100 B at 50 B/s, 8 s and 1 s of latency; leaves take 1 s.
     uplink_Bps = [50, *[np.inf] * 4]
     links = [(0, leaf) for leaf in range(1, 5)]
-    network = make_network(5, links, latency_s=1, bandwidth_Bps=1e12, compute_s=0, uplink_Bps=uplink_Bps)
-    cycle = Cycle(network.adjacency, network.adjacency, tau_a=1, tau_r=1, compute_s=network.compute_s)
+    network = make_network(
+        5, links, latency_s=1, bandwidth_Bps=1e12, compute_s=0, uplink_Bps=uplink_Bps
+    )
+    cycle = Cycle(
+        network.adjacency, network.adjacency, tau_a=1, tau_r=1, compute_s=network.compute_s
+    )
     found = best_upgrade(network, 100, cycle)
     assert found.parts == (Part("uplink", 0),)
     # Over three cycles messages from the centre leave at 0, 1 + 9, … or, faster, at 0, 1 + 5, …

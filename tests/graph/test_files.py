@@ -68,7 +68,9 @@ def test_uplinks_in_units(tmp_path):
     assert network.uplink_Bps.tolist() == [1e6, np.inf]
     assert network.downlink_Bps.tolist() == [np.inf, 2e3]
     path.write_text(path.read_text().replace("uplink_Mbps", "uplink"))
-    with pytest.raises(InputError, match="attribute of device a = uplink = 8: expected one of .*uplink_Mbps"):
+    with pytest.raises(
+        InputError, match="attribute of device a = uplink = 8: expected one of .*uplink_Mbps"
+    ):
         read_network(path)
 
 
@@ -117,22 +119,46 @@ def test_node_link_json_with_links_key(tmp_path):
         ("net.csv", "from,to\na,b\n", "expected source,target"),
         ("net.csv", "", "expected source,target"),
         ("net.csv", "source,target\n", "it holds no devices"),
-        ("net.csv", "source,target,latency\na,b,1\n", "latency = 1: expected one of latency_s, latency_ms"),
+        (
+            "net.csv",
+            "source,target,latency\na,b,1\n",
+            "latency = 1: expected one of latency_s, latency_ms",
+        ),
         ("net.csv", "source,target,latency_ms,latency_s\na,b,1,1\n", "latency_s of .* one value"),
         ("net.csv", "source,target\na,b\na,b\n", "link = a-b: expected one entry"),
         ("net.json", TWICE, "link = 0-1: expected one entry"),
-        ("net.json", TWICE.replace("{", '{"directed": true, ', 1), "link = 0-1: expected one entry"),
+        (
+            "net.json",
+            TWICE.replace("{", '{"directed": true, ', 1),
+            "link = 0-1: expected one entry",
+        ),
         ("net.gml", f"graph [ {NODES} {EDGE} {EDGE} ]", "duplicated"),
         ("net.gml", f"graph [ multigraph 1 {NODES} {EDGE} {EDGE} ]", "one entry"),
-        ("net.gml", "graph [ node [ id 0 Latitude 91 Longitude 0 ] ]", "latitude = 91.0: expected degrees"),
+        (
+            "net.gml",
+            "graph [ node [ id 0 Latitude 91 Longitude 0 ] ]",
+            "latitude = 91.0: expected degrees",
+        ),
         ("net.gml", "graph [", "a readable .gml network"),
         ("net.csv", "source,target\na,\n", "line 2 = a: expected two devices"),
         ("net.json", '{"nodes": [1, 2], "edges": []}', "a readable .json network"),
-        ("net.json", '{"nodes": [{"id": 1, "x": "left", "y": 0}], "edges": []}', "x of a device = left"),
+        (
+            "net.json",
+            '{"nodes": [{"id": 1, "x": "left", "y": 0}], "edges": []}',
+            "x of a device = left",
+        ),
         ("net.npy", "", "a readable .npy network"),
         ("net.graphml", GRAPHML_WITH_TWO_COSTS, "link = b-a: expected one set of costs"),
-        ("net.csv", "source,target,latency_s\na,b,fast\n", "latency_s of link 0-1 = fast: expected a number"),
-        ("net.csv", "source,target,latency_s\na,b,1\nb,a,2\n", "link = b-a: expected one set of costs"),
+        (
+            "net.csv",
+            "source,target,latency_s\na,b,fast\n",
+            "latency_s of link 0-1 = fast: expected a number",
+        ),
+        (
+            "net.csv",
+            "source,target,latency_s\na,b,1\nb,a,2\n",
+            "link = b-a: expected one set of costs",
+        ),
         ("net.csv", "source,target,latency_s\na,b,-1\n", "latency_s"),
         ("net.json", "{not json", "a readable .json network"),
         ("net.json", "[]", "a readable .json network"),
@@ -284,7 +310,9 @@ def test_a_small_matrix_that_claims_many_rows_is_not_built(tmp_path, kind):
         for name, array in arrays.items():
             with files.open(f"{name}.npy", "w") as file:
                 np.save(file, array)
-    with pytest.raises(InputError, match="30,000,000 devices and 4 links: expected a connected network"):
+    with pytest.raises(
+        InputError, match="30,000,000 devices and 4 links: expected a connected network"
+    ):
         read_network(path)
 
 

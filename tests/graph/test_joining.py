@@ -10,7 +10,11 @@ from ssdfl.graph import joined, load_network, make_network, without
 def test_newcomers_come_last_and_bring_their_costs():
     line = make_network(2, [(0, 1)], latency_s=0.01, compute_s=[1.0, 2.0], names=["a", "b"])
     more = make_network(
-        3, [(0, 1), (1, 2)], latency_s=[0.5, 0.25], compute_s=[9.0, 3.0, 9.0], names=["b", "new", "a"]
+        3,
+        [(0, 1), (1, 2)],
+        latency_s=[0.5, 0.25],
+        compute_s=[9.0, 3.0, 9.0],
+        names=["b", "new", "a"],
     )
     found = joined(line, more)
     assert found.names == ("a", "b", "new")
@@ -35,7 +39,9 @@ def test_newcomers_need_a_way_to_the_others():
 def test_who_joins_and_leaves_again_changes_nothing():
     network = load_network("sites:sites=3,size=3,seed=1")
     names = [f"new {k}" for k in range(2)]
-    more = make_network(4, [(0, 1), (1, 2), (1, 3)], names=[network.names[0], *names, network.names[4]])
+    more = make_network(
+        4, [(0, 1), (1, 2), (1, 3)], names=[network.names[0], *names, network.names[4]]
+    )
     found = without(joined(network, more), names)
     assert found.names == network.names
     for field in ("links", "latency_s", "bandwidth_Bps", "compute_s", "uplink_Bps", "downlink_Bps"):

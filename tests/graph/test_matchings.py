@@ -6,11 +6,15 @@ from hypothesis import strategies as st
 
 from ssdfl.graph import colour_links, random_matching
 
-graphs = st.builds(nx.gnp_random_graph, st.integers(2, 16), st.floats(0, 1), seed=st.integers(0, 999))
+graphs = st.builds(
+    nx.gnp_random_graph, st.integers(2, 16), st.floats(0, 1), seed=st.integers(0, 999)
+)
 
 
 def ends_of(graph):
-    links = np.array(sorted(tuple(sorted(link)) for link in graph.edges()), dtype=np.int64).reshape(-1, 2)
+    links = np.array(sorted(tuple(sorted(link)) for link in graph.edges()), dtype=np.int64).reshape(
+        -1, 2
+    )
     return len(graph), links[:, 0], links[:, 1]
 
 
@@ -24,7 +28,9 @@ def is_matching(i, j):
 def test_colours_are_matchings_and_at_most_one_more_than_the_largest_degree(graph):
     n, i, j = ends_of(graph)
     colours = colour_links(n, i, j)
-    assert all(is_matching(i[colours == colour], j[colours == colour]) for colour in set(colours.tolist()))
+    assert all(
+        is_matching(i[colours == colour], j[colours == colour]) for colour in set(colours.tolist())
+    )
     assert colours.max(initial=-1) + 1 <= max(dict(graph.degree()).values()) + 1
     assert set(colours.tolist()) == set(range(colours.max(initial=-1) + 1))
 

@@ -49,7 +49,12 @@ def test_metropolis_and_lazy_on_random_graphs(network):
 def test_metropolis_by_hand():
     W = metropolis(load_network("star:n=3").adjacency).toarray()
     third = 1 / 3
-    assert pytest.approx(np.array([[third, third, third], [third, 2 * third, 0], [third, 0, 2 * third]])) == W
+    assert (
+        pytest.approx(
+            np.array([[third, third, third], [third, 2 * third, 0], [third, 0, 2 * third]])
+        )
+        == W
+    )
 
 
 def test_metropolis_of_two_devices_is_not_positive_definite():
@@ -65,7 +70,9 @@ def test_fastest_beats_metropolis(spec):
 
 def test_fastest_on_a_star_has_the_known_gap():
     # The optimal weight of a star's links is 1 / (n − 1), which gives λ₂ = 1 − 1 / (n − 1).
-    assert spectrum(fastest(load_network("star:n=6").adjacency)).gap == pytest.approx(1 / 5, abs=1e-5)
+    assert spectrum(fastest(load_network("star:n=6").adjacency)).gap == pytest.approx(
+        1 / 5, abs=1e-5
+    )
 
 
 def test_fastest_refuses_what_would_take_hours():

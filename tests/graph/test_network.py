@@ -29,7 +29,9 @@ def test_another_order_of_devices_is_the_same_network():
     costs |= {name: rng.random(12) + 0.1 for name in ("compute_s", "uplink_Bps", "downlink_Bps")}
     network = replace(drawn, **costs)
     other = network.renumbered(rng.permutation(12))
-    graphs = [nx.relabel_nodes(one.to_networkx(), dict(enumerate(one.names))) for one in (network, other)]
+    graphs = [
+        nx.relabel_nodes(one.to_networkx(), dict(enumerate(one.names))) for one in (network, other)
+    ]
     assert drawn.added_links
     assert nx.utils.graphs_equal(*graphs)
 
@@ -64,7 +66,9 @@ def test_load_network_takes_what_users_have(tmp_path):
 
 
 def test_a_graph_in_parts_is_refused_with_a_remedy():
-    with pytest.raises(InputError, match="connected parts = 2.*Add a link between device 0 and device 2"):
+    with pytest.raises(
+        InputError, match="connected parts = 2.*Add a link between device 0 and device 2"
+    ):
         load_network(nx.Graph([(0, 1), (2, 3)]))
 
 

@@ -51,7 +51,8 @@ def test_a_complete_network_is_half_as_robust_as_it_has_devices(n):
 
 
 @pytest.mark.parametrize(
-    ("spec", "expected"), [("ring:n=10", 1), ("star:n=9", 1), ("barbell:size=5", 1), ("path:n=2", 1)]
+    ("spec", "expected"),
+    [("ring:n=10", 1), ("star:n=9", 1), ("barbell:size=5", 1), ("path:n=2", 1)],
 )
 def test_known_networks(spec, expected):
     assert robustness(neighbours_of(load_network(spec))) == expected

@@ -60,7 +60,9 @@ def test_lanczos_agrees_with_dense(spec):
     assert lanczos.fiedler == pytest.approx(dense.fiedler, abs=1e-5)
 
 
-@pytest.mark.parametrize("spec", ["ring:n=8", "complete:n=6", "torus:rows=3,cols=3", "barbell:size=4"])
+@pytest.mark.parametrize(
+    "spec", ["ring:n=8", "complete:n=6", "torus:rows=3,cols=3", "barbell:size=4"]
+)
 def test_fiedler_vector_does_not_depend_on_the_solver(spec, monkeypatch):
     W = metropolis(load_network(spec).adjacency)
     usual = spectrum(W).fiedler

@@ -19,7 +19,9 @@ def test_every_topology_is_connected_simple_and_repeatable(spec):
     assert (i < j).all()
     assert len(np.unique(network.links, axis=0)) == network.num_links
     assert np.array_equal(network.links, load_network(spec).links)
-    assert {tuple(link) for link in network.added_links} <= {tuple(link) for link in network.links.tolist()}
+    assert {tuple(link) for link in network.added_links} <= {
+        tuple(link) for link in network.links.tolist()
+    }
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,9 @@ def test_links_between_sites_are_slow_and_few():
     between = site[network.links[:, 0]] != site[network.links[:, 1]]
     assert between.sum() == 4 * 2
     assert network.latency_s[between] == pytest.approx(10 * network.latency_s[~between].max())
-    assert network.bandwidth_Bps[between] == pytest.approx(network.bandwidth_Bps[~between].min() / 10)
+    assert network.bandwidth_Bps[between] == pytest.approx(
+        network.bandwidth_Bps[~between].min() / 10
+    )
 
 
 def test_links_that_join_a_site_are_reported():
@@ -83,7 +87,9 @@ def test_geometric_components_are_joined_by_their_closest_pair():
         side = np.array(
             [node in nx.node_connected_component(rest, network.links[k][0]) for node in range(12)]
         )
-        gaps = np.linalg.norm(network.positions[side][:, None] - network.positions[~side][None], axis=2)
+        gaps = np.linalg.norm(
+            network.positions[side][:, None] - network.positions[~side][None], axis=2
+        )
         assert length[k] == pytest.approx(gaps.min())
 
 
@@ -164,5 +170,7 @@ def test_gaia_has_cities_with_coordinates_and_latencies_by_distance():
     place = {name: k for k, name in enumerate(network.names)}
     # Tokyo and Seoul are 1,160 km apart, São Paulo and Tokyo 18,500 km: 4 ms + 0.0085 ms/km.
     assert latency_ms[place["Tokyo"], place["Seoul"]] == pytest.approx(4 + 0.0085 * 1160, rel=0.02)
-    assert latency_ms[place["São Paulo"], place["Tokyo"]] == pytest.approx(4 + 0.0085 * 18_500, rel=0.02)
+    assert latency_ms[place["São Paulo"], place["Tokyo"]] == pytest.approx(
+        4 + 0.0085 * 18_500, rel=0.02
+    )
     assert set(network.bandwidth_Bps) == {125e6}

@@ -13,7 +13,9 @@ from ssdfl.records.sections import DataSection
 
 def dealing(name="housing", num_devices=5, **config):
     names = [f"d{k}" for k in range(num_devices)]
-    return Dealing(load_dataset(name), names, DataSection(name=name, **config), np.random.default_rng(0))
+    return Dealing(
+        load_dataset(name), names, DataSection(name=name, **config), np.random.default_rng(0)
+    )
 
 
 @given(st.integers(1, 30), st.floats(0, 3), st.integers(30, 400))
@@ -59,7 +61,9 @@ def test_numbers_are_dealt_by_tenths():
     one = dealing(partition="labels", labels_per_device=2)
     spans = [np.ptp(one.data.train_targets[shard]) for shard in deal(one)]
     targets = one.data.train_targets
-    tenths = [set(one.labels[shard]) for shard in deal(dealing(partition="labels", labels_per_device=2))]
+    tenths = [
+        set(one.labels[shard]) for shard in deal(dealing(partition="labels", labels_per_device=2))
+    ]
     assert all(len(held) == 2 for held in tenths)
     assert len(spans) == 5
     order = np.argsort(targets)
@@ -67,11 +71,17 @@ def test_numbers_are_dealt_by_tenths():
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(InputError, match=r"data.partition = labels: expected one that needs no class"):
+    with pytest.raises(
+        InputError, match=r"data.partition = labels: expected one that needs no class"
+    ):
         deal(dealing("logbooks", partition="labels"))
-    with pytest.raises(InputError, match=r"data.column = nowhere: expected a column to deal by \(region\)"):
+    with pytest.raises(
+        InputError, match=r"data.column = nowhere: expected a column to deal by \(region\)"
+    ):
         deal(dealing(partition="column", column="nowhere"))
-    with pytest.raises(InputError, match=r"data.column = file: expected a column to deal by \(region\)"):
+    with pytest.raises(
+        InputError, match=r"data.column = file: expected a column to deal by \(region\)"
+    ):
         deal(dealing(partition="files"))
 
 

@@ -20,7 +20,11 @@ RNG = np.random.default_rng(0)
 
 
 def idx_bytes(array):
-    header = b"\0\0\x08" + bytes([array.ndim]) + b"".join(struct.pack(">I", size) for size in array.shape)
+    header = (
+        b"\0\0\x08"
+        + bytes([array.ndim])
+        + b"".join(struct.pack(">I", size) for size in array.shape)
+    )
     return gzip.compress(header + array.tobytes())
 
 
@@ -191,7 +195,9 @@ def test_digits_are_built_in():
 
 
 def test_unknown_and_own_data_sets():
-    with pytest.raises(InputError, match=f"data.name = mnist: expected one of {', '.join(DATASETS)}"):
+    with pytest.raises(
+        InputError, match=f"data.name = mnist: expected one of {', '.join(DATASETS)}"
+    ):
         load_dataset("mnist")
     assert load_dataset("helpers:tiny_data").num_classes == 4
     with pytest.raises(InputError, match="returns ssdfl.learning.Dataset"):
@@ -235,7 +241,9 @@ def test_a_small_idx_file_that_expands_a_thousandfold_is_refused(tmp_path, monke
     path.write_bytes(idx_bomb(10**6))
     assert read_idx(path).shape == (10**6,)
     monkeypatch.setattr("ssdfl.claims.SMALL_BYTES", 900_000)
-    with pytest.raises(InputError, match="1 MB once it is expanded: expected at most 0 MB in a file of"):
+    with pytest.raises(
+        InputError, match="1 MB once it is expanded: expected at most 0 MB in a file of"
+    ):
         read_idx(path)
     path.write_bytes(gzip.compress(b"\0\0\x08\x03" + b"\xff" * 12))
     with pytest.raises(InputError, match="once it is expanded"):
@@ -274,7 +282,9 @@ def test_an_image_of_too_many_pixels_is_not_decoded(tmp_path):
     for part in ("train", "test"):
         table = pa.table({"img": [{"bytes": out.getvalue()}], "label": [0]})
         parquet.write_table(table, tmp_path / f"{part}.parquet")
-    with pytest.raises(InputError, match=r"an image cannot be decoded: .*(DecompressionBomb|pixels)"):
+    with pytest.raises(
+        InputError, match=r"an image cannot be decoded: .*(DecompressionBomb|pixels)"
+    ):
         load_dataset("cifar10", tmp_path)
 
 
@@ -288,7 +298,9 @@ def test_cells_that_are_no_images_are_named(tmp_path, cell):
         load_dataset("cifar10", tmp_path)
 
 
-def test_a_table_of_one_value_many_times_is_read_no_further_than_its_size_allows(tmp_path, monkeypatch):
+def test_a_table_of_one_value_many_times_is_read_no_further_than_its_size_allows(
+    tmp_path, monkeypatch
+):
     path = tmp_path / "data.parquet"
     parquet.write_table(pa.table({"x": ["ab" * 500] * 20_000, "y": [0, 1] * 10_000}), path)
     assert path.stat().st_size < 10_000

@@ -27,7 +27,9 @@ def test_losses_are_torchs():
     expected = F.binary_cross_entropy_with_logits(NUMBERS[:, 0], YES.float())
     assert torch.allclose(binary_cross_entropy(NUMBERS, YES), expected)
     scores, tokens = torch.randn(5, 7, 4), torch.randint(0, 4, (5, 7))
-    assert torch.allclose(cross_entropy(scores, tokens), F.cross_entropy(scores.transpose(1, 2), tokens))
+    assert torch.allclose(
+        cross_entropy(scores, tokens), F.cross_entropy(scores.transpose(1, 2), tokens)
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,12 @@ def test_losses_are_torchs():
         ("f1", LOGITS, LABELS, sk.f1_score(LABELS, LOGITS > 0, average="micro")),
         ("label_accuracy", LOGITS, LABELS, sk.accuracy_score(LABELS, LOGITS > 0)),
         ("accuracy", LOGITS, YES, sk.accuracy_score(YES, LOGITS.argmax(1))),
-        ("perplexity", LOGITS, YES, np.exp(sk.log_loss(YES, LOGITS.double().softmax(1), labels=[0, 1, 2]))),
+        (
+            "perplexity",
+            LOGITS,
+            YES,
+            np.exp(sk.log_loss(YES, LOGITS.double().softmax(1), labels=[0, 1, 2])),
+        ),
     ],
 )
 def test_metrics_are_scikit_learns_whole_and_in_pieces(name, outputs, targets, expected):
@@ -67,7 +74,11 @@ own = TaskMetric(Score("own", "own score"), METRICS["mae"].sums)
 
 def test_metrics_of_ones_own():
     function, value = find_metrics([f"{__name__}:largest_error", f"{__name__}:own"])
-    assert (function.score.label, function.score.better, function.score.unit) == ("error", "lower", "m")
+    assert (function.score.label, function.score.better, function.score.unit) == (
+        "error",
+        "lower",
+        "m",
+    )
     expected = float((NUMBERS[:, 0] - TRUTH).abs().mean())
     assert float(function(NUMBERS, TRUTH)) == pytest.approx(expected)
     assert value is own

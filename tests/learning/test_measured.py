@@ -27,7 +27,9 @@ def quadratic_task(curvatures):
     inputs = torch.tensor(curvatures).repeat(4, 1)
     labels = torch.zeros(4, dtype=torch.int64)
     shards = Shards.of([[0, 1], [2, 3]])
-    return Task(Parameters(), lambda scores, _: scores.mean(), inputs, labels, shards, inputs, labels)
+    return Task(
+        Parameters(), lambda scores, _: scores.mean(), inputs, labels, shards, inputs, labels
+    )
 
 
 def test_known_constants_of_a_quadratic():
@@ -41,7 +43,9 @@ def test_curvature_of_a_model_is_its_hessians():
     task = tiny_task(num_devices=2)
     θ = task.initial_parameters
     inputs, labels = task.batch(task.shards[1])
-    hessian = torch.autograd.functional.hessian(lambda t: task.loss(task.scores(t, inputs), labels), θ)
+    hessian = torch.autograd.functional.hessian(
+        lambda t: task.loss(task.scores(t, inputs), labels), θ
+    )
     expected = float(torch.linalg.eigvalsh(hessian).abs().max())
     measured = measure_constants(task, devices=[1], iterations=300)
     assert measured.smoothness[0] == pytest.approx(expected, rel=1e-3)
@@ -52,7 +56,10 @@ def test_measuring_is_repeatable_and_leaves_the_task_alone():
     task = tiny_task(num_devices=3)
     before = task.initial_parameters.clone()
     first, second = (measure_constants(task, seed=5, batch_size=0) for _ in range(2))
-    assert (first.gradient_bound, first.initial_loss) == (second.gradient_bound, second.initial_loss)
+    assert (first.gradient_bound, first.initial_loss) == (
+        second.gradient_bound,
+        second.initial_loss,
+    )
     assert (first.smoothness == second.smoothness).all()
     assert torch.equal(task.initial_parameters, before)
 
@@ -78,7 +85,9 @@ def test_described_samples_are_drawn_from_the_whole_shard():
     sorted_task = replace(task, shards=ordered)
     few = describe_devices(sorted_task, [paper_optimizer()] * 2, samples=24)[0].samples
     whole = sorted_task.inputs[ordered[0]].flatten(1).double().numpy()
-    labels = [int(sorted_task.targets[ordered[0]][(whole == row).all(axis=1).argmax()]) for row in few]
+    labels = [
+        int(sorted_task.targets[ordered[0]][(whole == row).all(axis=1).argmax()]) for row in few
+    ]
     assert len(set(labels)) > 1
 
 
@@ -90,7 +99,9 @@ def test_a_sketch_is_a_devices_own_and_keeps_lengths():
     assert not np.allclose(sketch_gradients(task, [2], seed=4).rows, alone.rows)
     lengths = []
     for seed in range(30):
-        found = sketch_gradients(replace(task, shards=Shards.of([task.shards[0]])), [0], seed, samples=10**6)
+        found = sketch_gradients(
+            replace(task, shards=Shards.of([task.shards[0]])), [0], seed, samples=10**6
+        )
         lengths.append(np.linalg.norm(found.rows[0]) ** 2)
     inputs, labels = task.batch(task.shards[0])
     leaf = task.initial_parameters.clone().requires_grad_()
@@ -102,11 +113,15 @@ def test_sketches_tell_devices_apart_as_labels_do():
     task = tiny_task(num_devices=4)
     by_label = [torch.nonzero(task.targets == label).flatten() for label in range(4)]
     skewed = replace(task, shards=Shards.of(by_label))
-    even = replace(task, shards=Shards.of([torch.cat([part[k::4] for part in by_label]) for k in range(4)]))
+    even = replace(
+        task, shards=Shards.of([torch.cat([part[k::4] for part in by_label]) for k in range(4)])
+    )
     optimizers = [paper_optimizer()] * 4
 
     def drift(one, sketch):
-        return float(np.square(drift_directions(describe_devices(one, optimizers, sketch=sketch))).sum())
+        return float(
+            np.square(drift_directions(describe_devices(one, optimizers, sketch=sketch))).sum()
+        )
 
     assert drift(skewed, True) == pytest.approx(drift(skewed, False), rel=0.2)
     assert drift(even, True) < 0.1 * drift(skewed, True)
@@ -117,6 +132,8 @@ def test_sketches_tell_devices_apart_as_labels_do():
 
 def test_devices_without_classes_are_described_by_sketches():
     task = replace(tiny_task(num_devices=2), num_classes=0)
-    assert all(device.sketch is not None for device in describe_devices(task, [paper_optimizer()] * 2))
+    assert all(
+        device.sketch is not None for device in describe_devices(task, [paper_optimizer()] * 2)
+    )
     known = describe_devices(tiny_task(num_devices=2), [paper_optimizer()] * 2)
     assert all(device.sketch is None for device in known)

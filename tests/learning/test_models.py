@@ -110,7 +110,12 @@ def test_the_global_generator_is_left_alone():
         ("helpers:TOPOLOGY_SPECS", (1, 8, 8), {}, "expected a function"),
         (f"{__name__}:keeping", (1, 8, 8), {"way": "number"}, "1 Keeping: seen: expected state in"),
         (f"{__name__}:keeping", (1, 8, 8), {"way": "tensor"}, "1 Keeping: mean: expected state in"),
-        (f"{__name__}:keeping", (1, 8, 8), {"way": "buffer"}, "1 Keeping: running: expected state in"),
+        (
+            f"{__name__}:keeping",
+            (1, 8, 8),
+            {"way": "buffer"},
+            "1 Keeping: running: expected state in",
+        ),
         (f"{__name__}:extra_state", (1, 8, 8), {}, "1 WithExtraState: extra state"),
         (f"{__name__}:unused_layer", (1, 8, 8), {}, "model parameter = spare.layer.weight"),
         ("builtins:list", (1, 8, 8), {}, "model = builtins:list"),

@@ -86,7 +86,9 @@ def test_an_optimizer_with_memory_of_ones_own():
 
     kind = OptimizerKind("own", update, init=lambda theta: {"mean": torch.zeros_like(theta)})
     assert kind.defaults == {"beta": 0.9}
-    direction, memory = kind.update(torch.ones(1, 2), torch.zeros(1, 2), kind.init(torch.zeros(1, 2)))
+    direction, memory = kind.update(
+        torch.ones(1, 2), torch.zeros(1, 2), kind.init(torch.zeros(1, 2))
+    )
     assert torch.allclose(direction, torch.full((1, 2), 0.1))
     assert memory["mean"] is direction
 
@@ -102,7 +104,10 @@ def test_directions_agree_with_torch(kind):
     }
     text = {"nesterov": "nesterov:0.8", "adamw": "adamw:decay=0.05"}[kind]
     optimizer, ours, torchs = parse_optimizer(text), start.clone(), make[kind]()
-    hyper = {name: torch.tensor([[value]], dtype=torch.float64) for name, value in optimizer.hyper.items()}
+    hyper = {
+        name: torch.tensor([[value]], dtype=torch.float64)
+        for name, value in optimizer.hyper.items()
+    }
     memory = optimizer.kind.init(ours)
     for _ in range(3):
         torchs.zero_grad()

@@ -19,7 +19,9 @@ def partitions(num_devices, seed=0):
 @given(st.integers(1, 60), st.integers(0, 1000))
 @settings(max_examples=40, deadline=None)
 def test_equal_sizes_and_no_sample_twice(num_devices, seed):
-    for shards, again in zip(partitions(num_devices, seed), partitions(num_devices, seed), strict=True):
+    for shards, again in zip(
+        partitions(num_devices, seed), partitions(num_devices, seed), strict=True
+    ):
         assert shards.shape[0] == num_devices
         assert len(np.unique(shards)) == shards.size
         assert 0 <= shards.min() <= shards.max() < len(LABELS)
@@ -37,7 +39,9 @@ def test_labels_per_device(k):
 def test_dirichlet_interpolates_between_one_label_and_all():
     def share_of_commonest(alpha):
         shards = dirichlet(LABELS, 10, alpha, np.random.default_rng(2))
-        return np.mean([np.bincount(LABELS[shard], minlength=10).max() / len(shard) for shard in shards])
+        return np.mean(
+            [np.bincount(LABELS[shard], minlength=10).max() / len(shard) for shard in shards]
+        )
 
     assert share_of_commonest(0.01) > 0.6  # not 1: the last devices find their label used up
     assert share_of_commonest(1000) < 0.15
@@ -45,7 +49,9 @@ def test_dirichlet_interpolates_between_one_label_and_all():
 
 def test_dirichlet_favours_no_device():
     def labels_held(device, seed):
-        return len(np.unique(LABELS[dirichlet(LABELS, 10, 0.3, np.random.default_rng(seed))[device]]))
+        return len(
+            np.unique(LABELS[dirichlet(LABELS, 10, 0.3, np.random.default_rng(seed))[device]])
+        )
 
     first, last = (np.mean([labels_held(device, seed) for seed in range(60)]) for device in (0, 9))
     assert abs(first - last) < 0.8

@@ -65,8 +65,14 @@ def test_every_schedule_is_positive_and_never_above_1(name):
         ("warmup:over=0", "rate warmup: over = 0"),
         ("warmup+", "training.rate"),
         ("math:pi", "training.rate = math:pi: expected a function"),
-        (f"{__name__}:broken", "broken in cycle 0 = an error: expected a number. It says: TypeError"),
-        (f"{__name__}:nothing", "nothing in cycle 0 = an error: expected a number. It says: TypeError"),
+        (
+            f"{__name__}:broken",
+            "broken in cycle 0 = an error: expected a number. It says: TypeError",
+        ),
+        (
+            f"{__name__}:nothing",
+            "nothing in cycle 0 = an error: expected a number. It says: TypeError",
+        ),
         (f"{__name__}:unknown", "unknown in cycle 0 = nan: expected a number"),
     ],
 )

@@ -41,7 +41,9 @@ def test_a_table_is_standardised_and_encoded_and_says_so(tmp_path, ending):
     assert data.train_inputs[:, 0].mean() == pytest.approx(0, abs=1e-6)
     assert data.train_inputs[:, 0].std() == pytest.approx(1, abs=1e-6)
     colours = table["colour"].to_numpy()[~test]
-    assert np.array_equal(data.train_inputs[:, 1:4], colours[:, None] == np.array(["blue", "green", "red"]))
+    assert np.array_equal(
+        data.train_inputs[:, 1:4], colours[:, None] == np.array(["blue", "green", "red"])
+    )
     assert data.columns["user"].tolist() == table["user"][~test].tolist()
     price = table["price"].to_numpy()
     expected = (price[test] - price[~test].mean()) / price[~test].std()
@@ -67,7 +69,8 @@ def test_targets_are_classes_or_numbers_by_what_they_are():
     assert many.num_classes == 0
     assert table_dataset(pa.table({"x": np.arange(40.0), "z": ["a", "b"] * 20})).num_classes == 2
     two = table_dataset(
-        pa.table({"x": np.arange(40.0), "a": np.arange(40.0), "b": -np.arange(40.0)}), Reading("a,b")
+        pa.table({"x": np.arange(40.0), "a": np.arange(40.0), "b": -np.arange(40.0)}),
+        Reading("a,b"),
     )
     assert two.train_targets.shape == (32, 2)
     labels = {"x": np.arange(40.0), "a": [0, 1] * 20, "b": [1, 1, 0, 0] * 10}
@@ -169,7 +172,9 @@ def test_npz_of_images_tokens_and_numbers(tmp_path):
     np.savez(tmp_path / "tokens.npz", inputs=tokens[:, :-1], targets=tokens[:, 1:])
     data = load_dataset(str(tmp_path / "tokens.npz"))
     assert (data.default_loss, data.train_inputs.dtype) == ("next_token", np.int64)
-    np.savez(tmp_path / "numbers.npz", x=rng.random((20, 3)), y=rng.random(20), site=np.arange(20) % 4)
+    np.savez(
+        tmp_path / "numbers.npz", x=rng.random((20, 3)), y=rng.random(20), site=np.arange(20) % 4
+    )
     data = load_dataset(str(tmp_path / "numbers.npz"), reading=Reading(column="site"))
     assert data.default_loss == "mse"
     assert set(data.columns["site"]) == {0, 1, 2, 3}

@@ -100,7 +100,11 @@ def test_bad_downloads_leave_nothing(server, tmp_path, name, message):
 def test_more_than_was_published_is_not_received(server, tmp_path):
     seen = []
     with pytest.raises(InputError, match="size of .* = more: expected 300,000 bytes"):
-        fetch(source(RemoteFile(f"{server}/a.gz", "0" * 64, 300_000)), tmp_path, lambda *_: seen.append(_))
+        fetch(
+            source(RemoteFile(f"{server}/a.gz", "0" * 64, 300_000)),
+            tmp_path,
+            lambda *_: seen.append(_),
+        )
     assert [received for _, received, _ in seen] == [1 << 18]
     assert list((tmp_path / "thing").iterdir()) == []
 

@@ -24,7 +24,12 @@ numbers = st.lists(st.floats(-1e6, 1e6), min_size=0, max_size=20)
 
 def of_numbers(values):
     return Summary(
-        (ColumnSummary("x", NUMBER, len(values), **summarised_numbers(np.array(values, dtype=float))),), ()
+        (
+            ColumnSummary(
+                "x", NUMBER, len(values), **summarised_numbers(np.array(values, dtype=float))
+            ),
+        ),
+        (),
     )
 
 
@@ -56,7 +61,9 @@ def test_a_summary_is_a_file_and_back(tmp_path):
 )  # fmt: skip
 def test_a_file_that_is_none_is_refused(text, tmp_path):
     (tmp_path / "bad.json").write_text(text)
-    with pytest.raises(InputError, match=r"data.encoding = .*bad.json: expected a file that ssdfl data"):
+    with pytest.raises(
+        InputError, match=r"data.encoding = .*bad.json: expected a file that ssdfl data"
+    ):
         read_summary(tmp_path / "bad.json")
 
 
@@ -98,7 +105,9 @@ def test_arrays_are_encoded_by_what_is_known():
     images = np.arange(2 * 8 * 3 * 4 * 4, dtype=np.float32).reshape(16, 3, 4, 4)
     labels = np.arange(16) % 5
     whole = arrays_dataset(images, labels, test=np.arange(16) >= 12)
-    part = arrays_dataset(images[:4], labels[:4], Reading(known=whole.summary), test=np.arange(4) == 3)
+    part = arrays_dataset(
+        images[:4], labels[:4], Reading(known=whole.summary), test=np.arange(4) == 3
+    )
     assert part.num_classes == 5
     assert np.array_equal(part.train_inputs, whole.train_inputs[:3])
     assert part.encoding.normalisation.mean.shape == (3, 1, 1)

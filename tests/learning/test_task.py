@@ -42,7 +42,8 @@ def test_test_samples_are_drawn_from_the_seed():
 
 
 @pytest.mark.parametrize(
-    ("model", "convolutions"), [("mlp", False), ("logreg", False), (f"{__name__}:convolution", True)]
+    ("model", "convolutions"),
+    [("mlp", False), ("logreg", False), (f"{__name__}:convolution", True)],
 )
 def test_convolutions_are_not_stacked(model, convolutions):
     task = tiny_task(2, model)
@@ -55,7 +56,8 @@ def convolution(image_shape, num_classes):
 
 
 @pytest.mark.parametrize(
-    ("factory", "stackable"), [("functional_dropout", False), ("recurrent", False), ("own_class", True)]
+    ("factory", "stackable"),
+    [("functional_dropout", False), ("recurrent", False), ("own_class", True)],
 )
 def test_what_cannot_be_stacked_is_found_out(factory, stackable):
     assert tiny_task(2, f"{__name__}:{factory}").stackable is stackable
@@ -107,13 +109,17 @@ def test_frozen_parameters_are_not_part_of_the_vector():
 
 def test_cross_entropy_is_torchs_for_one_batch_and_for_many():
     scores, labels = torch.randn(3, 7, 5), torch.randint(0, 5, (3, 7))
-    expected = torch.stack([nn.functional.cross_entropy(s, y) for s, y in zip(scores, labels, strict=True)])
+    expected = torch.stack(
+        [nn.functional.cross_entropy(s, y) for s, y in zip(scores, labels, strict=True)]
+    )
     assert torch.allclose(torch.func.vmap(cross_entropy)(scores, labels), expected)
     assert torch.allclose(cross_entropy(scores[0], labels[0]), expected[0])
 
 
 def test_kernels_lie_with_channels_last_and_are_the_models():
-    model = nn.Sequential(nn.Conv2d(1, 3, 3), nn.Conv2d(3, 2, (2, 1)), nn.Flatten(), nn.Linear(4, 4))
+    model = nn.Sequential(
+        nn.Conv2d(1, 3, 3), nn.Conv2d(3, 2, (2, 1)), nn.Flatten(), nn.Linear(4, 4)
+    )
     data = tiny_data()
     task = make_task(model, data, iid(data.train_targets, 2, np.random.default_rng(0)))
     for name, slot in task.layout.slots.items():
@@ -121,7 +127,9 @@ def test_kernels_lie_with_channels_last_and_are_the_models():
         assert torch.equal(laid, model.get_parameter(name))
         assert laid.dim() != 4 or laid.is_contiguous(memory_format=torch.channels_last)
     expected = model(task.test_inputs)
-    assert torch.allclose(task.scores(task.initial_parameters, task.test_inputs), expected, atol=1e-6)
+    assert torch.allclose(
+        task.scores(task.initial_parameters, task.test_inputs), expected, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(("factory", "draws"), [("functional_dropout", True), ("own_class", False)])

@@ -7,7 +7,13 @@ import pytest
 from helpers import tiny_job
 from ssdfl.errors import InputError, NotYetError
 from ssdfl.mesh import device
-from ssdfl.mesh.agreement import OtherPlanError, go_without, other_plans, refuse_other_plans, without_plan
+from ssdfl.mesh.agreement import (
+    OtherPlanError,
+    go_without,
+    other_plans,
+    refuse_other_plans,
+    without_plan,
+)
 from ssdfl.mesh.mesh_pb2 import Status
 from ssdfl.mesh.node import Node
 
@@ -41,7 +47,9 @@ def test_one_silent_neighbour_does_not_stop_the_start_and_is_named(node, caplog)
 def test_a_device_without_a_majority_waits_for_a_restart(node, plans):
     hear(node, **plans)
     missing = "c" if plans else "b"
-    with pytest.raises(NotYetError, match=f"neighbour = {missing}: expected a plan within 300 s") as caught:
+    with pytest.raises(
+        NotYetError, match=f"neighbour = {missing}: expected a plan within 300 s"
+    ) as caught:
         go_without(node, 300)
     assert caught.value.exit_code == 75
 
@@ -63,7 +71,9 @@ def test_one_neighbour_with_another_plan_is_left_out_and_named(node, caplog):
         ({"b": "ours", "c": "x", "d": "x"}, True),
     ],
 )
-def test_most_neighbours_with_another_plan_end_it_with_a_code_that_allows_a_restart(node, plans, refused):
+def test_most_neighbours_with_another_plan_end_it_with_a_code_that_allows_a_restart(
+    node, plans, refused
+):
     hear(node, **plans)
     others = other_plans(node)
     if not refused:
@@ -76,7 +86,8 @@ def test_most_neighbours_with_another_plan_end_it_with_a_code_that_allows_a_rest
 
 
 @pytest.mark.parametrize(
-    ("number", "kind"), [(errno.ENOSPC, NotYetError), (errno.EMFILE, NotYetError), (errno.EISDIR, OSError)]
+    ("number", "kind"),
+    [(errno.ENOSPC, NotYetError), (errno.EMFILE, NotYetError), (errno.EISDIR, OSError)],
 )
 def test_a_full_disk_before_there_is_a_plan_allows_a_restart(number, kind, tmp_path, monkeypatch):
     def full(folder, data):

@@ -41,7 +41,9 @@ def test_a_key_that_others_can_read_is_refused(tmp_path, mode):
     write_secret(path, b"secret")
     check_private(path)
     path.chmod(mode)
-    with pytest.raises(InputError, match=f"key.pem = permissions {mode:o}: expected 600.* chmod 600 {path}"):
+    with pytest.raises(
+        InputError, match=f"key.pem = permissions {mode:o}: expected 600.* chmod 600 {path}"
+    ):
         check_private(path)
     path.chmod(0o400)
     check_private(path)

@@ -8,7 +8,14 @@ import pytest
 
 from ssdfl.graph import make_network, to_json
 from ssdfl.mesh.certificates import Authority
-from ssdfl.mesh.change import BadChangeError, Change, Newcomer, read_change, signed_change, text_digest
+from ssdfl.mesh.change import (
+    BadChangeError,
+    Change,
+    Newcomer,
+    read_change,
+    signed_change,
+    text_digest,
+)
 from ssdfl.mesh.membership import Membership
 from ssdfl.mesh.mesh_pb2 import ChangesRequest, Request
 

@@ -25,7 +25,9 @@ SGD = {"new": parse_optimizer("sgd")}
 
 
 def joined(**facts):
-    told = Descriptions.at_start(FACTS, ["a", "b"]).with_newcomers({"new": Newcomer("sgd", facts)}, SGD)
+    told = Descriptions.at_start(FACTS, ["a", "b"]).with_newcomers(
+        {"new": Newcomer("sgd", facts)}, SGD
+    )
     return told.of_network(make_network(3, [(0, 1), (1, 2)], names=["a", "b", "new"]))
 
 

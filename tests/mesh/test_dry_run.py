@@ -69,7 +69,9 @@ def run_together(folders, monkeypatch):
     SENT.clear()
     devices = [RunningDevice(folder) for folder in folders]
     finished = []
-    threads = [threading.Thread(target=lambda one=one: finished.append(one.run())) for one in devices]
+    threads = [
+        threading.Thread(target=lambda one=one: finished.append(one.run())) for one in devices
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -127,9 +129,21 @@ def check_told(dry, sent):
             assert not batch.data
         else:
             assert np.allclose(unpack_samples(batch, len(shown[0])), shown)
-    allowed = {"ping", "pull", "gossip", "samples", "holdings", "status", "parameters", "wait", "absent"}
+    allowed = {
+        "ping",
+        "pull",
+        "gossip",
+        "samples",
+        "holdings",
+        "status",
+        "parameters",
+        "wait",
+        "absent",
+    }
     assert kinds <= allowed | {"facts", "sample_batch", "held"}
-    sizes = {len(answer.parameters.data) for answer in sent if answer.WhichOneof("kind") == "parameters"}
+    sizes = {
+        len(answer.parameters.data) for answer in sent if answer.WhichOneof("kind") == "parameters"
+    }
     assert sizes == {to_neighbours["in_every_step"]["bytes"]}
 
 
@@ -149,7 +163,9 @@ def test_a_device_sends_what_its_dry_run_says(share, tmp_path, monkeypatch):
 def test_a_device_with_its_own_data_sends_what_its_dry_run_says(tmp_path, monkeypatch):
     """Nobody has told anything yet: the summary is exact, and later, when all have, everything is."""
     files = write_files(tmp_path / "files")
-    experiment = own_settings(tmp_path, f"data.name={files}", "data.weights=size", "clusters.number=0")
+    experiment = own_settings(
+        tmp_path, f"data.name={files}", "data.weights=size", "clusters.number=0"
+    )
     folders = init_mesh(experiment, tmp_path / "mesh", method="sdfl", seed=0, ping_deadline_s=30)
     for folder in folders:
         text = (folder / "experiment.toml").read_text().replace("encoding.json", "")
@@ -174,6 +190,10 @@ def test_a_dry_run_sends_and_writes_nothing(tmp_path):
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["device"] in NAMES
-    assert told["to_all"] == {"data": None, "facts": None, "distances_of_data_to": []}  # clusters are given
+    assert told["to_all"] == {
+        "data": None,
+        "facts": None,
+        "distances_of_data_to": [],
+    }  # clusters are given
     assert told["to_neighbours"]["samples"] is None
     assert sorted(path.name for path in folders[0].iterdir()) == before

@@ -39,7 +39,10 @@ def check_bytes(rows, record):
 
 def last_rows(mesh):
     """The last line that each device wrote."""
-    return [json.loads(path.read_text().splitlines()[-1]) for path in sorted(mesh.glob("*/metrics.jsonl"))]
+    return [
+        json.loads(path.read_text().splitlines()[-1])
+        for path in sorted(mesh.glob("*/metrics.jsonl"))
+    ]
 
 
 @pytest.mark.parametrize(("method", "optimizers"), [*SCHEDULES, *RULES])

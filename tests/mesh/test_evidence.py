@@ -32,7 +32,9 @@ NAMES = ("a", "b", "c")
 def signers():
     """What each of three devices needs to sign its steps, and to check the others' signatures."""
     authority = Authority()
-    credentials = {name: Credentials(*authority.issue(name), authority.certificate) for name in NAMES}
+    credentials = {
+        name: Credentials(*authority.issue(name), authority.certificate) for name in NAMES
+    }
     return {name: Evidence(name, NAMES, Signer(own)) for name, own in credentials.items()}
 
 

@@ -104,7 +104,9 @@ def test_a_stopped_mesh_goes_on_where_it_was(undisturbed, tmp_path):
 def test_devices_with_different_plans_refuse_each_other_by_name(tmp_path):
     mesh = made(small("network.spec=path:n=2", "clusters.number=1"), tmp_path / "mesh")
     text = (mesh / "1" / "experiment.toml").read_text()
-    (mesh / "1" / "experiment.toml").write_text(text.replace("learning_rate = 0.05", "learning_rate = 0.04"))
+    (mesh / "1" / "experiment.toml").write_text(
+        text.replace("learning_rate = 0.05", "learning_rate = 0.04")
+    )
     with running(mesh) as processes:
         deadline = time.monotonic() + 60
         while processes.running():

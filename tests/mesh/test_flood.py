@@ -23,7 +23,9 @@ from ssdfl.mesh.wire import pack_samples
 
 NAMES = ("a", "b", "c", "d", "e")
 AUTHORITY = Authority()
-SIGNERS = {name: Signer(Credentials(*AUTHORITY.issue(name), AUTHORITY.certificate)) for name in NAMES}
+SIGNERS = {
+    name: Signer(Credentials(*AUTHORITY.issue(name), AUTHORITY.certificate)) for name in NAMES
+}
 
 
 class Clock:
@@ -87,7 +89,9 @@ def rounds(floods, number=6):
 
 def signed(name, **changes):
     """A fact of a device, signed by it."""
-    fact = Fact(descriptor=Descriptor(**{"device": name, "labels": [2.0, 2.0], "rho": 0.1, **changes}))
+    fact = Fact(
+        descriptor=Descriptor(**{"device": name, "labels": [2.0, 2.0], "rho": 0.1, **changes})
+    )
     return book(name).sign(fact)
 
 
@@ -102,7 +106,10 @@ def test_all_devices_know_the_same_facts_signed_by_those_whom_they_are_about():
     for one in known:
         assert [device.rho for device in one.devices] == [0, 0.1, 0.2]
         assert one.data_distance.tolist() == known[0].data_distance.tolist()
-        assert one.measured == {0: DeviceConstants(1.0, 2.0, 3.0), 1: DeviceConstants(2.0, 2.0, 3.0)}
+        assert one.measured == {
+            0: DeviceConstants(1.0, 2.0, 3.0),
+            1: DeviceConstants(2.0, 2.0, 3.0),
+        }
         assert not one.absent
     assert (known[0].data_distance > 0).all()
     assert len({one.book.digest for one in floods.values()}) == 1
@@ -126,7 +133,9 @@ BAD = {
     "another authority": SignedFact(
         fact=signed("c").fact,
         signatures=[
-            Signer(Credentials(*Authority().issue("c"), b"")).sign(b"ssdfl fact\0" + signed("c").fact)
+            Signer(Credentials(*Authority().issue("c"), b"")).sign(
+                b"ssdfl fact\0" + signed("c").fact
+            )
         ],
     ),
     "undecodable": SignedFact(fact=b"\xff\xff"),
@@ -175,7 +184,9 @@ def test_a_link_fact_with_one_signature_is_none():
     floods["a"]._learn("b")
     assert "b – c" in floods["a"].book.missing()
     twice = SignedFact(fact=lie.fact, signatures=[*lie.signatures, *lie.signatures])
-    floods["a"].node.transport.lies["b"] = lambda asker, answer: Response(facts=Facts(facts=[twice]))
+    floods["a"].node.transport.lies["b"] = lambda asker, answer: Response(
+        facts=Facts(facts=[twice])
+    )
     floods["a"]._learn("b")
     assert "b – c" in floods["a"].book.missing()
     assert floods["a"].node.bad_messages == {"b": 1}
@@ -240,7 +251,9 @@ def test_a_majority_forms_a_plan_without_a_silent_device_and_says_so(silent, cap
 def test_half_of_the_devices_form_no_plan():
     floods = mesh(lies={"c": silence, "d": silence})
     rounds({name: floods[name] for name in "ab"})
-    with pytest.raises(NotYetError, match=r"missing = .*: expected all within 5 s. Start c, d") as caught:
+    with pytest.raises(
+        NotYetError, match=r"missing = .*: expected all within 5 s. Start c, d"
+    ) as caught:
         floods["a"].gather(5)
     assert caught.value.exit_code == 75
 
@@ -266,7 +279,9 @@ def test_one_neighbour_alone_cannot_have_facts_left_out():
     floods = mesh(lies={"d": few})
     rounds({name: floods[name] for name in "abc"})
     assert not any(floods[name].final for name in "abc")
-    assert {len(floods[name].book.missing()) for name in "abc"} == {3}  # d's links, which it does not sign
+    assert {len(floods[name].book.missing()) for name in "abc"} == {
+        3
+    }  # d's links, which it does not sign
 
 
 def test_a_neighbour_with_other_facts_is_waited_for_only_a_while(monkeypatch):

@@ -22,7 +22,9 @@ def text(name="x", count=2, mean=1.0):
 
 
 AUTHORITY = Authority()
-SIGNERS = {name: Signer(Credentials(*AUTHORITY.issue(name), AUTHORITY.certificate)) for name in NAMES}
+SIGNERS = {
+    name: Signer(Credentials(*AUTHORITY.issue(name), AUTHORITY.certificate)) for name in NAMES
+}
 
 
 def holding(device, by=None, **changes):

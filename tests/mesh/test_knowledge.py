@@ -12,7 +12,9 @@ def constants(bound, loss=2.0, smoothness=0.0):
     return DeviceConstants(bound, loss, smoothness)
 
 
-@pytest.mark.parametrize("absurd", [constants(1e9), constants(1.0, loss=1e11), constants(1.0, 2.0, 1e12)])
+@pytest.mark.parametrize(
+    "absurd", [constants(1e9), constants(1.0, loss=1e11), constants(1.0, 2.0, 1e12)]
+)
 def test_one_absurd_claim_decides_for_nobody(absurd):
     """Attack 21."""
     honest = {0: constants(1.0, 2.0, 3.0), 1: constants(4.0, 2.5, 5.0), 2: constants(2.0)}

@@ -68,7 +68,9 @@ def credentials(authority, name):
 def server():
     """A device called alice whose only neighbour is bob."""
     authority = Authority()
-    transport = GrpcTransport("127.0.0.1:0", {"bob": "127.0.0.1:1"}, credentials(authority, "alice"))
+    transport = GrpcTransport(
+        "127.0.0.1:0", {"bob": "127.0.0.1:1"}, credentials(authority, "alice")
+    )
     asked = []
 
     def handle(name, request):
@@ -116,13 +118,19 @@ def test_devices_are_known_by_the_names_that_the_network_has(name):
 
 def test_strangers_are_turned_away(server):
     authority, transport, asked = server
-    eve = caller(credentials(authority, "eve"), transport.port)  # a valid certificate, but no neighbour
+    eve = caller(
+        credentials(authority, "eve"), transport.port
+    )  # a valid certificate, but no neighbour
     with pytest.raises(UnreachableError, match="PERMISSION_DENIED"):
         eve.ask("alice", Request(ping=Ping()), 5)
-    foreign = caller(credentials(Authority(), "bob"), transport.port)  # another authority's certificate
+    foreign = caller(
+        credentials(Authority(), "bob"), transport.port
+    )  # another authority's certificate
     with pytest.raises(UnreachableError, match="UNAVAILABLE"):
         foreign.ask("alice", Request(ping=Ping()), 5)
-    trusting = Credentials(*Authority().issue("bob"), authority.certificate)  # trusts alice, untrusted by her
+    trusting = Credentials(
+        *Authority().issue("bob"), authority.certificate
+    )  # trusts alice, untrusted by her
     distrusted = caller(trusting, transport.port)
     with pytest.raises(UnreachableError):
         distrusted.ask("alice", Request(ping=Ping()), 5)
@@ -238,7 +246,9 @@ class Liar:
     "answer",
     [
         lambda request: Response(parameters=Parameters(step=request.pull.step, dtype="float32")),
-        lambda request: Response(parameters=packed(torch.full((68,), torch.nan), request.pull.step)),
+        lambda request: Response(
+            parameters=packed(torch.full((68,), torch.nan), request.pull.step)
+        ),
         lambda request: Response(parameters=packed(torch.ones(68), request.pull.step + 1)),
         lambda request: Response(),
     ],
@@ -260,7 +270,9 @@ def test_what_a_lying_neighbour_sends_is_counted_and_not_mixed(answer):
 
 def test_a_slow_neighbour_is_waited_for_up_to_a_limit():
     job = tiny_job("sdfl", "path:n=2", clusters=1, cycles=1, steps_per_cycle=1)
-    node = Node(job.network, 0, ("a", "b"), Liar(lambda request: Response(wait=Wait())), patience_s=0.4)
+    node = Node(
+        job.network, 0, ("a", "b"), Liar(lambda request: Response(wait=Wait())), patience_s=0.4
+    )
     node.neighbours.heard("b", Status())
     start = time.monotonic()
     list(device_steps(job, node, None))
@@ -308,7 +320,10 @@ def test_garbage_and_answers_beyond_the_limit_are_told_from_silence():
         alice = GrpcTransport("127.0.0.1:0", {"bob": ""}, credentials(authority, "alice"))
         alice.start(lambda *_, content=content: content)
         bob = GrpcTransport(
-            "", {"alice": f"127.0.0.1:{alice.port}"}, credentials(authority, "bob"), max_message_bytes=2048
+            "",
+            {"alice": f"127.0.0.1:{alice.port}"},
+            credentials(authority, "bob"),
+            max_message_bytes=2048,
         )
         bob.start(lambda *_: Response())
         with pytest.raises(UnreadableError):
@@ -322,7 +337,9 @@ def test_a_neighbour_whose_step_oscillates_is_not_waited_for_without_end(monkeyp
     job = tiny_job("sdfl", "path:n=2", clusters=1)
     node = Node(job.network, 0, ("a", "b"), Liar(None))
     places = itertools.cycle([Status(step=2), Status(step=1)])
-    monkeypatch.setattr(node.neighbours, "wait", lambda *_: node.neighbours.heard("b", next(places)))
+    monkeypatch.setattr(
+        node.neighbours, "wait", lambda *_: node.neighbours.heard("b", next(places))
+    )
     node.neighbours.heard("b", Status(step=1))
     lingering = threading.Thread(target=node.linger, daemon=True)
     lingering.start()
@@ -356,7 +373,10 @@ def test_the_outbox_is_bounded_and_messages_sent_are_counted_on():
     node = Node(job.network, 0, ("a", "b"), Liar(lambda request: Response(absent=Absent())))
     node.neighbours.heard("b", Status())  # stays at step 0 for ever
     start = dataclasses.replace(initial_device_state(job, 0), transmissions=55)
-    kept = [(state.transmissions, len(node.outbox._messages)) for state, _ in device_steps(job, node, start)]
+    kept = [
+        (state.transmissions, len(node.outbox._messages))
+        for state, _ in device_steps(job, node, start)
+    ]
     assert {sent for sent, _ in kept} == {55}
     assert max(messages for _, messages in kept) == MOST_KEPT < 90
     node.close()
@@ -373,7 +393,9 @@ def test_a_lead_that_the_schedule_allows_is_none():
 
 
 @pytest.mark.parametrize(("method", "goes_on"), [("pdfl", False), ("sdfl", True)])
-def test_a_neighbour_ahead_is_no_reason_to_start_without_the_others(method, goes_on, tmp_path, monkeypatch):
+def test_a_neighbour_ahead_is_no_reason_to_start_without_the_others(
+    method, goes_on, tmp_path, monkeypatch
+):
     """Unless it has passed a step at which it should have waited for this device."""
     monkeypatch.setattr(device, "GATHER_S", 0.3)
     experiment = small("network.spec=star:n=5", "clusters.number=1", "schedule.tau_a=5")
@@ -410,7 +432,9 @@ def test_a_full_disk_does_not_stop_training(tmp_path, monkeypatch, caplog):
 
 @pytest.mark.parametrize("method", ["central", "tthf", "hier"])
 def test_what_needs_a_server_is_refused_before_anything_starts(method, tmp_path):
-    with pytest.raises(InputError, match=f"method = {method}: expected one that mixes linked devices only"):
+    with pytest.raises(
+        InputError, match=f"method = {method}: expected one that mixes linked devices only"
+    ):
         run_experiment(small("engine.name=mesh", f"methods=['{method}']"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -423,7 +447,10 @@ def test_the_wire_format_is_the_documented_one(tmp_path):
     assert protoc.main(["", f"-I{source}", f"--python_out={tmp_path}", str(source / name)]) == 0
     made_now = (tmp_path / "ssdfl/mesh/mesh_pb2.py").read_text()
     descriptor = re.search(r"AddSerializedFile\((.*)\)", made_now)[1]
-    assert descriptor == re.search(r"AddSerializedFile\((.*)\)", Path(mesh_pb2.__file__).read_text())[1]
+    assert (
+        descriptor
+        == re.search(r"AddSerializedFile\((.*)\)", Path(mesh_pb2.__file__).read_text())[1]
+    )
 
 
 def test_unknown_requests_are_refused_and_counted():
@@ -526,7 +553,9 @@ def test_a_link_that_is_busy_is_not_dead(server):
     sending.start()
     answered = 0
     while sending.is_alive():
-        bob.ask("alice", Request(ping=Ping()), 2 * PING_DEADLINE_S)  # raises if there is none in time
+        bob.ask(
+            "alice", Request(ping=Ping()), 2 * PING_DEADLINE_S
+        )  # raises if there is none in time
         answered += sending.is_alive()
         time.sleep(0.2)
     assert answered >= 5
@@ -552,7 +581,9 @@ def test_one_neighbour_cannot_take_all_threads():
         assert carol.ask("alice", Request(ping=Ping()), 5).status.step == 7
         assert "RESOURCE_EXHAUSTED" in str(refused.pop().exception())
         leave.set()
-    assert 8 <= sum(one.exception() is None for one in greedy) < 12  # one may ask after others have left
+    assert (
+        8 <= sum(one.exception() is None for one in greedy) < 12
+    )  # one may ask after others have left
     for one in (bob, carol, transport):
         one.stop()
 

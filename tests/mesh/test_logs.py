@@ -16,7 +16,9 @@ def lines(folder):
 
 def test_nobody_writes_lines_of_their_own(tmp_path):
     with logging_to(tmp_path):
-        log.warning("%s sent %s: dropped", "b", "a\n2026-01-01 00:00:00,000 ERROR all is lost\r\x1b[31m")
+        log.warning(
+            "%s sent %s: dropped", "b", "a\n2026-01-01 00:00:00,000 ERROR all is lost\r\x1b[31m"
+        )
     (line,) = lines(tmp_path)
     assert r"a\n2026-01-01 00:00:00,000 ERROR all is lost\r\x1b[31m: dropped" in line
 
@@ -59,7 +61,9 @@ def test_the_log_is_rotated(tmp_path, monkeypatch):
 
 def test_a_full_disk_costs_lines_and_nothing_else(tmp_path, monkeypatch, capsys):
     with logging_to(tmp_path):
-        (handler,) = [one for one in logging.getLogger("ssdfl").handlers if isinstance(one, logs._Handler)]
+        (handler,) = [
+            one for one in logging.getLogger("ssdfl").handlers if isinstance(one, logs._Handler)
+        ]
 
         def full(record):
             raise OSError("No space left on device")

@@ -98,7 +98,9 @@ def test_a_device_with_its_own_data_joins_while_another_is_away(tmp_path):
         wait_for_step(processes, 70 * 3)
         processes.start_device(mesh / "Bob")
         finish(processes)
-    plans = {read_plan(folder / "changes" / "1.plan.json").clusters for folder in device_folders(mesh)}
+    plans = {
+        read_plan(folder / "changes" / "1.plan.json").clusters for folder in device_folders(mesh)
+    }
     assert len(plans) == 1
     assert all(cycles_of(folder)[-1] == 150 for folder in device_folders(mesh))
     digests = {(folder / "holdings.binpb").stat().st_size for folder in device_folders(mesh)}

@@ -46,7 +46,10 @@ def test_metrics_are_served_on_loopback_and_nothing_else_is():
             assert answer.read().decode() == metrics_text(FULL)
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5)
-        with pytest.raises(InputError, match="expected a free port"), serving_metrics(port, lambda: FULL):
+        with (
+            pytest.raises(InputError, match="expected a free port"),
+            serving_metrics(port, lambda: FULL),
+        ):
             pass
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5)

@@ -59,7 +59,9 @@ def test_a_devices_model_is_as_good_as_it_recorded(buffers, tmp_path):
         found = [accuracy(model) for model in models]
         assert found == pytest.approx([row["score"]] * 3, abs=1e-6)
         assert found[0] == pytest.approx(expected, abs=1e-6)
-    assert accuracy(collected.model(device="mean")) == pytest.approx(record.average_model_score, abs=1e-6)
+    assert accuracy(collected.model(device="mean")) == pytest.approx(
+        record.average_model_score, abs=1e-6
+    )
     export_model(mesh / "1", tmp_path / "model.safetensors")
     state = load_file(tmp_path / "model.safetensors")
     expected = collected.model(device=1).state_dict()

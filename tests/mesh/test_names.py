@@ -37,7 +37,9 @@ def test_a_name_that_cannot_be_a_folder_is_refused(name, reason):
 
 
 @pytest.mark.parametrize(
-    "pair", [("Ann", "ann"), ("\u00e9", "e\u0301"), ("a b", "a-x20b")], ids=["case", "accent", "code"]
+    "pair",
+    [("Ann", "ann"), ("\u00e9", "e\u0301"), ("a b", "a-x20b")],
+    ids=["case", "accent", "code"],
 )
 def test_two_names_of_one_folder_or_certificate_are_refused(pair):
     with pytest.raises(InputError, match="names of two devices = .* and .*: expected different"):

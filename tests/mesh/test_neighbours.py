@@ -54,7 +54,9 @@ def test_an_impossible_answer_does_not_prove_that_a_neighbour_is_there():
     assert known.bad_messages == {"b": 1}
 
 
-@pytest.mark.parametrize("answer", [None, Response(absent=Absent())], ids=["silent", "something else"])
+@pytest.mark.parametrize(
+    "answer", [None, Response(absent=Absent())], ids=["silent", "something else"]
+)
 def test_a_neighbour_that_misses_pings_in_a_row_is_gone(answer):
     known = neighbours(answer)
     known.heard("b", Status())

@@ -45,8 +45,12 @@ def test_only_a_neighbour_more_than_a_cycle_ahead_has_gone_on(node, theirs, left
     assert node.left_behind(job_that_mixes_at(), "b", 4, theirs) == left_behind
 
 
-@pytest.mark.parametrize(("mixes_at", "left_behind"), [(0, True), (3, True), (4, False), (5, False)])
-def test_a_neighbour_that_has_not_come_to_an_exchange_had_no_need_to_wait(node, mixes_at, left_behind):
+@pytest.mark.parametrize(
+    ("mixes_at", "left_behind"), [(0, True), (3, True), (4, False), (5, False)]
+)
+def test_a_neighbour_that_has_not_come_to_an_exchange_had_no_need_to_wait(
+    node, mixes_at, left_behind
+):
     """At step 4 the neighbour has passed steps 0 to 3."""
     assert node.left_behind(job_that_mixes_at(mixes_at), "b", 0, CYCLE + 1) == left_behind
 
@@ -123,9 +127,17 @@ def test_a_step_that_was_skipped_is_asked_for_no_longer(pair):
 
 @pytest.mark.parametrize(
     ("mixes_at", "step", "expected"),
-    [((5,), 2, [(5, {1})]), ((5,), 1, []), ((3, 4), 2, [(3, {1})]), ((), 29, []), ((), 28, [(29, {1})])],
+    [
+        ((5,), 2, [(5, {1})]),
+        ((5,), 1, []),
+        ((3, 4), 2, [(3, {1})]),
+        ((), 29, []),
+        ((), 28, [(29, {1})]),
+    ],
 )
-def test_the_next_message_of_a_neighbour_is_asked_for_at_most_a_cycle_ahead(node, mixes_at, step, expected):
+def test_the_next_message_of_a_neighbour_is_asked_for_at_most_a_cycle_ahead(
+    node, mixes_at, step, expected
+):
     asked = []
     node.ask_ahead = lambda step, devices: asked.append((step, set(devices)))
     DeviceEngine(job_that_mixes_at(*mixes_at), node)._ask_ahead(step)

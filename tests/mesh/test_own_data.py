@@ -44,7 +44,9 @@ def test_unequal_files_train_as_in_simulation(weights, tmp_path):
     with running(tmp_path / "mesh") as processes:
         finish(processes)
     write_again = write_files(tmp_path / "again")
-    expected, _ = simulated(own_settings(tmp_path, f"data.name={write_again}", f"data.weights={weights}"))
+    expected, _ = simulated(
+        own_settings(tmp_path, f"data.name={write_again}", f"data.weights={weights}")
+    )
     assert final_parameters(tmp_path / "mesh") == pytest.approx(expected, abs=2e-5)
     for folder in folders:
         rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
@@ -60,7 +62,9 @@ def check_cross_tests(tmp_path, folders):
     write_cross_tests(mesh, collected)
     tests = collected.cross_tests()
     assert tests.devices == [folder.name for folder in folders]
-    last = [json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1]) for folder in folders]
+    last = [
+        json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1]) for folder in folders
+    ]
     own = [tests.scores[k][k] for k in range(len(folders))]
     assert own == pytest.approx([row["score"] for row in last], abs=1e-6)
     assert collected.read_rows(0, "ssdfl")[-1]["score"] == pytest.approx(np.mean(own), abs=1e-6)
@@ -87,7 +91,9 @@ def test_a_device_without_a_file_is_named(tmp_path):
     files = write_files(tmp_path / "files")
     (files / "Bob.parquet").rename(files / "Bert.parquet")
     with pytest.raises(InputError, match="device without data = Bob: expected a file of that name"):
-        init_mesh(own_settings(tmp_path, f"data.name={files}"), tmp_path / "mesh", method="ssdfl", seed=0)
+        init_mesh(
+            own_settings(tmp_path, f"data.name={files}"), tmp_path / "mesh", method="ssdfl", seed=0
+        )
     assert not list((tmp_path / "mesh").glob("*"))
 
 
@@ -111,5 +117,7 @@ def test_own_data_may_come_from_a_function_and_must_be_there(tmp_path):
     missing = load_experiment(None, ["data.train=train.csv"]).data
     with pytest.raises(InputError, match="data.train = train.csv: expected a file or folder"):
         load_own_data(missing, tmp_path)
-    with pytest.raises(InputError, match="data.train = train.csv: expected nothing, but on real devices"):
+    with pytest.raises(
+        InputError, match="data.train = train.csv: expected nothing, but on real devices"
+    ):
         load_data(missing)

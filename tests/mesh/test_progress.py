@@ -17,7 +17,14 @@ from ssdfl.records import load_experiment
 
 
 def status(name, cycle, **changes):
-    return {"device": name, "step": 6 * cycle, "cycle": cycle, "neighbours": "1/1", "received": 1, **changes}
+    return {
+        "device": name,
+        "step": 6 * cycle,
+        "cycle": cycle,
+        "neighbours": "1/1",
+        "received": 1,
+        **changes,
+    }
 
 
 def test_a_line_for_each_cycle_that_all_have_finished(tmp_path):
@@ -38,7 +45,9 @@ class Ended(subprocess.Popen):
     """A device whose process ends at once with an error."""
 
     def __init__(self, command, stdout, stderr):
-        super().__init__([sys.executable, "-c", "raise SystemExit(3)"], stdout=stdout, stderr=stderr)
+        super().__init__(
+            [sys.executable, "-c", "raise SystemExit(3)"], stdout=stdout, stderr=stderr
+        )
         self.wait()
 
 

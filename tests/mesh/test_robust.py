@@ -29,7 +29,9 @@ class Wire:
             raise UnreachableError(neighbour)
         answer = Response.FromString(answer) if isinstance(answer, bytes) else answer
         if neighbour == str(LIAR) and answer.HasField("parameters"):
-            answer.parameters.data = self.lie(np.frombuffer(answer.parameters.data, "<f4")).tobytes()
+            answer.parameters.data = self.lie(
+                np.frombuffer(answer.parameters.data, "<f4")
+            ).tobytes()
         return answer
 
     def stop(self):
@@ -64,7 +66,9 @@ def trained(method, lie):
         assert not thread.is_alive()
     for node in nodes.values():
         node.close()
-    assert not any(sum(node.bad_messages.values()) for node in nodes.values())  # nothing was refused
+    assert not any(
+        sum(node.bad_messages.values()) for node in nodes.values()
+    )  # nothing was refused
     return torch.cat([last[name] for name in names])
 
 

@@ -8,8 +8,26 @@ import pytest
 import ssdfl.mesh
 
 SIMULATED = (
-    *("agreement", "course", "device_engine", "editions", "evidence", "facts", "first_plan", "flood"),
-    *("gathering", "holdings", "membership", "neighbours", "newcomer", "node", "outbox", "patience"),
+    *(
+        "agreement",
+        "course",
+        "device_engine",
+        "editions",
+        "evidence",
+        "facts",
+        "first_plan",
+        "flood",
+    ),
+    *(
+        "gathering",
+        "holdings",
+        "membership",
+        "neighbours",
+        "newcomer",
+        "node",
+        "outbox",
+        "patience",
+    ),
     *("shelf", "signing"),
 )
 

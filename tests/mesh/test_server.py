@@ -51,7 +51,9 @@ def channel(name, transport, stack):
     own = CREDENTIALS[name]
     credentials = grpc.ssl_channel_credentials(own.authority, own.key, own.certificate)
     options = [("grpc.ssl_target_name_override", certificate_name("alice"))]
-    return stack.enter_context(grpc.secure_channel(f"127.0.0.1:{transport.port}", credentials, options))
+    return stack.enter_context(
+        grpc.secure_channel(f"127.0.0.1:{transport.port}", credentials, options)
+    )
 
 
 def idle_calls(name, transport, stack, number=40):
@@ -67,7 +69,9 @@ def idle_calls(name, transport, stack, number=40):
     return [ask.future(never(), timeout=60) for _ in range(number)]
 
 
-@pytest.mark.parametrize(("name", "code"), [("bob", "RESOURCE_EXHAUSTED"), ("eve", "PERMISSION_DENIED")])
+@pytest.mark.parametrize(
+    ("name", "code"), [("bob", "RESOURCE_EXHAUSTED"), ("eve", "PERMISSION_DENIED")]
+)
 def test_calls_whose_message_never_comes_make_nobody_deaf(name, code, stack):
     """Attacks 27 and 28."""
     transport = alice()
@@ -110,7 +114,11 @@ def test_pings_are_answered_while_all_other_threads_wait(stack):
     for one in callers:
         stack.callback(one.stop)
     with ThreadPoolExecutor(14) as pool:
-        pulls = [pool.submit(one.ask, "alice", Request(pull=Pull()), 30) for one in callers for _ in range(7)]
+        pulls = [
+            pool.submit(one.ask, "alice", Request(pull=Pull()), 30)
+            for one in callers
+            for _ in range(7)
+        ]
         time.sleep(0.5)
         for one in callers:
             assert one.ask("alice", PING, 5).status.step == 7

@@ -16,7 +16,9 @@ from ssdfl.records import RunFolder
 pytestmark = pytest.mark.mesh
 
 PAGE = Path(__file__).parents[2] / "docs" / "deploy.md"
-SECTION = re.search(r"## From nothing to three hosts\n(.*?)\n## ", PAGE.read_text(encoding="utf-8"), re.S)[1]
+SECTION = re.search(
+    r"## From nothing to three hosts\n(.*?)\n## ", PAGE.read_text(encoding="utf-8"), re.S
+)[1]
 BLOCK = re.compile(r"(?:as `([\w./-]+)`:\n+)?^```(\w+)\n(.*?)^```$", re.M | re.S)
 MODULE = (sys.executable, "-m", "ssdfl")
 
@@ -70,7 +72,9 @@ def test_the_page_leads_from_nothing_to_three_hosts(tmp_path):
         finally:
             for process in running:
                 process.kill()
-    devices = [row.split(",")[0] for row in (hosts.computer / "offices-hosts.csv").read_text().split()[1:]]
+    devices = [
+        row.split(",")[0] for row in (hosts.computer / "offices-hosts.csv").read_text().split()[1:]
+    ]
     assert len(RunFolder(hosts.computer / "offices" / "run").all_rows()) == 10
     for home, device in zip(hosts.homes.values(), devices, strict=True):
         assert (home / device / "model.safetensors").exists()

@@ -60,7 +60,9 @@ def test_attacks_leave_what_they_look_at_as_it_was(attack):
 
 
 def test_unknown_attacks_and_options():
-    with pytest.raises(InputError, match="faults.attack = gaslight: expected one of sign-flip, noise"):
+    with pytest.raises(
+        InputError, match="faults.attack = gaslight: expected one of sign-flip, noise"
+    ):
         find_attack("gaslight")
     with pytest.raises(InputError, match="attack noise: z = 1: expected one of the options scale"):
         find_attack("noise:z=1")

@@ -87,7 +87,9 @@ def test_rows_are_compressed_alike_alone_and_together(name):
     for place, device in enumerate(devices):
         alone = compressor(rows[[place]], moment(9, device=device))
         assert torch.equal(together[[place]], alone)
-    assert name not in ("randomk", "int8") or not torch.equal(together, compressor(rows, moment(10)))
+    assert name not in ("randomk", "int8") or not torch.equal(
+        together, compressor(rows, moment(10))
+    )
 
 
 def test_ties_are_broken_so_that_no_more_is_sent():

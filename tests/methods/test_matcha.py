@@ -24,7 +24,9 @@ def connectivity(L):
     return np.linalg.eigvalsh(L)[1]
 
 
-@pytest.mark.parametrize("spec", ["sites:sites=3,size=4,seed=0", "ba:n=12,m=2,seed=1", "barbell:size=4"])
+@pytest.mark.parametrize(
+    "spec", ["sites:sites=3,size=4,seed=0", "ba:n=12,m=2,seed=1", "barbell:size=4"]
+)
 @pytest.mark.parametrize("budget", [0.2, 0.6])
 def test_probabilities_connect_as_well_as_a_semidefinite_programme(spec, budget):
     network = load_network(spec)

@@ -43,7 +43,9 @@ def test_limits(method, rule, limit):
     assert torch.allclose(final(f"{method}+{rule}"), final(f"{method}+{limit}"), atol=1e-10)
 
 
-@pytest.mark.parametrize("rule", ["outer:rule=gt", "clipped", "choco", "cta:compressor=sign", "qgm"])
+@pytest.mark.parametrize(
+    "rule", ["outer:rule=gt", "clipped", "choco", "cta:compressor=sign", "qgm"]
+)
 def test_away_from_their_limits_rules_differ(rule):
     assert not torch.allclose(final(f"sdfl+{rule}"), final("sdfl+cta"), atol=1e-3)
 
@@ -88,7 +90,12 @@ def doubly_stochastic(n, rng):
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 2**31), liars=st.integers(0, 3), honest=st.integers(0, 9), g=st.integers(1, 3))
+@given(
+    seed=st.integers(0, 2**31),
+    liars=st.integers(0, 3),
+    honest=st.integers(0, 9),
+    g=st.integers(1, 3),
+)
 def test_robust_rules_stay_where_the_honest_are(seed, liars, honest, g):
     """In every coordinate between the least and the largest of own and honest neighbours' values."""
     rng = np.random.default_rng(seed)
@@ -114,7 +121,10 @@ def test_exchanges_bring_the_values_of_sorting_to_the_wanted_places_in_any_order
     for wanted in (range(count), range(count // 2, count // 2 + 1), range(1, max(2, count - 1))):
         mine = rows.copy()
         for low, high, needed in _exchanges(count, wanted):
-            values = {low: np.minimum(mine[low], mine[high]), high: np.maximum(mine[low], mine[high])}
+            values = {
+                low: np.minimum(mine[low], mine[high]),
+                high: np.maximum(mine[low], mine[high]),
+            }
             for place in (low, high):
                 mine[place] = values[place] if place in needed else np.nan
         places = [place for place in wanted if place < count]
@@ -145,13 +155,19 @@ def test_every_rule_is_short_and_says_what_it_is(name):
     [
         ("ssdfl+choco:fraction=2", "fraction = 2.0: expected a share above 0 and at most 1"),
         ("ssdfl+choco:fraction=0", "fraction = 0.0: expected a share"),
-        ("ssdfl+choco:colour=red", "compressor topk: colour = red: expected one of the options fraction"),
+        (
+            "ssdfl+choco:colour=red",
+            "compressor topk: colour = red: expected one of the options fraction",
+        ),
         ("ssdfl+choco:gamma=1.5", "gamma = 1.5"),
         ("ssdfl+choco:matrices=2", "compressor topk: matrices = 2"),
         ("ssdfl+gt:colour=red", "rule gt: colour = red: expected no options"),
         ("ssdfl+gt:fraction=0.1", "rule gt: fraction = 0.1: expected no options"),
         ("ssdfl+cta:compressor=zip", "compressor = zip: expected one of none, topk"),
-        ("ssdfl+cta:compressor=int8,fraction=0.1", "compressor int8: fraction = 0.1: expected .* block"),
+        (
+            "ssdfl+cta:compressor=int8,fraction=0.1",
+            "compressor int8: fraction = 0.1: expected .* block",
+        ),
         ("ssdfl+cta:compressor=int8,block=0", "block = 0"),
         ("ssdfl+qgm:beta=1", r"beta = 1.0: expected a number in \[0, 1\)"),
         ("ssdfl+outer:momentum=1", "momentum = 1.0"),
@@ -174,7 +190,10 @@ def test_a_rule_that_needs_the_same_links_refuses_schedules_that_draw_them(rule)
 
 
 def test_choco_keeps_a_public_copy_for_each_matrix():
-    names = {name: set(tiny_job(f"{name}+choco").rule.init(torch.zeros(1, 2))) for name in ("ssdfl", "sdfl")}
+    names = {
+        name: set(tiny_job(f"{name}+choco").rule.init(torch.zeros(1, 2)))
+        for name in ("ssdfl", "sdfl")
+    }
     assert names["sdfl"] == {"public0", "sum0"}
     assert names["ssdfl"] == names["sdfl"] | {"public1", "sum1"}
 

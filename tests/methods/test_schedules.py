@@ -9,7 +9,15 @@ from scipy.sparse import eye_array
 from helpers import TOPOLOGY_SPECS
 from ssdfl.clusters import labels_of, random_clusters, spectral_bisection
 from ssdfl.errors import InputError
-from ssdfl.graph import averaging, check_mixing, fastest, lazy, links_within, load_network, metropolis
+from ssdfl.graph import (
+    averaging,
+    check_mixing,
+    fastest,
+    lazy,
+    links_within,
+    load_network,
+    metropolis,
+)
 from ssdfl.methods import METHODS, ScheduleInputs, find_method, period_of
 from ssdfl.rng import generator
 
@@ -18,7 +26,9 @@ TAU_A, TAU_R = 3, 2
 
 def setting_on(spec, clusters=2, **changes):
     network = load_network(spec)
-    return ScheduleInputs(network, spectral_bisection(network, clusters), tau_a=TAU_A, tau_r=TAU_R, **changes)
+    return ScheduleInputs(
+        network, spectral_bisection(network, clusters), tau_a=TAU_A, tau_r=TAU_R, **changes
+    )
 
 
 def same(W, V):
@@ -178,7 +188,9 @@ def test_matcha_refuses_a_budget_that_cannot_be(budget):
 
 
 def test_matcha_refuses_an_option_that_it_does_not_have():
-    with pytest.raises(InputError, match="method matcha: bugdet = 1: expected one of the options budget"):
+    with pytest.raises(
+        InputError, match="method matcha: bugdet = 1: expected one of the options budget"
+    ):
         find_method("matcha:bugdet=1")
 
 

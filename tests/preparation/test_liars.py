@@ -23,7 +23,9 @@ def test_a_number_draws_so_many_by_the_seed():
 
 def test_names_are_those_of_devices():
     assert liars_of(faults(["7", "2"]), NETWORK, 0) == (2, 7)
-    with pytest.raises(InputError, match="faults.liars = bob: expected names of devices, such as 0, 1, 2"):
+    with pytest.raises(
+        InputError, match="faults.liars = bob: expected names of devices, such as 0, 1, 2"
+    ):
         liars_of(faults(["bob"]), NETWORK, 0)
 
 
@@ -35,5 +37,7 @@ def test_somebody_has_to_be_honest(liars):
 
 @pytest.mark.parametrize("liars", [-1, 1.5, "two", ["a", "a"], [1], True])
 def test_what_is_neither_a_number_nor_names_is_refused(liars):
-    with pytest.raises(InputError, match="faults.liars = .*expected a number of at least 0, or a list"):
+    with pytest.raises(
+        InputError, match="faults.liars = .*expected a number of at least 0, or a list"
+    ):
         faults(liars)

@@ -23,7 +23,8 @@ def told(*changes):
 def test_the_papers_facts_are_one_setting():
     literal = told("share.labels=counts", "share.samples=raw")
     assert all(
-        device.samples.shape == (DESCRIBED_SAMPLES, tiny_data().train_inputs[0].size) for device in literal
+        device.samples.shape == (DESCRIBED_SAMPLES, tiny_data().train_inputs[0].size)
+        for device in literal
     )
     assert all((device.labels > 0).sum() == 2 for device in literal)
     by_default = told()
@@ -41,7 +42,9 @@ def test_nothing_is_told_if_nothing_is_shared():
 
 def test_labels_may_be_rounded_and_gradients_sketched():
     counts = told()
-    for one, other in zip(counts, told("share.labels=rounded", "share.gradient_sketch=yes"), strict=True):
+    for one, other in zip(
+        counts, told("share.labels=rounded", "share.gradient_sketch=yes"), strict=True
+    ):
         assert np.array_equal(other.labels, rounded_counts(one.labels))
         assert other.sketch.shape == (32,)
         held = one.labels > 0
@@ -94,7 +97,9 @@ def test_a_sketch_of_digits_orders_pairs_of_devices_as_samples_do():
     sketches = [sketched_samples(samples, seed=1) for samples in of_class]
     pairs = [(a, b) for a in range(10) for b in range(a)]
     true = np.array([energy_distance(of_class[a], of_class[b]) / 64 for a, b in pairs])
-    found = np.array([energy_distance(sketches[a], sketches[b]) / sketches[0].shape[1] for a, b in pairs])
+    found = np.array(
+        [energy_distance(sketches[a], sketches[b]) / sketches[0].shape[1] for a, b in pairs]
+    )
     assert np.corrcoef(true, found)[0, 1] > 0.85
     assert np.median(np.abs(found - true) / true) < 0.2
 

@@ -67,7 +67,10 @@ def test_settings_from_the_command_line(setting, expected):
             "schedule.link_probability = 1.5: expected less than or equal to 1",
         ),
         ("network.mixing=fast", "network.mixing = fast: expected metropolis, lazy or fastest"),
-        ("engine.name=quantum", "engine.name = quantum: expected local, reference, distributed or mesh"),
+        (
+            "engine.name=quantum",
+            "engine.name = quantum: expected local, reference, distributed or mesh",
+        ),
         ("seeds=[]", "seeds = "),
         ("seeds=[-1]", "seeds.0 = -1"),
         ("seeds=[0, 0]", "seeds = .*each only once"),

@@ -68,7 +68,9 @@ def test_records_of_methods_with_rules_are_kept_apart(tmp_path):
     folder = RunFolder(tmp_path)
     for cycle, method in enumerate(METHODS, start=1):
         folder.write_rows(0, method, [{"cycle": cycle}])
-    assert [folder.read_rows(0, method)[0]["cycle"] for method in METHODS] == [*range(1, len(METHODS) + 1)]
+    assert [folder.read_rows(0, method)[0]["cycle"] for method in METHODS] == [
+        *range(1, len(METHODS) + 1)
+    ]
     assert len(list((tmp_path / "seed-0").iterdir())) == len(METHODS)
 
 
@@ -76,7 +78,9 @@ def test_records_of_methods_with_rules_are_kept_apart(tmp_path):
     ("before", "after", "allowed"),
     [("local", "reference", True), ("local", "mesh", False), ("mesh", "local", False)],
 )
-def test_another_engine_may_go_on_unless_devices_keep_their_own_files(tmp_path, before, after, allowed):
+def test_another_engine_may_go_on_unless_devices_keep_their_own_files(
+    tmp_path, before, after, allowed
+):
     folder = RunFolder(tmp_path)
     write_experiment(load_experiment(None, [f"engine.name={before}"]), folder.experiment_file)
     new = load_experiment(None, [f"engine.name={after}"])
@@ -90,7 +94,12 @@ def test_another_engine_may_go_on_unless_devices_keep_their_own_files(tmp_path, 
 def test_a_plan_file_of_version_2_is_the_same_plan(tmp_path):
     folder = RunFolder(tmp_path)
     plan = Plan(((0, 1), (2,)), "by hand", names=("a", "b", "c"))
-    old = plan.to_json() | {"version": 2, "clusters": [[0, 1], [2]], "devices": None, "checksum": None}
+    old = plan.to_json() | {
+        "version": 2,
+        "clusters": [[0, 1], [2]],
+        "devices": None,
+        "checksum": None,
+    }
     write_text(folder.seed_folder(0) / "plan.json", json.dumps(old))
     folder.write_plan(0, plan)
     assert folder.plan(0) == plan

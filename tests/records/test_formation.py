@@ -46,9 +46,15 @@ def test_every_constant_of_the_paper_can_be_set():
     [
         ("clusters.threshold_step=E", "clusters.threshold_step = E: expected eta or eta_E"),
         ("clusters.variance_floor=-1", "clusters.variance_floor = -1"),
-        ("clusters.optimizer_weights=[0, 0, 0]", "clusters.optimizer_weights = .*at least one number above"),
+        (
+            "clusters.optimizer_weights=[0, 0, 0]",
+            "clusters.optimizer_weights = .*at least one number above",
+        ),
         ("clusters.optimizer_weights=[1, 1]", "clusters.optimizer_weights"),
-        ("clusters.data_amplification=[0.3, 0.2]", "clusters.data_amplification = .*the least and the most"),
+        (
+            "clusters.data_amplification=[0.3, 0.2]",
+            "clusters.data_amplification = .*the least and the most",
+        ),
         ("clusters.optimizer_amplification=[-1, 0]", "clusters.optimizer_amplification.0 = -1"),
     ],
 )

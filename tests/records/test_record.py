@@ -99,7 +99,9 @@ def insert_after(path, before, added):
 def changed_files(before, after):
     """All files that differ between two folders."""
     names = [path.relative_to(after) for path in sorted(after.rglob("*")) if path.is_file()]
-    return [str(name) for name in names if not filecmp.cmp(before / name, after / name, shallow=False)]
+    return [
+        str(name) for name in names if not filecmp.cmp(before / name, after / name, shallow=False)
+    ]
 
 
 @pytest.fixture

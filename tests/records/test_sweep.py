@@ -65,7 +65,10 @@ def file(tmp_path):
 def test_every_combination_is_there_once(file):
     sweep = load_sweep(file, ("training.batch_size=4",))
     assert sweep.keys == ("training.learning_rate", "schedule.tau_a")
-    found = [(c.experiment.training.learning_rate, c.experiment.schedule.tau_a) for c in sweep.combinations]
+    found = [
+        (c.experiment.training.learning_rate, c.experiment.schedule.tau_a)
+        for c in sweep.combinations
+    ]
     assert found == [(0.02, 1), (0.02, 2), (0.05, 1), (0.05, 2)]
     assert all(one.experiment.training.batch_size == 4 for one in sweep.combinations)
     assert len({run_key(one) for one in sweep.runs()}) == len(sweep.runs()) == 2 * 2 * 2 * 2
@@ -88,7 +91,12 @@ def test_a_sweep_is_done_once_compared_and_resumed(file, tmp_path):
     assert done.returncode == 0, done.stderr
     with (tmp_path / "out" / "sweep.csv").open() as lines:
         rows = list(csv.DictReader(lines))
-    asked = {(rate, tau, method) for rate in ("0.02", "0.05") for tau in "12" for method in ("ssdfl", "pdfl")}
+    asked = {
+        (rate, tau, method)
+        for rate in ("0.02", "0.05")
+        for tau in "12"
+        for method in ("ssdfl", "pdfl")
+    }
     assert {(r["training.learning_rate"], r["schedule.tau_a"], r["method"]) for r in rows} == asked
     assert len(rows) == len(asked)
     assert all(row["seeds"] == "2" and 0 <= float(row["score"]) <= 1 for row in rows)
@@ -100,12 +108,16 @@ def test_a_sweep_is_done_once_compared_and_resumed(file, tmp_path):
         accuracy = f"{100 * float(row['score']):.1f} ±{100 * float(row['score_std']):.1f}"
         assert f"<td>{name}</td><td>{row['method']}</td><td>{accuracy}</td>" in page
     assert f"ssdfl sweep {file}" in page
-    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("metrics.parquet")}
+    times = {
+        path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("metrics.parquet")
+    }
     lost = load_sweep(file).runs()[3]
     for path in run_folder(lost, tmp_path / "cache").path.rglob("metrics.parquet"):
         path.unlink()
     assert quick_command("sweep", *options).returncode == 0
-    again = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("metrics.parquet")}
+    again = {
+        path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("metrics.parquet")
+    }
     changed = {path for path, then in times.items() if again[path] != then}
     assert {path.relative_to(tmp_path / "cache").parts[0] for path in changed} == {run_key(lost)}
 
@@ -150,7 +162,10 @@ def test_a_combination_that_lacks_runs_is_named_with_the_seeds_it_has(file, tmp_
         ("[sweep.training]\nlearning_rate = 0.1\n", "sweep.training.learning_rate = 0.1"),
         ('[sweep]\n"schedule.tau_a" = []\n', "sweep.schedule.tau_a = []"),
         ('[sweep]\n"cycles.many" = [2]\n', "cycles.many = 2"),
-        ('[sweep]\n"evaluate.target_accuracy" = [0.5, 0.6]\n', "sweep.evaluate.target_accuracy = [0.5, 0.6]"),
+        (
+            '[sweep]\n"evaluate.target_accuracy" = [0.5, 0.6]\n',
+            "sweep.evaluate.target_accuracy = [0.5, 0.6]",
+        ),
     ],
 )
 def test_bad_grids_are_named(grid, message, tmp_path):

@@ -43,7 +43,9 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = run_experiment(load_experiment(None, SETTINGS), tmp_path_factory.mktemp("runs") / "seen")
+    folder = run_experiment(
+        load_experiment(None, SETTINGS), tmp_path_factory.mktemp("runs") / "seen"
+    )
     folder.write_bounds(compare_bounds(folder))
     write_report(folder)
     return folder
@@ -83,7 +85,9 @@ def text_of(browser, selector):
 
 def test_nothing_is_complained_of_and_nothing_is_asked_for(report):
     assert complaints(report) == []
-    asked = report.execute_script("return performance.getEntriesByType('resource').map((e) => e.name)")
+    asked = report.execute_script(
+        "return performance.getEntriesByType('resource').map((e) => e.name)"
+    )
     assert [name for name in asked if not name.startswith("data:")] == []
     titles = report.execute_script(
         "return [...document.querySelectorAll('.modebar-btn')].map((b) => b.dataset.title ?? '')"
@@ -102,7 +106,9 @@ def test_curves_are_the_records_against_every_cost(report, run):
             assert set(drawn) == {"ssdfl", "sdfl", "pdfl"}
             for method, line in drawn.items():
                 cycles = range(1, 5)
-                assert line["y"] == pytest.approx([mean(run, method, c, quantity) for c in cycles], rel=1e-6)
+                assert line["y"] == pytest.approx(
+                    [mean(run, method, c, quantity) for c in cycles], rel=1e-6
+                )
                 assert line["x"] == pytest.approx(
                     [mean(run, method, c, cost) / scale for c in cycles], rel=1e-6
                 )
@@ -120,7 +126,9 @@ def test_a_chart_shows_the_metric_that_is_chosen(report, run):
     for quantity in offered:
         select.select_by_value(quantity)
         line = traces(report, "curve-0")["ssdfl"]
-        assert line["y"] == pytest.approx([mean(run, "ssdfl", c, quantity) for c in range(1, 5)], rel=1e-6)
+        assert line["y"] == pytest.approx(
+            [mean(run, "ssdfl", c, quantity) for c in range(1, 5)], rel=1e-6
+        )
     assert complaints(report) == []
 
 
@@ -132,7 +140,9 @@ def test_real_seconds_are_offered_once_there_are_some(report):
         "redraw()"
     )
     report.find_element("css selector", "input[value=real_s]").click()
-    assert "against real seconds" in report.find_element("id", "curve-0").get_attribute("aria-label")
+    assert "against real seconds" in report.find_element("id", "curve-0").get_attribute(
+        "aria-label"
+    )
     assert report.execute_script("return byId('curve-0').layout.xaxis.title.text") == "real seconds"
 
 
@@ -154,8 +164,9 @@ def test_the_cycle_slider_shows_every_devices_accuracy(report, run):
         slide(report, "cycle", place)
         assert text_of(report, "#cycle-shown") == str(rows[place]["cycle"])
         report.execute_script("pickDevice(2)")
-        assert f"{100 * rows[place]['device_score'][2]:.1f} % (ssdfl, cycle {place + 1})" in text_of(
-            report, "#device"
+        assert (
+            f"{100 * rows[place]['device_score'][2]:.1f} % (ssdfl, cycle {place + 1})"
+            in text_of(report, "#device")
         )
         seen.add(report.find_elements("css selector", "#network .device")[2].get_attribute("fill"))
     assert len(seen) == 2
@@ -196,7 +207,8 @@ def test_the_plan_slider_shows_every_candidate(report, run):
         assert facts.startswith(f"S = {candidate.num_clusters}")
         assert ("not feasible" in facts) == (not candidate.feasible)
         fills = {
-            c.get_attribute("fill") for c in report.find_elements("css selector", "#plan-network .device")
+            c.get_attribute("fill")
+            for c in report.find_elements("css selector", "#plan-network .device")
         }
         assert len(fills) == candidate.num_clusters
     report.find_element("id", "plan-back").click()
@@ -227,7 +239,10 @@ def test_the_choice_of_bounds_keeps_the_focus(report):
         ("[null, null]", "Not drawn: measured says nothing of some cluster or seed."),
         ("[null, 2]", "Not drawn: measured says nothing of some cluster or seed in 1 of 2 cycles."),
         ("[0, 0]", "Not drawn: measured is 0, which a logarithmic axis cannot show."),
-        ("[0, 2]", "Not drawn: measured is 0 in 1 of 2 cycles, which a logarithmic axis cannot show."),
+        (
+            "[0, 2]",
+            "Not drawn: measured is 0 in 1 of 2 cycles, which a logarithmic axis cannot show.",
+        ),
     ],
 )
 def test_what_bounds_cannot_show_is_said(report, values, caption):
@@ -241,7 +256,9 @@ def test_what_bounds_cannot_show_is_said(report, values, caption):
 
 
 def test_many_links_are_counted_and_some_are_shown(report):
-    report.execute_script("seedData().links.length = 2; redraw(); pickDevice(seedData().links[0][0])")
+    report.execute_script(
+        "seedData().links.length = 2; redraw(); pickDevice(seedData().links[0][0])"
+    )
     assert "Showing 2 of " in text_of(report, "#network-legend")
     assert "… and " in text_of(report, "#device")
     assert "Showing 2 of " in report.find_element("id", "plan-links").get_attribute("textContent")
@@ -317,7 +334,10 @@ def test_dark_and_light_and_paper(report):
     assert report.execute_script(folded) > 0
     report.find_element("id", "theme").click()
     assert len(report.print_page()) > 20_000
-    assert (report.execute_script(wide), background()) == (width, before[0])  # as it was before printing
+    assert (report.execute_script(wide), background()) == (
+        width,
+        before[0],
+    )  # as it was before printing
     assert complaints(report) == []
 
 
@@ -346,7 +366,8 @@ def test_a_plan_page_of_many_devices_shows_bubbles_that_open(browser, tmp_path):
     clusters = tuple(tuple(range(6 * k, 6 * k + 6)) for k in range(40))
     wholes = {1: (tuple(range(240)),), 40: clusters}
     candidates = tuple(
-        Candidate(found, 1.0, 0.4, Conductance(0.5, 0.5, ()), (), "bisection") for found in wholes.values()
+        Candidate(found, 1.0, 0.4, Conductance(0.5, 0.5, ()), (), "bisection")
+        for found in wholes.values()
     )
     plan = Plan(clusters, "cost", candidates, "time", "feasible", names=network.names)
     write_plan_page(network, plan, tmp_path / "plan.html")
@@ -403,7 +424,9 @@ def test_a_comparison_has_every_runs_curves(browser, run, tmp_path):
     open_page(browser, tmp_path / "both.html")
     drawn = traces(browser, "curve-0")
     assert set(drawn) == {"ssdfl in seen", "sdfl in seen", "pdfl in seen", "ssdfl in slow"}
-    assert drawn["ssdfl in slow"]["y"] == pytest.approx([r["score"] for r in other.all_rows()], rel=1e-6)
+    assert drawn["ssdfl in slow"]["y"] == pytest.approx(
+        [r["score"] for r in other.all_rows()], rel=1e-6
+    )
     browser.find_element("css selector", "input[data-kind=run][value=seen]").click()
     assert set(traces(browser, "curve-0")) == {"ssdfl in slow"}
     assert complaints(browser) == []

@@ -43,7 +43,9 @@ def test_links_between_groups_have_mean_costs():
 
 def test_facts_add_up():
     kinds = ["sgd"] * 7 + ["adam"] * 23
-    devices = [{"device": k, "optimizer": kinds[k], "samples": k, "labels": [k, 1]} for k in range(30)]
+    devices = [
+        {"device": k, "optimizer": kinds[k], "samples": k, "labels": [k, 1]} for k in range(30)
+    ]
     devices[29]["liar"] = True
     facts = condensed(NETWORK, SITES, groups=6).facts(devices)
     assert sum(one["samples"] for one in facts) == sum(range(30))
@@ -79,12 +81,16 @@ def test_a_page_of_a_large_run_shows_means_of_groups(monkeypatch, tmp_path):
     (seed,) = data_of(write_report(folder).read_text(encoding="utf-8"))["seeds"]
     assert len(seed["names"]) == len(seed["devices"]) == found.network.num_devices < 10
     (row,) = folder.all_rows()
-    assert seed["scores"]["ssdfl"]["devices"][-1] == pytest.approx(found.means(row["device_score"]), rel=1e-3)
+    assert seed["scores"]["ssdfl"]["devices"][-1] == pytest.approx(
+        found.means(row["device_score"]), rel=1e-3
+    )
 
 
 def test_large_facts_may_be_written_without_line_breaks(monkeypatch, tmp_path):
     # As folders of earlier versions are resumed, whose facts have line breaks at any size.
-    experiment = load_experiment(None, ["cycles=1", "model.name=logreg"], {"methods": ["pdfl"], "seeds": [0]})
+    experiment = load_experiment(
+        None, ["cycles=1", "model.name=logreg"], {"methods": ["pdfl"], "seeds": [0]}
+    )
     folder = run_experiment(experiment, tmp_path / "run")
     readable = to_json(folder.network(0))
     monkeypatch.setattr("ssdfl.files._READABLE_DEVICES", 10)

@@ -37,7 +37,8 @@ def made_up(artefact):
     places = {series.name: k for k, series in enumerate(artefact.series)}
     return {
         case.key: [
-            rows(np.linspace(0.05, 0.75 - 0.05 * places[case.series] + 0.01 * seed, 20)) for seed in range(3)
+            rows(np.linspace(0.05, 0.75 - 0.05 * places[case.series] + 0.01 * seed, 20))
+            for seed in range(3)
         ]
         for case in artefact.cases
     }
@@ -45,8 +46,15 @@ def made_up(artefact):
 
 def test_cycles_are_interpolated_and_untested_ones_skipped():
     run = rows([0.2, math.nan, 0.6, 0.5, 0.9])
-    cycles = {target: cost_to_target(run, target, interpolate=True) for target in (0.4, 0.1, 0.75, 0.95)}
-    assert cycles == {0.4: pytest.approx(2), 0.1: pytest.approx(0.5), 0.75: pytest.approx(4.625), 0.95: None}
+    cycles = {
+        target: cost_to_target(run, target, interpolate=True) for target in (0.4, 0.1, 0.75, 0.95)
+    }
+    assert cycles == {
+        0.4: pytest.approx(2),
+        0.1: pytest.approx(0.5),
+        0.75: pytest.approx(4.625),
+        0.95: None,
+    }
 
 
 def test_without_interpolation_it_is_the_first_test_that_counts():
@@ -62,13 +70,17 @@ def test_what_a_target_costs_along_each_axis(interpolate, share):
         cost_to_target(run, 0.4, cost, interpolate=interpolate)
         for cost in ("cycle", "transmissions", "sent_bytes", "time_s")
     ]
-    assert costs == pytest.approx([1 + share, 10 * (1 + share), 2e6 * (1 + share), 0.5 * (1 + share)])
+    assert costs == pytest.approx(
+        [1 + share, 10 * (1 + share), 2e6 * (1 + share), 0.5 * (1 + share)]
+    )
     assert cost_to_target(run, 0.4, "real_s", interpolate=interpolate) is None
 
 
 def test_the_interval_is_students():
     values = [1.0, 2.0, 4.0]
-    assert half_width(values) == pytest.approx(4.302653 * np.std(values, ddof=1) / math.sqrt(3), rel=1e-6)
+    assert half_width(values) == pytest.approx(
+        4.302653 * np.std(values, ddof=1) / math.sqrt(3), rel=1e-6
+    )
     assert half_width([1.0]) is None
 
 
@@ -105,7 +117,9 @@ def test_what_is_written_holds_our_numbers_and_the_papers(what, tmp_path):
     assert "ssdfl reproduce it" in text
     for row in with_paper[:3]:
         value = float(row["paper"])
-        shown = f"({row['paper']})" if artefact.kind in ("table", "bound") else f"({100 * value:.1f})"
+        shown = (
+            f"({row['paper']})" if artefact.kind in ("table", "bound") else f"({100 * value:.1f})"
+        )
         assert shown in text
     table_rows = source.split("\\midrule")[1].split("\\bottomrule")[0].strip().splitlines()
     each = {"table": 4, "costs": 3 * 4}.get(artefact.kind, len(artefact.points))
@@ -131,7 +145,9 @@ def with_decisions(runs):
 
 def test_which_rule_chose_the_clusters_is_written_run_by_run(tmp_path):
     artefact = load_artefact("fmnist-taur")
-    written = write_artefact(artefact, with_decisions(made_up(artefact)), tmp_path, "ssdfl reproduce it")
+    written = write_artefact(
+        artefact, with_decisions(made_up(artefact)), tmp_path, "ssdfl reproduce it"
+    )
     assert tmp_path / "fmnist-taur-plans.csv" in written
     with (tmp_path / "fmnist-taur-plans.csv").open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
@@ -160,7 +176,11 @@ def test_a_table_is_drawn_with_the_papers_numbers_beside_ours():
     assert crosses == [top if entry.paper == "–" else float(entry.paper) for entry in own]
     shown = [container for container in axes.containers if container.has_yerr]
     assert [one[0].get_ydata()[0] for one in shown] == [entry.value for entry in own if entry.value]
-    rings = [line for line in axes.lines if line.get_markerfacecolor() == "none" and len(line.get_xdata())]
+    rings = [
+        line
+        for line in axes.lines
+        if line.get_markerfacecolor() == "none" and len(line.get_xdata())
+    ]
     assert len(rings) == sum(entry.value is None for entry in own) > 0
 
 

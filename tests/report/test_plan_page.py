@@ -14,7 +14,9 @@ from ssdfl.theory import Constants
 
 
 def page_of(network, tmp_path, devices=None, **settings):
-    plan = form_clusters(network, devices or unknown_devices(network), FormationSettings(**settings))
+    plan = form_clusters(
+        network, devices or unknown_devices(network), FormationSettings(**settings)
+    )
     write_plan_page(network, plan, tmp_path / "plan.html")
     return plan, (tmp_path / "plan.html").read_text()
 

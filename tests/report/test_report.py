@@ -110,7 +110,11 @@ def test_summaries_by_hand(folder):
     assert ours.score == pytest.approx(0.75)
     assert ours.score_std == pytest.approx(0.05)
     assert ours.score_worst == pytest.approx(0.65)
-    assert (ours.cycles_to_target, ours.bytes_to_target, ours.seconds_to_target) == (1.5, 1_500_000, 0.75)
+    assert (ours.cycles_to_target, ours.bytes_to_target, ours.seconds_to_target) == (
+        1.5,
+        1_500_000,
+        0.75,
+    )
     assert (periodic.seeds_at_target, periodic.seeds) == (1, 2)
     assert periodic.cycles_to_target == 3
     assert cells(periodic) == [
@@ -127,7 +131,9 @@ def test_summaries_by_hand(folder):
 
 
 def test_a_target_that_nobody_reaches(folder):
-    experiment = load_experiment(None, ["methods=['pdfl']", "evaluate.target_accuracy=0.99", "cycles=3"])
+    experiment = load_experiment(
+        None, ["methods=['pdfl']", "evaluate.target_accuracy=0.99", "cycles=3"]
+    )
     (summary,) = summarise(FakeFolder(experiment, folder.all_rows()))
     assert summary.cycles_to_target is None
     assert cells(summary)[3] == "–"
@@ -189,7 +195,9 @@ def test_costs_within_half_a_percent_are_level(factor, names, folder):
 
 def test_one_seed_is_no_certainty(folder):
     ours, periodic, _ = (replace(summary, seeds=1, score_std=0.0) for summary in summarise(folder))
-    assert winners([ours, periodic], HALF)[0].margin == "30.0 points ahead of pdfl, of one seed only"
+    assert (
+        winners([ours, periodic], HALF)[0].margin == "30.0 points ahead of pdfl, of one seed only"
+    )
 
 
 def test_what_costs_nothing_is_ahead_of_what_costs_something(folder):
@@ -204,7 +212,8 @@ def test_what_costs_nothing_is_ahead_of_what_costs_something(folder):
 def test_small_costs_keep_their_digits(folder):
     ours, *_ = summarise(folder)
     small = replace(
-        with_cost(ours, sent_bytes=40_000.0), totals={"cycle": 3, "sent_bytes": 41_234.0, "time_s": 0.00123}
+        with_cost(ours, sent_bytes=40_000.0),
+        totals={"cycle": 3, "sent_bytes": 41_234.0, "time_s": 0.00123},
     )
     assert cells(small)[4:] == ["0.04", "0.75", "0.0412", "0.00123"]
     assert winners([small], HALF)[2].value == "40 kB"
@@ -224,7 +233,9 @@ def test_real_seconds_stand_beside_simulated_ones(folder):
     assert headers[5:] == ["sim. s to 50%", "real s to 50%", "MB", "sim. s", "real s"]
     assert rows[0][5:] == ["0.75", "1.5", "3", "1.5", "3"]
     assert cost_table(summaries).headers[-2:] == ["real s", "real s a cycle"]
-    assert "real seconds (1.5 s)" in headline([RunResults(real.experiment(), real.all_rows())], HALF)
+    assert "real seconds (1.5 s)" in headline(
+        [RunResults(real.experiment(), real.all_rows())], HALF
+    )
     figure = plot_curves(real.all_rows(), "score")
     assert [axes.get_xlabel() for axes in figure.axes][-2:] == ["simulated seconds", "real seconds"]
 
@@ -253,7 +264,9 @@ def test_simulated_and_real_runs_are_not_ranked_by_real_seconds(folder):
 
 
 def test_references_are_known_by_what_they_are_not_by_name():
-    assert [is_reference(name) for name in ("central", "central+atc", "ssdfl", "not_here:method")] == [
+    assert [
+        is_reference(name) for name in ("central", "central+atc", "ssdfl", "not_here:method")
+    ] == [
         True,
         True,
         False,
@@ -279,7 +292,9 @@ UNFINISHED = (
 
 
 def results_of(*runs, settings=UNFINISHED, name=""):
-    return RunResults(load_experiment(None, settings), [row for run in runs for row in rows_of(*run)], name)
+    return RunResults(
+        load_experiment(None, settings), [row for run in runs for row in rows_of(*run)], name
+    )
 
 
 def test_only_whole_runs_of_shared_seeds_are_rankable():
@@ -319,7 +334,9 @@ def test_whole_runs_of_different_seeds_are_not_ranked():
 
 
 def test_what_has_no_whole_run_is_told_so_far():
-    results = results_of(("ssdfl", 0, [0.2, 0.3, math.nan]), ("ssdfl", 1, [0.4]), ("sdfl", 0, [0.5, 0.6]))
+    results = results_of(
+        ("ssdfl", 0, [0.2, 0.3, math.nan]), ("ssdfl", 1, [0.4]), ("sdfl", 0, [0.5, 0.6])
+    )
     assert winners(rankable([results], HALF), HALF) == []
     assert headline([results], HALF) == (
         "So far, after cycle 1: ssdfl 30.0 %; after cycle 2: sdfl 60.0 %. "
@@ -375,7 +392,13 @@ def test_runs_are_compared_by_an_accuracy_that_all_have():
 
 
 def test_a_page_of_a_run_that_tested_the_mean_model_only(tmp_path):
-    settings = ["evaluate.models=mean", "seeds=[0]", "cycles=2", "data.name=digits", "model.name=logreg"]
+    settings = [
+        "evaluate.models=mean",
+        "seeds=[0]",
+        "cycles=2",
+        "data.name=digits",
+        "model.name=logreg",
+    ]
     settings += ["methods=['pdfl']", "evaluate.samples=50"]
     folder = run_experiment(load_experiment(None, settings), tmp_path / "run")
     text = write_report(folder).read_text(encoding="utf-8")
@@ -397,11 +420,17 @@ def test_a_curve_of_a_run_that_goes_on_takes_the_seeds_there_are():
 
 def test_curves_have_a_line_and_a_band_per_method(folder):
     figure = plot_curves(folder.all_rows(), "score")
-    assert [axes.get_xlabel() for axes in figure.axes] == ["cycles", "megabytes sent", "simulated seconds"]
+    assert [axes.get_xlabel() for axes in figure.axes] == [
+        "cycles",
+        "megabytes sent",
+        "simulated seconds",
+    ]
     cycles, megabytes, _ = figure.axes
     assert cycles.lines[0].get_ydata() == pytest.approx([0.35, 0.6, 0.75])
     assert megabytes.lines[0].get_xdata() == pytest.approx([1, 2, 3])
-    assert cycles.lines[1].get_xdata() == pytest.approx([1, 3])  # a cycle without a test is left out
+    assert cycles.lines[1].get_xdata() == pytest.approx(
+        [1, 3]
+    )  # a cycle without a test is left out
     assert len(cycles.lines) == len(cycles.collections) == 3
 
 
@@ -424,7 +453,9 @@ def test_devices_with_coordinates_stand_on_a_map_that_is_true_to_scale():
     assert axes.get_ylim()[0] < south < north < axes.get_ylim()[1]
 
 
-@pytest.mark.parametrize("spec", ["sites:sites=4,size=5", "er:n=70,p=0.1", "complete:n=1", "rgeo:n=10"])
+@pytest.mark.parametrize(
+    "spec", ["sites:sites=4,size=5", "er:n=70,p=0.1", "complete:n=1", "rgeo:n=10"]
+)
 def test_networks_are_drawn(spec, tmp_path):
     network = load_network(spec)
     clusters = spectral_bisection(network, min(4, network.num_devices))
@@ -450,7 +481,9 @@ SETTINGS = (
 
 @pytest.fixture(scope="module")
 def small_run(tmp_path_factory):
-    return run_experiment(load_experiment(None, SETTINGS), tmp_path_factory.mktemp("runs") / "small")
+    return run_experiment(
+        load_experiment(None, SETTINGS), tmp_path_factory.mktemp("runs") / "small"
+    )
 
 
 def test_a_report_is_one_file_that_holds_everything(small_run):
@@ -487,15 +520,23 @@ def test_the_pages_numbers_are_the_records(small_run):
                 of_seeds = [r for r in rows if (r["method"], r["cycle"]) == (one["method"], cycle)]
                 values = [r[quantity] for r in of_seeds]
                 assert len(values) == 2
-                for name, value in (("mean", sum(values) / 2), ("low", min(values)), ("high", max(values))):
+                for name, value in (
+                    ("mean", sum(values) / 2),
+                    ("low", min(values)),
+                    ("high", max(values)),
+                ):
                     assert curve[name][place] == pytest.approx(value, rel=1e-6)
                 for cost in ("transmissions", "sent_bytes", "time_s"):
-                    assert curve[cost][place] == pytest.approx(sum(r[cost] for r in of_seeds) / 2, rel=1e-6)
+                    assert curve[cost][place] == pytest.approx(
+                        sum(r[cost] for r in of_seeds) / 2, rel=1e-6
+                    )
     assert [instance["seed"] for instance in data["seeds"]] == [0, 1]
     for instance in data["seeds"]:
         assert [one["labels"] for one in instance["devices"]] == [
             one["labels"]
-            for one in json.loads((small_run.seed_folder(instance["seed"]) / "devices.json").read_text())
+            for one in json.loads(
+                (small_run.seed_folder(instance["seed"]) / "devices.json").read_text()
+            )
         ]
         assert list(instance["scores"]) == ["ssdfl", "pdfl"]
         for method, found in instance["scores"].items():
@@ -562,7 +603,9 @@ def test_odd_names_do_no_harm(small_run, tmp_path):
     experiment = experiment.model_copy(update={"network": section})
     for seed in experiment.seeds:
         (tmp_path / f"seed-{seed}").mkdir()
-        (tmp_path / f"seed-{seed}" / "network.json").write_text(to_json(make_network(6, links, names=names)))
+        (tmp_path / f"seed-{seed}" / "network.json").write_text(
+            to_json(make_network(6, links, names=names))
+        )
         write_plan(small_run.plan(seed), tmp_path / f"seed-{seed}" / "plan.json")
     page = write_report(FakeFolder(experiment, small_run.all_rows(), tmp_path)).read_text()
     assert data_of(page)["seeds"][0]["names"] == names

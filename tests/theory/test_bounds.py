@@ -82,7 +82,9 @@ def test_theorem_1_fails_for_one_device_with_momentum():
         effective = θ + history
         squares += effective**2
         θ, history = θ - η * effective, ρ * (history + θ)
-    constants = Constants(learning_rate=η, tau_a=6, gradient_bound=0.01, smoothness=1.0, variance_floor=0.0)
+    constants = Constants(
+        learning_rate=η, tau_a=6, gradient_bound=0.01, smoothness=1.0, variance_floor=0.0
+    )
     one = ClusterTerms(1, rho=ρ, mu=0.0)
     assert squares > 2 * published.intra_convergence(constants, one, initial=0.01**2 / 2)
     assert squares <= rigorous.intra_convergence(constants, one, initial=0.01**2 / 2)
@@ -99,7 +101,9 @@ def test_lemma_2_on_a_ring_and_a_complete_network(n):
         assert rigorous.inter_consensus(constants, ring, 2.0) == pytest.approx(2 * factor**τ_r)
         second = max(eigenvalues) ** (τ_r - 1)
         assert published.inter_consensus(constants, ring, 2.0) == pytest.approx(2 * second)
-    complete = terms_of(metropolis(load_network(f"complete:n={n}").adjacency), np.zeros(1), np.zeros(1))
+    complete = terms_of(
+        metropolis(load_network(f"complete:n={n}").adjacency), np.zeros(1), np.zeros(1)
+    )
     assert rigorous.inter_consensus(Constants(tau_r=1), complete, 2.0) == pytest.approx(0, abs=1e-9)
 
 
@@ -112,7 +116,10 @@ def test_lemma_2_fails_where_the_smallest_eigenvalue_is_the_largest_in_size():
     terms = terms_of(A, np.zeros(1), np.zeros(1))
     measured = float(np.linalg.norm(mixed))
     assert measured > published.inter_consensus(Constants(tau_r=3), terms, float(np.linalg.norm(X)))
-    assert measured <= rigorous.inter_consensus(Constants(tau_r=3), terms, float(np.linalg.norm(X))) + 1e-12
+    assert (
+        measured
+        <= rigorous.inter_consensus(Constants(tau_r=3), terms, float(np.linalg.norm(X))) + 1e-12
+    )
 
 
 def test_the_largest_learning_rate_is_where_theorem_1_stops():
@@ -121,13 +128,17 @@ def test_the_largest_learning_rate_is_where_theorem_1_stops():
         most = theory.largest_learning_rate(Constants(tau_a=3, smoothness=2.0), [cluster])
         for share, finite in ((0.999, True), (1.001, False)):
             constants = Constants(tau_a=3, smoothness=2.0, learning_rate=most * share)
-            assert math.isfinite(theory.intra_convergence(constants, cluster, initial=1.0)) == finite
+            assert (
+                math.isfinite(theory.intra_convergence(constants, cluster, initial=1.0)) == finite
+            )
 
 
 def test_no_learning_rate_helps_where_mixing_is_too_far_from_positive():
     cluster = ClusterTerms(4, lambda_2=0.1, lambda_min=-0.9, amplification=0.2)
     assert published.largest_learning_rate(Constants(), [cluster]) == 0
-    assert published.intra_convergence(Constants(learning_rate=1e-6), cluster, initial=1.0) == math.inf
+    assert (
+        published.intra_convergence(Constants(learning_rate=1e-6), cluster, initial=1.0) == math.inf
+    )
 
 
 def test_theorem_1_for_long_regimes():
@@ -156,8 +167,12 @@ def test_the_average_over_cycles_bounds_many_cycles():
         losses.append([cycle.loss(0, cluster) for cluster in cycle.clusters])
         gaps.append(float(np.linalg.norm(cycle.mixed[0] - cycle.mixed[0].mean(axis=0))))
     largest = np.max(losses, axis=0).tolist()
-    bound = rigorous.integrated_average(last.constants, last.network, last.terms, largest, max(gaps))
+    bound = rigorous.integrated_average(
+        last.constants, last.network, last.terms, largest, max(gaps)
+    )
     assert math.isfinite(bound)
     assert np.mean(totals) <= bound
-    printed = published.integrated_average(last.constants, last.network, last.terms, sum(largest), max(gaps))
+    printed = published.integrated_average(
+        last.constants, last.network, last.terms, sum(largest), max(gaps)
+    )
     assert np.mean(totals) <= printed

@@ -42,9 +42,15 @@ def test_rigorous_theorem_1_averaged_over_a_long_regime():
 def test_the_recursion_of_rigorous_lemma_1():
     cluster = ClusterTerms(size=4, lambda_2=0.6, lambda_min=-0.7, rho=0.5, mu=0.1)
     gap, travelled = 2.0, 0.0
-    gap, travelled = 0.7 * gap + 0.05 * (4 + 0.1 * travelled), 1.005 * travelled + 1.7 * 2 + 0.05 * 4
+    gap, travelled = (
+        0.7 * gap + 0.05 * (4 + 0.1 * travelled),
+        1.005 * travelled + 1.7 * 2 + 0.05 * 4,
+    )
     assert (gap, travelled) == pytest.approx((1.6, 3.6))
-    gap, travelled = 0.7 * gap + 0.05 * (6 + 0.1 * travelled), 1.005 * travelled + 1.7 * 2 + 0.05 * 6
+    gap, travelled = (
+        0.7 * gap + 0.05 * (6 + 0.1 * travelled),
+        1.005 * travelled + 1.7 * 2 + 0.05 * 6,
+    )
     assert (gap, travelled) == pytest.approx((1.438, 7.318))
     gap = 0.7 * gap + 0.05 * (7 + 0.1 * travelled)
     assert rigorous.intra_consensus(CONSTANTS, cluster, initial_gap=2.0) == pytest.approx(gap)
@@ -52,7 +58,9 @@ def test_the_recursion_of_rigorous_lemma_1():
 
 
 def test_rigorous_theorem_2():
-    regime = rigorous.intra_convergence(CONSTANTS, FOUR, 5) + rigorous.intra_convergence(CONSTANTS, ALONE, 2)
+    regime = rigorous.intra_convergence(CONSTANTS, FOUR, 5) + rigorous.intra_convergence(
+        CONSTANTS, ALONE, 2
+    )
     step = (γ_FOUR * 0.05) ** 2  # the larger smoothness, and the larger amplification below
     last_momentum_step = (2 * 2 * 0.5 + 3) ** 2
     at_end = 3 * ((1 + step * 1.2) * regime + step * 0.3 * 2 + last_momentum_step)
@@ -91,7 +99,12 @@ def test_published_theorems_say_nothing_where_their_denominator_is_0():
 
 def theorem_2(learning_rate, network, *clusters):
     constants = Constants(
-        learning_rate=learning_rate, tau_a=1, tau_r=3, gradient_bound=1, smoothness=1, variance_floor=0.0
+        learning_rate=learning_rate,
+        tau_a=1,
+        tau_r=3,
+        gradient_bound=1,
+        smoothness=1,
+        variance_floor=0.0,
     )
     return published.integrated_convergence(constants, network, clusters, initial=1, gap=1)
 

@@ -58,14 +58,20 @@ def test_alone_devices_add_up_their_steps_and_averaging_undoes_them():
     alone = metropolis(links_within(load_network("complete:n=5").adjacency, np.arange(n)))
     together = averaging(n)
     spread = (G**2).sum() / n
-    assert disagreement(together, alone, G, tau_a=3, tau_r=1, pull=0).trained == pytest.approx(9 * spread)
-    assert disagreement(together, together, G, tau_a=3, tau_r=1, pull=0).trained == pytest.approx(spread)
+    assert disagreement(together, alone, G, tau_a=3, tau_r=1, pull=0).trained == pytest.approx(
+        9 * spread
+    )
+    assert disagreement(together, together, G, tau_a=3, tau_r=1, pull=0).trained == pytest.approx(
+        spread
+    )
     assert disagreement(together, alone, 0 * G, tau_a=3, tau_r=1) == Disagreement(0.0, 0.0)
 
 
 def test_more_clusters_and_longer_regimes_drift_further():
     G = centred(20)
-    by_size = [disagreement(*mixings("er:n=20,p=0.2,seed=1", S), G, 3, 1).trained for S in (1, 2, 5, 20)]
+    by_size = [
+        disagreement(*mixings("er:n=20,p=0.2,seed=1", S), G, 3, 1).trained for S in (1, 2, 5, 20)
+    ]
     five = mixings("er:n=20,p=0.2,seed=1", 5)
     by_length = [disagreement(*five, G, tau_a, 1).trained for tau_a in (1, 3, 7)]
     assert by_size == sorted(by_size)

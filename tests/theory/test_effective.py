@@ -30,7 +30,10 @@ def full_gradients(task, X):
 def in_64_bit(job):
     task = job.task
     doubled = replace(
-        task, model=task.model.double(), inputs=task.inputs.double(), test_inputs=task.test_inputs.double()
+        task,
+        model=task.model.double(),
+        inputs=task.inputs.double(),
+        test_inputs=task.test_inputs.double(),
     )
     return replace(job, task=doubled)
 
@@ -39,7 +42,9 @@ def in_64_bit(job):
 @pytest.mark.parametrize("optimizers", OPTIMIZERS)
 @pytest.mark.parametrize("spec", ["barbell:size=3", "er:n=9,p=0.3,seed=2"])
 def test_an_engines_step_is_a_step_down_the_effective_gradient(spec, optimizers, model):
-    job = in_64_bit(tiny_job(spec=spec, optimizers=optimizers, model=model, batch_size=0, local_steps=1))
+    job = in_64_bit(
+        tiny_job(spec=spec, optimizers=optimizers, model=model, batch_size=0, local_steps=1)
+    )
     engine, state = ReferenceEngine(job), initial_state(job)
     mu = np.array([o.mu for o in job.optimizers])
     rho = np.array([o.rho for o in job.optimizers])
@@ -67,12 +72,16 @@ def test_the_effective_gradient_is_the_effective_losss_derivative(model, centred
 
     def loss(X):
         state = RegimeState(X, start, history, mu)
-        return effective_loss(state, full_gradients(job.task, torch.from_numpy(X))[1], W, 0.1, centred)
+        return effective_loss(
+            state, full_gradients(job.task, torch.from_numpy(X))[1], W, 0.1, centred
+        )
 
     G, _ = full_gradients(job.task, torch.from_numpy(X))
     expected = float((effective_gradient(RegimeState(X, start, history, mu), G, W, 0.1) * V).sum())
     step = 1e-6
-    assert (loss(X + step * V) - loss(X - step * V)) / (2 * step) == pytest.approx(expected, rel=1e-5)
+    assert (loss(X + step * V) - loss(X - step * V)) / (2 * step) == pytest.approx(
+        expected, rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("spec", TOPOLOGY_SPECS)
@@ -80,7 +89,9 @@ def test_the_regulariser_is_half_the_weighted_sum_of_squares(spec):
     A = metropolis(load_network(spec).adjacency)
     X = np.random.default_rng(1).standard_normal((A.shape[0], 3))
     dense = A.toarray()
-    total = sum(dense[i, j] * ((X[i] - X[j]) ** 2).sum() for i in range(len(X)) for j in range(len(X)))
+    total = sum(
+        dense[i, j] * ((X[i] - X[j]) ** 2).sum() for i in range(len(X)) for j in range(len(X))
+    )
     assert regulariser(X, A) == pytest.approx(total / 2)
 
 

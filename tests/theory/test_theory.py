@@ -11,7 +11,9 @@ from ssdfl.theory import ClusterTerms, Constants, conductance_threshold, publish
 def test_threshold_by_hand():
     constants = Constants(learning_rate=0.05, gradient_bound=5, tolerance=10, tau_a=3)
     # 2·0.05 + 4·0.05·5·√⌊20/4⌋/10
-    assert conductance_threshold(constants, 20, 4) == pytest.approx(math.sqrt(0.1 + 0.1 * math.sqrt(5)))
+    assert conductance_threshold(constants, 20, 4) == pytest.approx(
+        math.sqrt(0.1 + 0.1 * math.sqrt(5))
+    )
     assert conductance_threshold(constants, 20, 4, with_tau_a=True) == pytest.approx(
         math.sqrt(0.1 + 0.3 * math.sqrt(5))
     )
@@ -36,7 +38,12 @@ def test_threshold_falls_with_more_clusters_and_more_tolerance():
 
 def test_theorem_1_by_hand():
     constants = Constants(
-        learning_rate=0.01, smoothness=1, gradient_bound=1, tau_a=3, initial_loss=2, variance_floor=0.1
+        learning_rate=0.01,
+        smoothness=1,
+        gradient_bound=1,
+        tau_a=3,
+        initial_loss=2,
+        variance_floor=0.1,
     )
     Γ = 1 + 1 + (1 - 0.5) / 0.01 + 3 * 1 * 2
     four = ClusterTerms(4, lambda_min=0.5, amplification=0.2)

@@ -23,7 +23,9 @@ from ssdfl.theory import published, rigorous
 
 def main() -> None:
     """Print a table in Markdown."""
-    parser = argparse.ArgumentParser(description="How often the paper's statements fail on random problems.")
+    parser = argparse.ArgumentParser(
+        description="How often the paper's statements fail on random problems."
+    )
     parser.add_argument("--problems", type=int, default=1500)
     problems = parser.parse_args().problems
     print("| statement | form | rows | says nothing | violated | worst measured / bound | median |")

@@ -39,7 +39,9 @@ class Grid:
 MLP: dict[str, object] = {"name": "mlp", "options": {}}
 CNN: dict[str, object] = {"name": "cnn", "options": {"initial": "he"}}
 GRIDS = {
-    "fmnist-mlp": Grid(MLP, [*product((0.01, 0.02, 0.03, 0.05, 0.1), (1, 2, 5, 20), (32,)), (0.03, 5, 10)]),
+    "fmnist-mlp": Grid(
+        MLP, [*product((0.01, 0.02, 0.03, 0.05, 0.1), (1, 2, 5, 20), (32,)), (0.03, 5, 10)]
+    ),
     "cifar10-mlp": Grid(MLP, [*product((0.01, 0.03, 0.1), (1, 5, 20), (32,))]),
     "fmnist-cnn": Grid(
         CNN,
@@ -95,7 +97,10 @@ def main() -> None:
     for number, done in enumerate(finished, start=1):
         point, one = points[done.folder.path]
         method, seed = one.methods[0], one.seeds[0]
-        print(f"{number}/{len(runs)} {point} {method} {seed}: {done.seconds:.0f} s {done.error}", flush=True)
+        print(
+            f"{number}/{len(runs)} {point} {method} {seed}: {done.seconds:.0f} s {done.error}",
+            flush=True,
+        )
         rows += [
             {
                 **point,
@@ -113,7 +118,9 @@ def main() -> None:
     ):
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(sorted(rows, key=lambda row: str(list(row.values())[:7]) + f"{row['cycle']:3}"))
+        writer.writerows(
+            sorted(rows, key=lambda row: str(list(row.values())[:7]) + f"{row['cycle']:3}")
+        )
 
 
 if __name__ == "__main__":

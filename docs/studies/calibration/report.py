@@ -46,7 +46,9 @@ def read(grid: str) -> Curves:
             runs[point, row["labels"], row["tau_r"], row["method"], row["seed"]].append(record)
     curves: Curves = defaultdict(list)
     for (point, labels, tau_r, method, _), records in runs.items():
-        curves[point, labels, tau_r, method].append(sorted(records, key=lambda record: record["cycle"]))
+        curves[point, labels, tau_r, method].append(
+            sorted(records, key=lambda record: record["cycle"])
+        )
     return curves
 
 
@@ -104,9 +106,13 @@ def draw(curves: Curves, dataset: str, points: list[Point]) -> Figure:
                 if (tau_r, kind, row["series"]) == ("1", data, series) and row["value"]
             ]
             axes.plot(*zip(*crosses, strict=True), "kx", markersize=9, label="the paper")
-            axes.set(title=f"{series}, {data}", xlabel="global cycle", ylabel="accuracy %", ylim=(0, 80))
+            axes.set(
+                title=f"{series}, {data}", xlabel="global cycle", ylabel="accuracy %", ylim=(0, 80)
+            )
             axes.grid(alpha=0.3)
-    figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(
+        *grid[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False
+    )
     figure.suptitle("τ_r = 1. Solid: the mean model's accuracy; dashed: the mean over devices")
     return figure
 

@@ -180,19 +180,25 @@ def _as_text(row: dict[str, object]) -> dict[str, str]:
 def main() -> None:
     """Run stages and write their records."""
     parser = argparse.ArgumentParser(description="Search for what the paper does not state.")
-    parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"of {', '.join(STAGES)}; all by default")
+    parser.add_argument(
+        "stages", nargs="*", metavar="STAGE", help=f"of {', '.join(STAGES)}; all by default"
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"))
     parser.add_argument("--at-a-time", type=int, default=0)
     options = parser.parse_args()
     for name in options.stages or STAGES:
-        runs = {run_folder(one, options.cache).path: (what, one) for what, one in runs_of(STAGES[name])}
+        runs = {
+            run_folder(one, options.cache).path: (what, one) for what, one in runs_of(STAGES[name])
+        }
         experiments = [one for _, one in runs.values()]
         resources = Resources(options.at_a_time)
         finished = run_pool(experiments, options.cache, resources=resources, data=options.data)
         for number, done in enumerate(finished, start=1):
             what, _ = runs[done.folder.path]
-            print(f"{name} {number}/{len(runs)} {what}: {done.seconds:.0f} s {done.error}", flush=True)
+            print(
+                f"{name} {number}/{len(runs)} {what}: {done.seconds:.0f} s {done.error}", flush=True
+            )
             if not done.error:
                 write(list(rows_of(what, done.folder)))
 

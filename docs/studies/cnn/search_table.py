@@ -14,7 +14,18 @@ HERE = Path(__file__).parent
 PAPER = HERE.parents[2] / "reproduce"
 THRESHOLDS = {"3": (0.51, 0.58, 0.65, 0.72), "1": (0.3, 0.35, 0.4, 0.45)}
 SKEWS = {"3": "mild", "1": "extreme"}
-POINT = ("links", "rate", "steps", "batch", "rule", "momentum", "tau_r", "optimizers", "labels", "method")
+POINT = (
+    "links",
+    "rate",
+    "steps",
+    "batch",
+    "rule",
+    "momentum",
+    "tau_r",
+    "optimizers",
+    "labels",
+    "method",
+)
 HEADER = ("G(10, p)", "η", "E", "M", "rule", "momentum", "τ_r", "optimizers", "skew", "method")
 SERIES = {"ssdfl": "SSD-FL", "sdfl": "sDFL", "pdfl": "pDFL", "stc": "STC", "cstc": "cSTC"}
 CHANCE = 0.1
@@ -62,8 +73,12 @@ def table() -> str:
         own = list(group)
         values = dict(zip(POINT, point, strict=True))
         found = [cycles_to(_curve(own), threshold) for threshold in THRESHOLDS[values["labels"]]]
-        both = [f"{_text(ours)} ({theirs})" for ours, theirs in zip(found, _papers(values), strict=True)]
-        shown = [SKEWS.get(text, text) if name == "labels" else text for name, text in values.items()]
+        both = [
+            f"{_text(ours)} ({theirs})" for ours, theirs in zip(found, _papers(values), strict=True)
+        ]
+        shown = [
+            SKEWS.get(text, text) if name == "labels" else text for name, text in values.items()
+        ]
         lines.append([*shown, str(len({row["seed"] for row in own})), ", ".join(both)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -78,10 +93,15 @@ def _papers(values: Row) -> list[str]:
     if values["tau_r"] == "1":
         name, panel = "fmnist-taur1", f"{'hybrid' if hybrid else 'SGD'}, {skew}"
     else:
-        name, panel = "fmnist-taur" if hybrid else "fmnist-taur-sgd", f"τ_r = {values['tau_r']}, {skew}"
+        name, panel = (
+            "fmnist-taur" if hybrid else "fmnist-taur-sgd",
+            f"τ_r = {values['tau_r']}, {skew}",
+        )
     series = SERIES[values["method"]]
     with (PAPER / f"{name}.csv").open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if (row["panel"], row["series"]) == (panel, series)]
+        rows = [
+            row for row in csv.DictReader(file) if (row["panel"], row["series"]) == (panel, series)
+        ]
     return [row["value"] or "–" for row in sorted(rows, key=lambda row: float(row["threshold"]))]
 
 

@@ -26,7 +26,9 @@ SCORE = SCORES["time"]
 def candidates(inputs: ScoreInputs) -> Iterator[Clusters]:
     """The best of three partitions of every size, with devices moved."""
     for found in partitions_by_data(inputs, range(1, inputs.network.num_devices + 1)):
-        best = min((clusters for clusters, _ in found), key=lambda clusters: SCORE(inputs, clusters))
+        best = min(
+            (clusters for clusters, _ in found), key=lambda clusters: SCORE(inputs, clusters)
+        )
         yield move_devices(inputs, best, SCORE)
 
 
@@ -34,7 +36,9 @@ def line(case: Case, rows: list[Row]) -> str:
     """What changes in a case, as a row of a table."""
     inputs = inputs_of(case, 0)
     seconds = {clusters_in(row): float(row["seconds"]) for row in rows}
-    before = min((clusters_in(row) for row in rows if "cost" in row["rules"]), key=lambda c: SCORE(inputs, c))
+    before = min(
+        (clusters_in(row) for row in rows if "cost" in row["rules"]), key=lambda c: SCORE(inputs, c)
+    )
     after = min([before, *candidates(inputs)], key=lambda clusters: SCORE(inputs, clusters))
     if after not in seconds:
         target = float(rows[0]["target"])
@@ -50,7 +54,9 @@ def main() -> None:
     """Print a table of the cases."""
     wanted = sys.argv[1:]
     rows = read()
-    print("| case | S before | S after | predicted less | regret before | after |\n|---|---|---|---|---|---|")
+    print(
+        "| case | S before | S after | predicted less | regret before | after |\n|---|---|---|---|---|---|"
+    )
     for case in cases():
         small = case.labels_per_device == 1 and int(case.name.split("-")[1]) <= 20
         if case.name in wanted or (not wanted and small):

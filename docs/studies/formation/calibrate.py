@@ -56,10 +56,16 @@ def calibration_cases() -> list[tuple[float, FloatArray, dict[float, FloatArray]
         instance = prepare(make_experiment(values), 0, load_dataset("digits"))
         inputs = ScoreInputs(instance.network, describe_devices(instance.task, instance.optimizers))
         rows = [row for row in rows if np.isfinite(float(row["cycles"]))]
-        inside = [metropolis(links_within(instance.network.adjacency, labels_in(r["labels"]))) for r in rows]
+        inside = [
+            metropolis(links_within(instance.network.adjacency, labels_in(r["labels"])))
+            for r in rows
+        ]
         D = {
             δ: np.array(
-                [disagreement(inputs.A, W, inputs.differences, int(tau_a), 1, δ).trained for W in inside]
+                [
+                    disagreement(inputs.A, W, inputs.differences, int(tau_a), 1, δ).trained
+                    for W in inside
+                ]
             )
             for δ in PULLS
         }
@@ -74,7 +80,8 @@ def main() -> None:
 
     def error(δ: float, κ: float, power: float = 0.0) -> float:
         spreads = [
-            (measured - np.log1p(κ * (step / 0.2) ** power * D[δ])).std() for step, measured, D in known
+            (measured - np.log1p(κ * (step / 0.2) ** power * D[δ])).std()
+            for step, measured, D in known
         ]
         return float(np.sqrt(np.mean(np.square(spreads))))
 
@@ -104,7 +111,9 @@ def study() -> None:
         regrets[case.name] = {}
         for power in (0.0, 0.5):
             factor = (20 / n) ** power
-            slower = np.array([1 + SLOWDOWN * (d.mixed + factor * (d.trained - d.mixed)) for d in D])
+            slower = np.array(
+                [1 + SLOWDOWN * (d.mixed + factor * (d.trained - d.mixed)) for d in D]
+            )
             score = time_s * slower
             chosen = int(np.argmin(np.where(score <= 1.03 * score.min(), sizes, n + 1)))
             regrets[case.name][power] = float(seconds[chosen] / seconds.min() - 1)
@@ -116,7 +125,9 @@ def study() -> None:
             chosen_cases = [r[power] for k, r in regrets.items() if k.endswith(ending)]
             ordered = sorted(chosen_cases)
             p90 = ordered[int(np.ceil(0.9 * len(ordered))) - 1]
-            print(f"{name}, (20/N)^{power}: mean regret {np.mean(ordered):.3f}, 90th percentile {p90:.3f}")
+            print(
+                f"{name}, (20/N)^{power}: mean regret {np.mean(ordered):.3f}, 90th percentile {p90:.3f}"
+            )
 
 
 if __name__ == "__main__":

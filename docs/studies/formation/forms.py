@@ -72,7 +72,9 @@ def measured(case: Case, rows: list[Row]) -> Measured:
     known = pool(inputs)
     rows = [row for row in rows if clusters_in(row) in known]
     best_s = min(float(row["seconds"]) for row in rows)
-    rows = sorted((r for r in rows if "cost" in known[clusters_in(r)]), key=lambda r: len(clusters_in(r)))
+    rows = sorted(
+        (r for r in rows if "cost" in known[clusters_in(r)]), key=lambda r: len(clusters_in(r))
+    )
     clusters = [clusters_in(row) for row in rows]
     n = inputs.network.num_devices
     slow = np.array([slowdown(inputs.disagreement(one), n) for one in clusters])
@@ -103,7 +105,11 @@ def line(name: str, law: Law, known: list[Measured]) -> str:
     found = [error_and_regret(law, one) for one in known]
     error = math.sqrt(np.mean([error**2 for error, _ in found]))
     regrets = [regret for _, regret in found]
-    alone = [regret for regret, one in zip(regrets, known, strict=True) if one.case.labels_per_device == 1]
+    alone = [
+        regret
+        for regret, one in zip(regrets, known, strict=True)
+        if one.case.labels_per_device == 1
+    ]
     cells = [f"{error:.3f}", *_spread(regrets), *_spread(alone)]
     return f"| {name} | {' | '.join(cells)} |"
 

@@ -89,7 +89,10 @@ def cases() -> list[Case]:
         )  # fmt: skip
         cost = next(costs) if kind != "sites" else "two-tier"
         found.append(Case(f"{kind}-{n}-{seed}", spec, cost, next(skews), next(taus)))
-    for spec, cost in (("er:n=20,p=0.2,seed=3", "scarce"), ("sites:sites=4,size=5,seed=3", "two-tier")):
+    for spec, cost in (
+        ("er:n=20,p=0.2,seed=3", "scarce"),
+        ("sites:sites=4,size=5,seed=3", "two-tier"),
+    ):
         found += [Case(f"tau-{cost}-{tau_a}", spec, cost, 3, tau_a) for tau_a in (1, 3, 5, 7)]
     return found
 
@@ -125,7 +128,9 @@ def _lengths(network: Network, case: Case) -> FloatArray:
     places = network.positions
     if places is None:
         places = generator(0, "places", *case.name.encode()).random((network.num_devices, 2))
-    lengths: FloatArray = np.linalg.norm(places[network.links[:, 0]] - places[network.links[:, 1]], axis=1)
+    lengths: FloatArray = np.linalg.norm(
+        places[network.links[:, 0]] - places[network.links[:, 1]], axis=1
+    )
     return lengths
 
 
@@ -169,9 +174,13 @@ def pool(inputs: ScoreInputs) -> dict[Clusters, set[str]]:
     return found
 
 
-def train(case: Case, instance: Prepared, clusters: Clusters, cycles: int) -> Iterator[dict[str, float]]:
+def train(
+    case: Case, instance: Prepared, clusters: Clusters, cycles: int
+) -> Iterator[dict[str, float]]:
     """The record of each cycle."""
-    setting = ScheduleInputs(instance.network, clusters, tau_a=case.tau_a, tau_r=1, seed=instance.seed)
+    setting = ScheduleInputs(
+        instance.network, clusters, tau_a=case.tau_a, tau_r=1, seed=instance.seed
+    )
     job = Job(
         task=instance.task,
         network=instance.network,
@@ -192,7 +201,9 @@ def base_cycles(case: Case) -> int:
     return math.ceil(STEPS[case.labels_per_device] / (case.tau_a + 1))
 
 
-def train_to(target: float, case: Case, instance: Prepared, clusters: Clusters) -> list[dict[str, float]]:
+def train_to(
+    target: float, case: Case, instance: Prepared, clusters: Clusters
+) -> list[dict[str, float]]:
     """The records of cycles until the target is reached, or four times as many as one cluster has."""
     base = base_cycles(case)
     records: list[dict[str, float]] = []
@@ -239,7 +250,9 @@ def measure_all(seeds: int, workers: int) -> None:
         done[row["case"], int(row["seed"])].add(row["labels"])
     todo = list(product(cases(), range(seeds)))
     with ProcessPoolExecutor(workers) as executor:
-        results = [(executor.submit(measure, c, seed, done[c.name, seed]), c, seed) for c, seed in todo]
+        results = [
+            (executor.submit(measure, c, seed, done[c.name, seed]), c, seed) for c, seed in todo
+        ]
         for count, (future, case, seed) in enumerate(results, start=1):
             rows = future.result()
             fresh = not MEASUREMENTS.exists()
@@ -248,7 +261,10 @@ def measure_all(seeds: int, workers: int) -> None:
                 if fresh:
                     writer.writeheader()
                 writer.writerows(rows)
-            print(f"{count}/{len(todo)} {case.name} seed {seed}: {len(rows)} partitions", file=sys.stderr)
+            print(
+                f"{count}/{len(todo)} {case.name} seed {seed}: {len(rows)} partitions",
+                file=sys.stderr,
+            )
 
 
 def read() -> list[Row]:

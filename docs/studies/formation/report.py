@@ -82,7 +82,9 @@ def judge(case: Case, seed: int, rows: list[Row]) -> list[dict[str, object]]:
         best = min(measured, key=lambda labels: measured[labels])
         ends = [measured[".".join(["0"] * n)], measured[".".join(map(str, range(n)))]]
         found = candidates_of(inputs, rows, policy, known)
-        chosen, choice = choose(found, policy.price, INDIFFERENCE if policy.score in PREDICTIONS else 1.0)
+        chosen, choice = choose(
+            found, policy.price, INDIFFERENCE if policy.score in PREDICTIONS else 1.0
+        )
         scores = np.array([c.score for c in found])
         truth = np.array([measured[c.rule] for c in found])
         scores = np.where(np.isfinite(scores), scores, 1e300)
@@ -117,7 +119,9 @@ def report() -> None:
     for row in read():
         by_case[row["case"], int(row["seed"])].append(row)
     named = {case.name: case for case in cases()}
-    choices = [row for (name, seed), rows in by_case.items() for row in judge(named[name], seed, rows)]
+    choices = [
+        row for (name, seed), rows in by_case.items() for row in judge(named[name], seed, rows)
+    ]
     with (HERE / "choices.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, choices[0])
         writer.writeheader()
@@ -150,7 +154,9 @@ def summarise(choices: Iterable[Mapping[str, object]]) -> dict[str, dict[str, fl
     result = {}
     for name, rows in by_policy.items():
         result[name] = _spread([_number(row, "regret") for row in rows])
-        result[name]["rank"] = float(np.nanmedian([_number(row, "rank_correlation") for row in rows]))
+        result[name]["rank"] = float(
+            np.nanmedian([_number(row, "rank_correlation") for row in rows])
+        )
         result[name]["against_ends"] = max(_number(row, "against_ends") for row in rows)
     for name in ("sdfl", "pdfl"):
         regrets = [_number(row, f"{name}_regret") for row in next(iter(by_policy.values()))]
@@ -180,7 +186,9 @@ def draw(choices: list[dict[str, object]]) -> None:
         regrets = [_number(row, "regret") for row in choices if row["policy"] == name]
         shown = np.minimum(np.array(regrets), 9.0)
         jitter = generator(0, "jitter", place).uniform(-0.25, 0.25, len(shown))
-        left.scatter(100 * shown + 0.3, place + jitter, s=14, alpha=0.6, color=COLOURS[place % len(COLOURS)])
+        left.scatter(
+            100 * shown + 0.3, place + jitter, s=14, alpha=0.6, color=COLOURS[place % len(COLOURS)]
+        )
         left.plot([100 * np.median(shown) + 0.3] * 2, [place - 0.35, place + 0.35], color="black")
     left.set_yticks(range(len(names)), names)
     left.invert_yaxis()

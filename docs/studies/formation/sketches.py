@@ -38,7 +38,11 @@ def regrets(case: Case, seed: int, rows: list[Row]) -> dict[str, object]:
     known = pool(inputs)
     measured_rows = [row for row in rows if clusters_in(row) in known]
     seconds = {row["labels"]: float(row["seconds"]) for row in measured_rows}
-    result: dict[str, object] = {"case": case.name, "seed": seed, "labels_per_device": case.labels_per_device}
+    result: dict[str, object] = {
+        "case": case.name,
+        "seed": seed,
+        "labels_per_device": case.labels_per_device,
+    }
     for name, one in (("labels", inputs), ("sketch", sketched(case, seed, inputs))):
         found = candidates_of(one, measured_rows, POLICY, known)
         chosen, _ = choose(found, POLICY.price, INDIFFERENCE)
@@ -62,7 +66,12 @@ def main() -> None:
     print("|---|---|---|---|---|")
     for name in ("labels", "sketch"):
         values = np.array([float(str(row[f"{name}_regret"])) for row in found])
-        shown = (np.median(values), values.mean(), np.quantile(values, 0.9, method="higher"), values.max())
+        shown = (
+            np.median(values),
+            values.mean(),
+            np.quantile(values, 0.9, method="higher"),
+            values.max(),
+        )
         print(f"| {name} | {' | '.join(f'{value:.1%}' for value in shown)} |")
     same = np.mean([row["labels_clusters"] == row["sketch_clusters"] for row in found])
     print(f"\n{len(found)} cases; the same number of clusters in {same:.0%}.")

@@ -87,7 +87,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("compressors", nargs="*", help="all by default")
     asked = parser.parse_args().compressors
-    heads = ["compressor", "δ", "best γ on each network", "default γ", "error / best: median", "most"]
+    heads = [
+        "compressor",
+        "δ",
+        "best γ on each network",
+        "default γ",
+        "error / best: median",
+        "most",
+    ]
     print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     for name, option, values in COMPRESSORS:
         for value in values if name in asked or not asked else ():

@@ -165,7 +165,12 @@ def compared(case: Case, done: set[tuple[str, ...]]) -> Iterator[Row]:
             one = experiment(NETWORKS[case.network], case.labels, texts[place])
             job = make_job(one, instance, texts[place])
             records = [asdict(record) for record, _ in run(job, in_place=True)]
-            first = {**asdict(case), "method": method, "arm": arm, "clusters": instance.plan.num_clusters}
+            first = {
+                **asdict(case),
+                "method": method,
+                "arm": arm,
+                "clusters": instance.plan.num_clusters,
+            }
             yield {**first, **outcome(records, TARGET[case.labels])}
 
 

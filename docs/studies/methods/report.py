@@ -13,7 +13,19 @@ from statistics import fmean, median, median_low
 
 import numpy as np
 from matplotlib.figure import Figure
-from measure import ATTACKS, CYCLES, HERE, LIARS, LIES, METHODS, NETWORKS, RESULTS, RULES, TARGET, read
+from measure import (
+    ATTACKS,
+    CYCLES,
+    HERE,
+    LIARS,
+    LIES,
+    METHODS,
+    NETWORKS,
+    RESULTS,
+    RULES,
+    TARGET,
+    read,
+)
 
 from ssdfl.report import save
 from ssdfl.report.figures import COLOURS
@@ -158,7 +170,11 @@ def sites_table(rows: Sequence[Row]) -> str:
                 shown(middle(own, "seconds")),
             ]
         lines.append(cells)
-    heads = [f"{_labels(labels)}: {name}" for labels in CYCLES for name in ("accuracy %", "MB", "seconds")]
+    heads = [
+        f"{_labels(labels)}: {name}"
+        for labels in CYCLES
+        for name in ("accuracy %", "MB", "seconds")
+    ]
     return table(["method", *heads], lines)
 
 
@@ -171,7 +187,9 @@ def attack_table(rows: Sequence[Row]) -> str:
             cells = []
             for liars in LIARS:
                 own = found.get((attack if liars else "none", rule, str(liars)), [])
-                cells.append(f"{100 * fmean(value(row, 'accuracy') for row in own):.1f}" if own else "–")
+                cells.append(
+                    f"{100 * fmean(value(row, 'accuracy') for row in own):.1f}" if own else "–"
+                )
             lines.append([attack, f"`{rule}`", *cells])
     return table(["attack", "rule", *(f"{liars} liars" for liars in LIARS)], lines)
 
@@ -183,7 +201,9 @@ def draw(rows: Sequence[Row]) -> Figure:
     for line, labels in zip(axes, CYCLES, strict=True):
         for place, method in enumerate(DRAWN):
             for arm, style in (("one", ":"), ("formed", "-")):
-                _draw_curves(line, rows, labels, (method, arm, style, COLOURS[place % len(COLOURS)]))
+                _draw_curves(
+                    line, rows, labels, (method, arm, style, COLOURS[place % len(COLOURS)])
+                )
         line[0].set_ylabel(f"accuracy %, {_labels(labels)} each")
         for one, name in zip(line, ("cycles", "MB sent", "simulated seconds"), strict=True):
             one.axhline(100 * TARGET[labels], color="#bbbbbb", linewidth=0.8)
@@ -195,7 +215,9 @@ def draw(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def _draw_curves(axes: np.ndarray, rows: Sequence[Row], labels: int, what: tuple[str, str, str, str]) -> None:
+def _draw_curves(
+    axes: np.ndarray, rows: Sequence[Row], labels: int, what: tuple[str, str, str, str]
+) -> None:
     method, arm, style, colour = what
     arms = (arm,) if arm == "one" else ("formed", "split")
     own = [
@@ -210,7 +232,9 @@ def _draw_curves(axes: np.ndarray, rows: Sequence[Row], labels: int, what: tuple
         return
     accuracy = np.mean([[int(one) / 10 for one in row["curve"].split()] for row in own], axis=0)
     cycles = np.arange(1, len(accuracy) + 1)
-    mean = {name: fmean(value(row, f"{name}_a_cycle") for row in own) for name in ("bytes", "seconds")}
+    mean = {
+        name: fmean(value(row, f"{name}_a_cycle") for row in own) for name in ("bytes", "seconds")
+    }
     label = method if style == "-" else None
     for one, cost in zip(axes, (1.0, mean["bytes"] / 1e6, mean["seconds"]), strict=True):
         one.plot(cycles * cost, accuracy, style, color=colour, label=label, linewidth=1.2)
@@ -228,7 +252,10 @@ def ahead(rows: Sequence[Row], method: str, other: str, cost: str) -> list[float
 
 def summary(rows: Sequence[Row]) -> str:
     """How `extra` compares with the paper's rule."""
-    seconds, sent = ahead(rows, "extra", "cta", "seconds"), ahead(rows, "extra, int8", "cta", "bytes")
+    seconds, sent = (
+        ahead(rows, "extra", "cta", "seconds"),
+        ahead(rows, "extra, int8", "cta", "bytes"),
+    )
     return (
         f"extra before cta in {sum(one > 1 for one in seconds)} of {len(seconds)} cases, "
         f"{median(filter(math.isfinite, seconds)):.1f} × sooner; "

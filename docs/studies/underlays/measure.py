@@ -101,14 +101,18 @@ class Arm:
         return text.hexdigest()[:12]
 
 
-def every_step(n: int, mixer: Callable[[int], MixingMatrix], period: int | None) -> Callable[[int], Step]:
+def every_step(
+    n: int, mixer: Callable[[int], MixingMatrix], period: int | None
+) -> Callable[[int], Step]:
     """Train and mix in every step."""
     everyone = np.ones(n, dtype=bool)
     schedule = lambda t: Step(everyone, mixer(t))  # noqa: E731
     return Periodic(schedule, period) if period else schedule
 
 
-def seldom(n: int, mixer: Callable[[int], MixingMatrix], period: int | None) -> Callable[[int], Step]:
+def seldom(
+    n: int, mixer: Callable[[int], MixingMatrix], period: int | None
+) -> Callable[[int], Step]:
     """Train alone for τ_a steps, then mix."""
     everyone, nobody = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
     alone = csr_array(np.eye(n))
@@ -124,7 +128,10 @@ def designs(network: Network, underlay: Links, message_bytes: int, seed: int) ->
     """The published designs, as published, with messages that leave early, and with τ_a local steps."""
     n = network.num_devices
     one_way = tour(network, message_bytes)
-    centre, spanning = overlay(network, star(network)), overlay(network, tree(network, message_bytes))
+    centre, spanning = (
+        overlay(network, star(network)),
+        overlay(network, tree(network, message_bytes)),
+    )
     circle, near_ones = overlay(network, one_way), overlay(network, underlay)
     inputs = ScheduleInputs(near_ones, clusters=(), tau_a=1, tau_r=1, seed=seed)
     matchings = find_method("matcha").schedule(inputs)
@@ -139,7 +146,10 @@ def designs(network: Network, underlay: Links, message_bytes: int, seed: int) ->
         if design != "star":  # a star's answer has to wait for training
             yield Arm(design, "early", "cta", on, every_step(n, mixer, period), every=2)
         yield Arm(design, "local steps", "cta", on, seldom(n, mixer, period), every=TAU_A + TAU_R)
-    for design, on in (("MST", spanning), ("ring", circle)):  # EXTRA asks for links that go both ways
+    for design, on in (
+        ("MST", spanning),
+        ("ring", circle),
+    ):  # EXTRA asks for links that go both ways
         both_ways = _always(metropolis(on.adjacency))
         yield Arm(design, "with extra", "extra", on, every_step(n, both_ways, 1), every=2)
 
@@ -148,7 +158,9 @@ def _always(W: MixingMatrix) -> Callable[[int], MixingMatrix]:
     return lambda t: W
 
 
-def formed(network: Network, underlay: Links, message_bytes: int, task: Task, seed: int) -> Iterator[Arm]:
+def formed(
+    network: Network, underlay: Links, message_bytes: int, task: Task, seed: int
+) -> Iterator[Arm]:
     """Clusters on the overlay that formation predicts to be fastest, for three rules."""
     devices = shared_devices(_experiment(), task, drawn(task.num_devices, seed)[1], seed)
     settings = replace(measured_settings(_experiment(), task, seed), mode="fast")
@@ -188,7 +200,10 @@ def _best_overlay(
 
 def _share(rule: str, task: Task) -> float:
     """How large a rule's message is against the parameters in float32."""
-    return first_message(find_rule(rule), task).size_bytes / first_message(find_rule("cta"), task).size_bytes
+    return (
+        first_message(find_rule(rule), task).size_bytes
+        / first_message(find_rule("cta"), task).size_bytes
+    )
 
 
 def _experiment() -> Any:
@@ -238,7 +253,12 @@ def train(arm: Arm, seed: int) -> Row:
             break
     reached = len(scores) * arm.every if scores[-1] >= TARGET else math.inf
     curve = " ".join(f"{1000 * score:.0f}" for score in scores)
-    return {"digest": arm.digest(seed), "steps": reached, "accuracy": f"{scores[-1]:.4f}", "curve": curve}
+    return {
+        "digest": arm.digest(seed),
+        "steps": reached,
+        "accuracy": f"{scores[-1]:.4f}",
+        "curve": curve,
+    }
 
 
 def seconds(arm: Arm, message_bytes: int, steps: int) -> float:
@@ -273,7 +293,9 @@ def measure(folder: Path, networks: Sequence[str], seeds: int) -> None:
             task, _ = drawn(network.num_devices, seed)
             arms = [*designs(network, links, size, seed), *formed(network, links, size, task, seed)]
             for arm in arms:
-                case = dict(zip(KEY, (name, access, message, seed, arm.design, arm.variant), strict=True))
+                case = dict(
+                    zip(KEY, (name, access, message, seed, arm.design, arm.variant), strict=True)
+                )
                 if tuple(map(str, case.values())) not in done:
                     append(RESULTS, FIELDS, {**case, **timed(arm, size, task, seed)})
 
@@ -312,7 +334,12 @@ def measure_cycles(folder: Path) -> None:
     for name, access in product(FILES, ("10 Gbit/s", "100 Mbit/s")):
         network = silos(read_underlay(folder, name), ACCESS_BPS[access])
         for design, time_s in design_cycles(network, size).items():
-            row = {"network": name, "access": access, "design": design, "cycle_ms": f"{time_s * 1e3:.1f}"}
+            row = {
+                "network": name,
+                "access": access,
+                "design": design,
+                "cycle_ms": f"{time_s * 1e3:.1f}",
+            }
             append(CYCLES, tuple(row), row)
 
 
@@ -353,7 +380,9 @@ def append(path: Path, fields: Sequence[str], row: Row) -> None:
 def main() -> None:
     """Measure what the command asks for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--underlays", type=Path, required=True, help="folder with the five GML files")
+    parser.add_argument(
+        "--underlays", type=Path, required=True, help="folder with the five GML files"
+    )
     parser.add_argument("--networks", nargs="*", default=list(FILES), help="only these")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--cycles", action="store_true", help="only the designs' cycle times")

@@ -45,7 +45,10 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def cycle_table() -> str:
     """Cycle times by our clock beside the published ones."""
-    ours = {(row["network"], row["access"], row["design"]): float(row["cycle_ms"]) for row in read(CYCLES)}
+    ours = {
+        (row["network"], row["access"], row["design"]): float(row["cycle_ms"])
+        for row in read(CYCLES)
+    }
     lines = []
     for (network, access), published in PUBLISHED.items():
         cells = []
@@ -53,7 +56,9 @@ def cycle_table() -> str:
             mine = ours[network, access, design]
             cells += [f"{theirs:,g}", f"{mine:,.1f}", f"{mine / theirs - 1:+.1%}"]
         lines.append([network, access, *cells])
-    heads = [head for design in ("star", "MST", "ring") for head in (f"{design}, theirs", "ours", "")]
+    heads = [
+        head for design in ("star", "MST", "ring") for head in (f"{design}, theirs", "ours", "")
+    ]
     return table(["network", "access", *heads], lines)
 
 
@@ -115,7 +120,14 @@ def result_table(rows: Sequence[Row]) -> str:
                 f"**{others_s / ours_s:.2f}**",
             ]
         )
-    heads = ["as published", "best of others", "MST, ring with extra", "`ssdfl`", "`ssdfl+extra`", "int8"]
+    heads = [
+        "as published",
+        "best of others",
+        "MST, ring with extra",
+        "`ssdfl`",
+        "`ssdfl+extra`",
+        "int8",
+    ]
     return table(["network", "access", "message", *heads, "formed", "gain"], lines)
 
 
@@ -165,10 +177,14 @@ def draw(rows: Sequence[Row]) -> Figure:
             axes.plot(*zip(*points, strict=True), "o", color=COLOURS[k], label=label, alpha=0.9)
         axes.set_yscale("log")
         axes.set_title(f"access {access}", fontsize=10)
-        axes.set_xticks(range(len(FILES)), [name.split()[0] for name in FILES], rotation=30, fontsize=8)
+        axes.set_xticks(
+            range(len(FILES)), [name.split()[0] for name in FILES], rotation=30, fontsize=8
+        )
         axes.grid(axis="y", alpha=0.3)
     panels[0].set_ylabel("simulated seconds to 85 %")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8
+    )
     return figure
 
 

@@ -39,7 +39,9 @@ Links = list[tuple[int, int]]
 def read_underlay(folder: Path, name: str) -> Network:
     """An underlay from its file, with latencies by its links' lengths."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # of a capacity that all links share, and of lengths
+        warnings.simplefilter(
+            "ignore", InputWarning
+        )  # of a capacity that all links share, and of lengths
         return load_network(folder / FILES[name])
 
 

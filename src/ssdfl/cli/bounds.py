@@ -23,14 +23,17 @@ if TYPE_CHECKING:
 
 
 def bounds(
-    target: Annotated[str, typer.Argument(metavar="RUN_DIR|NETWORK", help="A run's folder, or a network.")],
+    target: Annotated[
+        str, typer.Argument(metavar="RUN_DIR|NETWORK", help="A run's folder, or a network.")
+    ],
     tau_a: Annotated[str, typer.Option(help="For a network: several τ_a.")] = "1,3,5",
     learning_rate: Annotated[float, typer.Option(help="For a network: η.")] = 0.01,
     gradient_bound: Annotated[float, typer.Option(help="For a network: B.")] = 1.0,
     smoothness: Annotated[float, typer.Option(help="For a network: γ̂.")] = 1.0,
     mixing: Annotated[str, typer.Option(help="For a network: metropolis or lazy.")] = "lazy",
     picture: Annotated[
-        Path | None, typer.Option(help="Where to draw it; by default bounds.png in the run's folder or here.")
+        Path | None,
+        typer.Option(help="Where to draw it; by default bounds.png in the run's folder or here."),
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
@@ -54,7 +57,9 @@ def bounds(
         raise InputError(
             "--tau-a", tau_a, "whole numbers such as 1,3,5", "Separate them by commas."
         ) from None
-    _of_network(target, lengths, (learning_rate, gradient_bound, smoothness), mixing, picture, as_json)
+    _of_network(
+        target, lengths, (learning_rate, gradient_bound, smoothness), mixing, picture, as_json
+    )
 
 
 def _of_run(path: Path, picture: Path | None, data: Path | None, as_json: bool) -> None:
@@ -71,7 +76,11 @@ def _of_run(path: Path, picture: Path | None, data: Path | None, as_json: bool) 
     shown = [row for row in rows if row.method == first]
     save(plot_measured_bounds(shown, f"{path.name}: {first}"), picture)
     if as_json:
-        result = {"rows": _plain_rows(rows), "picture": str(picture), "summary": _plain_rows(summaries)}
+        result = {
+            "rows": _plain_rows(rows),
+            "picture": str(picture),
+            "summary": _plain_rows(summaries),
+        }
         typer.echo(json.dumps(result, indent=1))
         return
     _show(_table(summaries), picture)
@@ -131,7 +140,9 @@ def _of_network(
 
 def _plain_curves(curves: Mapping[int, Iterable[float]]) -> dict[str, list[object]]:
     """The bounds for every S of each τ_a, for JSON."""
-    return {str(length): [_plain(float(value)) for value in bound] for length, bound in curves.items()}
+    return {
+        str(length): [_plain(float(value)) for value in bound] for length, bound in curves.items()
+    }
 
 
 def _show(table: Table, picture: Path) -> None:

@@ -19,9 +19,13 @@ from ssdfl.errors import InputError
 if TYPE_CHECKING:
     from ssdfl.learning.datasets import DatasetInfo
 
-app = typer.Typer(no_args_is_help=True, help="List, fetch or summarise data sets, or see who holds what.")
+app = typer.Typer(
+    no_args_is_help=True, help="List, fetch or summarise data sets, or see who holds what."
+)
 
-Folder = Annotated[Path | None, typer.Option("--data", help="Folder with data sets, as SSDFL_DATA.")]
+Folder = Annotated[
+    Path | None, typer.Option("--data", help="Folder with data sets, as SSDFL_DATA.")
+]
 BAR = 24
 """Blocks of the longest bar."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -37,14 +41,17 @@ def list_datasets(data: Folder = None, as_json: Json = False) -> None:
     from ssdfl.learning import DATASETS
 
     rows = [
-        {"name": name, "about": info.about, "found": _place(info, data)} for name, info in DATASETS.items()
+        {"name": name, "about": info.about, "found": _place(info, data)}
+        for name, info in DATASETS.items()
     ]
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
     table = Table("name", "about", "found in")
     for row in rows:
-        table.add_row(row["name"], row["about"], row["found"] or f"not here: ssdfl data fetch {row['name']}")
+        table.add_row(
+            row["name"], row["about"], row["found"] or f"not here: ssdfl data fetch {row['name']}"
+        )
     Console().print(table, highlight=False)
 
 
@@ -71,8 +78,15 @@ def fetch_dataset(
 
     sources = {key: info.source for key, info in DATASETS.items() if info.source is not None}
     if name not in sources:
-        raise InputError("data set", name, f"one of {', '.join(sources)}", "digits needs no download.")
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        raise InputError(
+            "data set", name, f"one of {', '.join(sources)}", "digits needs no download."
+        )
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True)) as bars:
         tasks = {file.name: bars.add_task(file.name, start=False) for file in sources[name].files}
 
@@ -81,7 +95,9 @@ def fetch_dataset(
             bars.update(tasks[file], completed=received, total=total or None)
 
         place = fetch(sources[name], to, show)
-    typer.echo(json.dumps({"name": name, "folder": str(place)}) if as_json else f"{name} is in {place}")
+    typer.echo(
+        json.dumps({"name": name, "folder": str(place)}) if as_json else f"{name} is in {place}"
+    )
 
 
 @app.command("summarise")
@@ -113,7 +129,9 @@ def summarise(
     summary = merged([read_summary_of(part, reading) for part in parts])
     write_text(out, summary.to_json())
     rows = max(column.rows for column in (*summary.inputs, *summary.targets))
-    typer.echo(f"{out}: {len(summary.inputs)} inputs and {len(summary.targets)} targets of {rows:,} rows.")
+    typer.echo(
+        f"{out}: {len(summary.inputs)} inputs and {len(summary.targets)} targets of {rows:,} rows."
+    )
 
 
 @app.command("describe")
@@ -126,7 +144,9 @@ def describe(
         list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set one value. Repeatable.")
     ] = None,
     data: Folder = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Also draw it into this PNG file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Also draw it into this PNG file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show who holds what in an experiment's first seed, and what was done to the data."""
@@ -169,7 +189,9 @@ def _print_rows(rows: list[dict[str, Any]], notes: Sequence[str], tested: int) -
 
 def _table(rows: list[dict[str, Any]]) -> Table:
     """A line for each device, with a bar and, if there are classes, a block for each label."""
-    headers = ["device", "samples", "", "labels"] if rows[0]["labels"] else ["device", "samples", ""]
+    headers = (
+        ["device", "samples", "", "labels"] if rows[0]["labels"] else ["device", "samples", ""]
+    )
     most = max(row["samples"] for row in rows)
     table = Table(*headers)
     for row in rows:

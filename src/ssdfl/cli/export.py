@@ -12,9 +12,12 @@ from ssdfl.cli.options import find_modules_in
 
 def export(
     run: Annotated[Path, typer.Argument(help="A run's folder, or a device's.")],
-    out: Annotated[Path, typer.Option(help="The file to write: model.safetensors, model.pt2 or model.onnx.")],
+    out: Annotated[
+        Path, typer.Option(help="The file to write: model.safetensors, model.pt2 or model.onnx.")
+    ],
     method: Annotated[
-        str, typer.Option(help="The method, such as ssdfl; may be left out if the run has only one.")
+        str,
+        typer.Option(help="The method, such as ssdfl; may be left out if the run has only one."),
     ] = "",
     seed: Annotated[int | None, typer.Option(help="The seed; by default the run's first.")] = None,
     device: Annotated[

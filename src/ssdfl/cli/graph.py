@@ -22,24 +22,32 @@ _UNLIMITED = ("uplink_Bps", "downlink_Bps")
 
 
 def graph(
-    spec: Annotated[str, typer.Argument(help="A spec such as er:n=30,p=0.1,seed=0, or a network file.")],
+    spec: Annotated[
+        str, typer.Argument(help="A spec such as er:n=30,p=0.1,seed=0, or a network file.")
+    ],
     mixing: Annotated[
         str, typer.Option(help="Weights for the spectrum: metropolis, lazy or fastest.")
     ] = "metropolis",
-    clusters: Annotated[int, typer.Option(help="Number of clusters to colour (spectral bisection).")] = 1,
+    clusters: Annotated[
+        int, typer.Option(help="Number of clusters to colour (spectral bisection).")
+    ] = 1,
     picture: Annotated[
         Path | None,
         typer.Option(help="Where to draw it; by default NAME.png here, for at most 5,000 devices."),
     ] = None,
     save: Annotated[
-        Path | None, typer.Option(help="Also write the network: .graphml, .gml, .csv, .json, .npy or .npz.")
+        Path | None,
+        typer.Option(help="Also write the network: .graphml, .gml, .csv, .json, .npy or .npz."),
     ] = None,
     certify: Annotated[
         Path | None, typer.Option(help="Certify the conductance and write the proof here, as JSON.")
     ] = None,
-    seconds: Annotated[float, typer.Option(help="How long --certify may divide cases, on one core.")] = 60.0,
+    seconds: Annotated[
+        float, typer.Option(help="How long --certify may divide cases, on one core.")
+    ] = 60.0,
     check: Annotated[
-        Path | None, typer.Option(help="Check such a file against this network, and print what it proves.")
+        Path | None,
+        typer.Option(help="Check such a file against this network, and print what it proves."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the facts as JSON; draw only with --picture.")
@@ -65,11 +73,16 @@ def graph(
 
     check_choice("--mixing", mixing, MIXINGS)
     if picture is not None and picture.suffix.lower() != ".png":
-        raise InputError("--picture", str(picture), "a .png file", "Choose a name that ends in .png.")
+        raise InputError(
+            "--picture", str(picture), "a .png file", "Choose a name that ends in .png."
+        )
     network = load_network(spec)
     plan = plan_clusters(network, clusters, MIXINGS[mixing])
     known = conductance_of_file(MIXINGS[mixing](network.adjacency), certify, seconds, check)
-    facts = {**describe(network, mixing, known), "clusters": [list(cluster) for cluster in plan.clusters]}
+    facts = {
+        **describe(network, mixing, known),
+        "clusters": [list(cluster) for cluster in plan.clusters],
+    }
     if save is not None:
         write_network(network, save)
     picture = picture or _default_picture(spec, network.num_devices, as_json)

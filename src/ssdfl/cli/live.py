@@ -53,7 +53,9 @@ class LiveRun:
                 )
                 self.computed += 1
             else:
-                self._rows[key] = [row for row in self._earlier(advance) if row["cycle"] <= advance.cycle]
+                self._rows[key] = [
+                    row for row in self._earlier(advance) if row["cycle"] <= advance.cycle
+                ]
             self.done += 1
             self.version += 1
             self.text = f"{self._progress(advance)}{self._remaining()}"
@@ -63,7 +65,10 @@ class LiveRun:
         method, seed = advance.method, advance.seed
         rows = self._kept.get((method, seed), [])
         if not rows or rows[-1]["cycle"] < advance.cycle:
-            rows = [{"method": method, "seed": seed, **row} for row in self.folder.read_rows(seed, method)]
+            rows = [
+                {"method": method, "seed": seed, **row}
+                for row in self.folder.read_rows(seed, method)
+            ]
             self._kept[method, seed] = rows
         return rows
 
@@ -96,7 +101,9 @@ class LiveRun:
                 version = self.version
                 status = {"version": version, "ended": self.ended, "text": self.text}
                 status |= {"done": self.done, "total": self.total}
-                rows = [row for method in self.experiment.methods for row in self._of_method(method)]
+                rows = [
+                    row for method in self.experiment.methods for row in self._of_method(method)
+                ]
             if seen == version:
                 return version, None
             return version, live_news(self.folder, self.experiment, rows, status, self._facts)
@@ -122,7 +129,11 @@ class LiveRun:
         if self.computed < 2:
             return ""
         left_s = (time.monotonic() - self._start_s) / (self.computed - 1) * (self.total - self.done)
-        return f"; about {left_s:.0f} s to go" if left_s < 120 else f"; about {left_s / 60:.0f} min to go"
+        return (
+            f"; about {left_s:.0f} s to go"
+            if left_s < 120
+            else f"; about {left_s / 60:.0f} min to go"
+        )
 
 
 def own_names(port: int) -> set[str]:
@@ -212,7 +223,9 @@ def serving(live: LiveRun, port: int = 0) -> Iterator[str]:
     except OSError as error:
         remedy = f"({error.strerror}) Choose another, or leave it out."
         raise InputError("--port", port, "a port that is free", remedy) from None
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
+    )
     thread.start()
     try:
         yield f"http://{HOST}:{server.server_port}/"

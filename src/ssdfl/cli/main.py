@@ -12,7 +12,20 @@ from typing import Annotated, TextIO
 import typer
 
 import ssdfl
-from ssdfl.cli import bounds, data, export, graph, mesh, methods, new, plan, report, reproduce, run, sweep
+from ssdfl.cli import (
+    bounds,
+    data,
+    export,
+    graph,
+    mesh,
+    methods,
+    new,
+    plan,
+    report,
+    reproduce,
+    run,
+    sweep,
+)
 from ssdfl.cli.options import find_modules_in
 from ssdfl.cli.ranks import report_mistake
 from ssdfl.errors import InputError, InputWarning, OtherRankError
@@ -51,7 +64,8 @@ def _show_version(value: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     pass

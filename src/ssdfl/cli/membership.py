@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 MeshFolder = Annotated[Path, typer.Argument(help="The mesh's folder, from ssdfl mesh init.")]
 Cycle = Annotated[
     int | None,
-    typer.Option(help="Cycles that are done when it takes effect. Without it, soon, if devices run here."),
+    typer.Option(
+        help="Cycles that are done when it takes effect. Without it, soon, if devices run here."
+    ),
 ]
 AuthorityFolder = Annotated[
-    Path | None, typer.Option("--ca", help="Folder of authority.key and authority.pem; by default MESH/ca.")
+    Path | None,
+    typer.Option("--ca", help="Folder of authority.key and authority.pem; by default MESH/ca."),
 ]
 
 
@@ -32,14 +35,17 @@ def add(
         ),
     ],
     hosts: Annotated[
-        Path | None, typer.Option(help="CSV `device,address` of the newcomers. Without it, loopback.")
+        Path | None,
+        typer.Option(help="CSV `device,address` of the newcomers. Without it, loopback."),
     ] = None,
     cycle: Cycle = None,
     optimizer: Annotated[
-        str, typer.Option(help="The newcomers' optimizer. Without it, drawn as the experiment says.")
+        str,
+        typer.Option(help="The newcomers' optimizer. Without it, drawn as the experiment says."),
     ] = "",
     files: Annotated[
-        Path | None, typer.Option(help="Folder with a table NAME.csv or NAME.parquet for each newcomer.")
+        Path | None,
+        typer.Option(help="Folder with a table NAME.csv or NAME.parquet for each newcomer."),
     ] = None,
     ca: AuthorityFolder = None,
     own_certificates: Annotated[
@@ -89,7 +95,9 @@ def remove(
 
 def renew(
     mesh: MeshFolder,
-    devices: Annotated[list[str] | None, typer.Argument(help="Names of devices; without any, all.")] = None,
+    devices: Annotated[
+        list[str] | None, typer.Argument(help="Names of devices; without any, all.")
+    ] = None,
     new_keys: Annotated[bool, typer.Option("--new-keys", help="Make new keys, too.")] = False,
     ca: AuthorityFolder = None,
 ) -> None:

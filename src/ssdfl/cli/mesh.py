@@ -33,7 +33,9 @@ def init(
     ] = None,
     hosts: Annotated[
         Path | None,
-        typer.Option(help="CSV `device,address`; no address: cannot be dialled. Without it, loopback."),
+        typer.Option(
+            help="CSV `device,address`; no address: cannot be dialled. Without it, loopback."
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set one value. Repeatable.")
@@ -43,7 +45,9 @@ def init(
     patience: Annotated[float, typer.Option(help="Seconds to wait for a slow neighbour.")] = 60.0,
     ping_deadline: Annotated[
         float,
-        typer.Option(help="Seconds to answer a ping; a neighbour that misses two in a row counts as gone."),
+        typer.Option(
+            help="Seconds to answer a ping; a neighbour that misses two in a row counts as gone."
+        ),
     ] = 1.5,
     own_certificates: Annotated[
         bool,
@@ -79,7 +83,9 @@ def init(
         certificates=not own_certificates,
     )
     typer.echo(f"{len(folders)} devices in {out}. Start one: ssdfl device {folders[0]}")
-    typer.echo(f"All on this host: ssdfl mesh up {out}. Keep {out / 'ca' / 'authority.key'} off the devices.")
+    typer.echo(
+        f"All on this host: ssdfl mesh up {out}. Keep {out / 'ca' / 'authority.key'} off the devices."
+    )
 
 
 @app.command("up")
@@ -87,7 +93,8 @@ def up(
     mesh: Annotated[Path, typer.Argument(help="The mesh's folder.")],
     data: Data = None,
     metrics: Annotated[
-        int | None, typer.Option(help="Port for the first device's metrics; others take the next ones.")
+        int | None,
+        typer.Option(help="Port for the first device's metrics; others take the next ones."),
     ] = None,
 ) -> None:
     """Run all devices of this host with a live table. Ctrl-C stops; run again to continue.
@@ -119,7 +126,9 @@ def up(
 
 @app.command("collect")
 def collect(
-    mesh: Annotated[Path, typer.Argument(help="The mesh's folder, with the devices' folders in it.")],
+    mesh: Annotated[
+        Path, typer.Argument(help="The mesh's folder, with the devices' folders in it.")
+    ],
     out: Annotated[Path | None, typer.Option(help="The run's folder; by default MESH/run.")] = None,
 ) -> None:
     """Gather devices' records into an ordinary run folder, with figures and a report.
@@ -144,10 +153,12 @@ def device(
     folder: Annotated[Path, typer.Argument(help="The device's folder, from ssdfl mesh init.")],
     data: Data = None,
     metrics: Annotated[
-        int | None, typer.Option(metavar="PORT", help="Serve Prometheus metrics on this port of loopback.")
+        int | None,
+        typer.Option(metavar="PORT", help="Serve Prometheus metrics on this port of loopback."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print, as JSON, everything it would send to others.")
+        bool,
+        typer.Option("--dry-run", help="Only print, as JSON, everything it would send to others."),
     ] = False,
 ) -> None:
     """Run one device from its folder; it continues from its checkpoint and logs there.

@@ -31,7 +31,9 @@ def methods(
     entries = find_entries(name) if name else catalogue()
     if as_json:
         typer.echo(
-            json.dumps([asdict(entry) for entry in entries], indent=1, ensure_ascii=False, default=str)
+            json.dumps(
+                [asdict(entry) for entry in entries], indent=1, ensure_ascii=False, default=str
+            )
         )
     elif name:
         _describe(entries)

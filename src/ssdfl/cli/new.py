@@ -28,7 +28,9 @@ TEMPLATES = {
 
 
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name, and its folder's.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The project's name, and its folder's.")
+    ],
 ) -> None:
     """Write a small project of your own: network, data, model, experiment, a test and a README.
 
@@ -45,7 +47,9 @@ def new(
 def _check_name(name: str) -> None:
     if not re.fullmatch(r"[A-Za-z]\w*(-\w+)*", name, re.ASCII):
         expected = "letters, digits, - and _, and a letter first"
-        raise InputError("NAME", name, expected, "It becomes a folder here and the experiment's name.")
+        raise InputError(
+            "NAME", name, expected, "It becomes a folder here and the experiment's name."
+        )
 
 
 def write_project(folder: Path, values: Mapping[str, str]) -> None:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def plan(
     network: Annotated[
         str | None,
-        typer.Argument(help="A spec such as er:n=30,p=0.1,seed=0, or a network file; else the experiment's."),
+        typer.Argument(
+            help="A spec such as er:n=30,p=0.1,seed=0, or a network file; else the experiment's."
+        ),
     ] = None,
     experiment: Annotated[
         Path | None,
@@ -30,40 +32,61 @@ def plan(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="A.B=C", help="Set one of the experiment's values. Repeatable."),
+        typer.Option(
+            "--set", metavar="A.B=C", help="Set one of the experiment's values. Repeatable."
+        ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Measure nothing: do not load the experiment's data and model.")
+        bool,
+        typer.Option(
+            "--quick", help="Measure nothing: do not load the experiment's data and model."
+        ),
     ] = False,
     devices: Annotated[
         Path | None,
-        typer.Option(help="CSV: device,label_0,label_1,…[,rho][,mu]; instead of the experiment's devices."),
+        typer.Option(
+            help="CSV: device,label_0,label_1,…[,rho][,mu]; instead of the experiment's devices."
+        ),
     ] = None,
     tau_a: Annotated[int | None, typer.Option(help="τ_a, training steps of a cycle.")] = None,
     tau_r: Annotated[int | None, typer.Option(help="τ_r, mixing-only steps of a cycle.")] = None,
-    local_steps: Annotated[int | None, typer.Option(help="E, mini-batch steps of a training step.")] = None,
+    local_steps: Annotated[
+        int | None, typer.Option(help="E, mini-batch steps of a training step.")
+    ] = None,
     learning_rate: Annotated[float | None, typer.Option(help="η.")] = None,
-    gradient_bound: Annotated[float | None, typer.Option(help="B, a bound on gradients' norms.")] = None,
+    gradient_bound: Annotated[
+        float | None, typer.Option(help="B, a bound on gradients' norms.")
+    ] = None,
     smoothness: Annotated[
         float | None, typer.Option(help="γ̂, the largest curvature of a device's loss.")
     ] = None,
     initial_loss: Annotated[float | None, typer.Option(help="L(θ⁰).")] = None,
-    tolerance: Annotated[float | None, typer.Option(help="Δ_tol, the tolerated consensus gap.")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Δ_tol, the tolerated consensus gap.")
+    ] = None,
     message_bytes: Annotated[int | None, typer.Option(help="Size of a model on the wire.")] = None,
     partition: Annotated[
         str | None,
-        typer.Option(help="cost (sees slow links), balanced (also sees data), or paper (Algorithm 2)."),
+        typer.Option(
+            help="cost (sees slow links), balanced (also sees data), or paper (Algorithm 2)."
+        ),
     ] = None,
     score: Annotated[
         str | None,
-        typer.Option(help="time, bytes, drift, stationarity (the paper's), integrated, or module:function."),
+        typer.Option(
+            help="time, bytes, drift, stationarity (the paper's), integrated, or module:function."
+        ),
     ] = None,
     mode: Annotated[
-        str | None, typer.Option(help="literal tries everything, fast skips what takes longest, or auto.")
+        str | None,
+        typer.Option(help="literal tries everything, fast skips what takes longest, or auto."),
     ] = None,
-    mixing: Annotated[str | None, typer.Option(help="Weights: metropolis, lazy or fastest.")] = None,
+    mixing: Annotated[
+        str | None, typer.Option(help="Weights: metropolis, lazy or fastest.")
+    ] = None,
     with_tau_a: Annotated[
-        bool, typer.Option("--with-tau-a", help="Keep Lemma 1's τ_a in Φ_min, which the paper drops.")
+        bool,
+        typer.Option("--with-tau-a", help="Keep Lemma 1's τ_a in Φ_min, which the paper drops."),
     ] = False,
     threshold_step: Annotated[
         str | None, typer.Option(help="Step size in Φ_min: eta (as printed), or eta_E (η times E).")
@@ -73,10 +96,14 @@ def plan(
     ] = None,
     strict: Annotated[
         bool | None,
-        typer.Option("--strict/--no-strict", help="Respect the conductance threshold, whatever it costs."),
+        typer.Option(
+            "--strict/--no-strict", help="Respect the conductance threshold, whatever it costs."
+        ),
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write plan.json here, for ssdfl run --plan.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write plan.json here, for ssdfl run --plan.")
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page that shows the plan.")] = None,
     export: Annotated[
         list[Path] | None,
@@ -85,7 +112,8 @@ def plan(
     diff: Annotated[
         tuple[Path, Path] | None,
         typer.Option(
-            metavar="OLD NEW", help="Compare two plans, on NETWORK if it is given, instead of making one."
+            metavar="OLD NEW",
+            help="Compare two plans, on NETWORK if it is given, instead of making one.",
         ),
     ] = None,
     repair: Annotated[
@@ -141,7 +169,9 @@ def plan(
     constants = without_none({"smoothness": smoothness, "initial_loss": initial_loss})
     sizes = without_none({"message_bytes": message_bytes, "with_tau_a": with_tau_a or None})
     experiment = experiment_file(experiment, search=network is None)
-    chosen = load_experiment(experiment, settings or [], without_none({"network.spec": network}) | keys)
+    chosen = load_experiment(
+        experiment, settings or [], without_none({"network.spec": network}) | keys
+    )
     source = Source(network, experiment, tuple(settings or ()), quick, data)
     inputs = with_given(source.inputs(chosen), devices, constants, sizes)
     output = PlanOutput(out, html, tuple(export or ()), as_json)
@@ -155,7 +185,9 @@ def plan(
 def _given_clusters(experiment: Experiment) -> str:
     """A note if ``ssdfl run`` forms no clusters, since the experiment gives them."""
     config = experiment.clusters
-    given = f"clusters.plan = {config.plan}" if config.plan else f"clusters.number = {config.number}"
+    given = (
+        f"clusters.plan = {config.plan}" if config.plan else f"clusters.number = {config.number}"
+    )
     if not config.plan and not config.number:
         return ""
     return f"note: ssdfl run forms no clusters here, since the experiment has {given}."

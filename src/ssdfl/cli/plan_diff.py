@@ -11,7 +11,9 @@ from rich.console import Console
 from ssdfl.cli.progress import say
 
 
-def show_difference(files: tuple[Path, Path], network: str | None, html: Path | None, as_json: bool) -> None:
+def show_difference(
+    files: tuple[Path, Path], network: str | None, html: Path | None, as_json: bool
+) -> None:
     """Compare two plans, on a network if one is given."""
     from ssdfl.clusters import compare_plans, read_plan
     from ssdfl.graph import load_network

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ssdfl.clusters import Device, FormationSettings, read_devices, unknown_devices, with_device_costs
+from ssdfl.clusters import (
+    Device,
+    FormationSettings,
+    read_devices,
+    unknown_devices,
+    with_device_costs,
+)
 from ssdfl.graph import Network, load_network
 from ssdfl.records.formation import TaskFacts, formation_settings
 
@@ -51,7 +57,9 @@ class PlanInputs:
     def as_given(self, names: Mapping[str, Any]) -> PlanInputs:
         """With some values counted as given by the user."""
         facts = self._facts()
-        return replace(self, given={**self.given, **{name: facts[name] for name in names if name in facts}})
+        return replace(
+            self, given={**self.given, **{name: facts[name] for name in names if name in facts}}
+        )
 
     def _facts(self) -> dict[str, str]:
         """In words: the values that only a task or the user can provide."""
@@ -92,7 +100,10 @@ def gather_inputs(experiment: Experiment, measure: bool, data: Path | None) -> P
 
 
 def with_given(
-    inputs: PlanInputs, devices: Path | None, constants: Mapping[str, Any], settings: Mapping[str, Any]
+    inputs: PlanInputs,
+    devices: Path | None,
+    constants: Mapping[str, Any],
+    settings: Mapping[str, Any],
 ) -> PlanInputs:
     """Inputs with what the user gave by options that are no keys of an experiment."""
     if devices is not None:

@@ -87,7 +87,9 @@ def show_repair(old: Path, inputs: PlanInputs, is_training_given: bool, output: 
     _remark(source, _advice(found))
 
 
-def _repair_lines(difference: PlanDifference, found: Repair, explanation: Explanation) -> Iterable[str]:
+def _repair_lines(
+    difference: PlanDifference, found: Repair, explanation: Explanation
+) -> Iterable[str]:
     yield from difference.lines()
     yield from (f"why: {step}" for step in found.steps)
     yield from explanation.lines()
@@ -111,7 +113,9 @@ def _print_json(plan: Plan, found: Explanation, **more: Any) -> None:
 
 def _print(formed: Plan, names: tuple[str, ...], found: Explanation) -> None:
     console = Console()
-    table = Table("S", "score", "least Φ", "Φ_min", "feasible", "rule", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        "S", "score", "least Φ", "Φ_min", "feasible", "rule", box=SIMPLE_HEAD, pad_edge=False
+    )
     shown = formed.candidates[:SHOWN]
     for candidate in shown:
         table.add_row(*_cells(candidate, candidate.clusters == formed.clusters))

@@ -31,8 +31,12 @@ Workers = Annotated[
     int, typer.Option(help="Runs at a time; 0 is one per core, or as many as the cluster allows.")
 ]
 Cpus = Annotated[int, typer.Option(help="Cores of one run.")]
-Gpus = Annotated[float, typer.Option(help="GPUs of one run, with --backend ray and engine.device = cuda.")]
-BackendName = Annotated[str, typer.Option("--backend", help="What executes the runs: processes or ray.")]
+Gpus = Annotated[
+    float, typer.Option(help="GPUs of one run, with --backend ray and engine.device = cuda.")
+]
+BackendName = Annotated[
+    str, typer.Option("--backend", help="What executes the runs: processes or ray.")
+]
 Address = Annotated[
     str, typer.Option(help="Address of a Ray cluster, such as auto; by default this machine.")
 ]
@@ -93,7 +97,9 @@ def run_all(
     )
     failed = []
     try:
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        with Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        ) as bars:
             task = bars.add_task("runs", total=len(runs))
             finished = run_pool(runs, cache, data=data, resources=resources, backend=backend)
             for number, done in enumerate(finished, start=1):

@@ -41,7 +41,12 @@ class ProgressView:
     """Shows how far one experiment is."""
 
     def __init__(
-        self, console: Console, bars: Progress, experiment: Experiment, folder: RunFolder, remark: str = ""
+        self,
+        console: Console,
+        bars: Progress,
+        experiment: Experiment,
+        folder: RunFolder,
+        remark: str = "",
     ) -> None:
         self.console, self.bars, self.experiment, self.remarks = console, bars, experiment, [remark]
         self.folder = folder
@@ -54,7 +59,9 @@ class ProgressView:
 
     def download(self, name: str, received: int, total: int) -> None:
         """Show how far a download is."""
-        self.bars.update(self.task, note=f"downloading {name}: {received / 1e6:.1f} of {total / 1e6:.1f} MB")
+        self.bars.update(
+            self.task, note=f"downloading {name}: {received / 1e6:.1f} of {total / 1e6:.1f} MB"
+        )
 
     def cycle(self, advance: Advance) -> None:
         """Show that one more cycle is done."""
@@ -108,5 +115,7 @@ def showing_progress(
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bars:
         yield ProgressView(console, bars, experiment, folder, remark)

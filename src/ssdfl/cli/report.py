@@ -10,10 +10,14 @@ import typer
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR…", help="Folders that ssdfl run made.")],
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN_DIR…", help="Folders that ssdfl run made.")
+    ],
     out: Annotated[
         Path | None,
-        typer.Option(help="Where the comparison of several runs goes; by default comparison.html here."),
+        typer.Option(
+            help="Where the comparison of several runs goes; by default comparison.html here."
+        ),
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:

@@ -25,19 +25,25 @@ OUT = Path("runs") / "reproduce"
 def reproduce(
     artefacts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ARTEFACT…", help="Names or the paper's labels from --list, or all."),
+        typer.Argument(
+            metavar="ARTEFACT…", help="Names or the paper's labels from --list, or all."
+        ),
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the artefacts, and stop.")] = False,
     profile: Annotated[
         str,
-        typer.Option(help="smoke (seconds, shape only), small (a small model), medium, paper (full size)."),
+        typer.Option(
+            help="smoke (seconds, shape only), small (a small model), medium, paper (full size)."
+        ),
     ] = "small",
     seeds: Annotated[
         int | None, typer.Option(metavar="N", help="Seeds 0 … N−1 instead of the profile's.")
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this panel, point or series, such as Comp; can be repeated."),
+        typer.Option(
+            metavar="NAME", help="Only this panel, point or series, such as Comp; can be repeated."
+        ),
     ] = None,
     resume: Annotated[
         bool,
@@ -50,7 +56,8 @@ def reproduce(
     backend: pool.BackendName = "processes",
     address: pool.Address = "",
     out: Annotated[
-        Path | None, typer.Option(help="Folder for tables and figures; by default runs/reproduce/PROFILE.")
+        Path | None,
+        typer.Option(help="Folder for tables and figures; by default runs/reproduce/PROFILE."),
     ] = None,
     cache: pool.Cache = pool.CACHE,
     data: pool.Data = None,
@@ -99,11 +106,15 @@ def _choose(names: list[str], profile: str, seeds: int | None) -> list[Artefact]
     from ssdfl.records.artefacts import artefact_names, load_artefact, paper_folder
 
     if not names:
-        raise InputError("artefact", "none", "at least one name, or all", "See: ssdfl reproduce --list.")
+        raise InputError(
+            "artefact", "none", "at least one name, or all", "See: ssdfl reproduce --list."
+        )
     if seeds is not None:
         check_range("--seeds", seeds, 1, remedy="Give the number of seeds.")
     known = artefact_names(paper_folder())
-    by_label = {load_artefact(name).label: name for name in known if any(":" in one for one in names)}
+    by_label = {
+        load_artefact(name).label: name for name in known if any(":" in one for one in names)
+    }
     wanted = known if names == ["all"] else [by_label.get(name, name) for name in names]
     return [load_artefact(name, profile, seeds=seeds) for name in wanted]
 
@@ -115,7 +126,9 @@ def _list() -> None:
     for name in artefact_names(paper_folder()):
         artefact = load_artefact(name)
         table.add_row(name, artefact.title, artefact.label)
-    Console(width=None if Console().is_terminal else 150).print(table, highlight=False, markup=False)
+    Console(width=None if Console().is_terminal else 150).print(
+        table, highlight=False, markup=False
+    )
 
 
 def _runs(chosen: list[Artefact]) -> list[Experiment]:
@@ -131,7 +144,9 @@ def _forget(chosen: list[Artefact], cache: Path) -> None:
         shutil.rmtree(run_folder(one, cache).path, ignore_errors=True)
 
 
-def _write(chosen: list[Artefact], cache: Path, out: Path, options: list[str], data: Path | None) -> None:
+def _write(
+    chosen: list[Artefact], cache: Path, out: Path, options: list[str], data: Path | None
+) -> None:
     from ssdfl.experiments.paper import artefact_rows
     from ssdfl.report.paper_pages import write_artefact
 

@@ -37,7 +37,9 @@ def run(
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="A.B=C", help="Set one value, such as training.learning_rate=0.1. Repeatable."
+            "--set",
+            metavar="A.B=C",
+            help="Set one value, such as training.learning_rate=0.1. Repeatable.",
         ),
     ] = None,
     methods: Annotated[
@@ -62,8 +64,12 @@ def run(
             help="Ranks (processes) on this machine, with --engine distributed; 0 is one per core.",
         ),
     ] = None,
-    device: Annotated[str | None, typer.Option(help="Where tensors live: cpu, cuda, cuda:1.")] = None,
-    plan: Annotated[Path | None, typer.Option(help="Take the clusters from this plan.json.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Where tensors live: cpu, cuda, cuda:1.")
+    ] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="Take the clusters from this plan.json.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results; by default a new one in runs/.")
     ] = None,
@@ -72,7 +78,8 @@ def run(
     ] = False,
     data: Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")] = None,
     show: Annotated[
-        bool, typer.Option("--show", help="Print the experiment with every key and value, and stop.")
+        bool,
+        typer.Option("--show", help="Print the experiment with every key and value, and stop."),
     ] = False,
     live: Annotated[
         bool, typer.Option("--live", help="Serve the report on loopback during the run.")
@@ -134,7 +141,11 @@ class _Request:
 
 
 def _overrides(
-    methods: str | None, seeds: int | None, plan: Path | None, engine: str | None, device: str | None
+    methods: str | None,
+    seeds: int | None,
+    plan: Path | None,
+    engine: str | None,
+    device: str | None,
 ) -> dict[str, Any]:
     """The experiment's keys that options set, and their values."""
     values: dict[str, Any] = {"engine.name": engine, "engine.device": device}
@@ -178,7 +189,9 @@ def _check_page_and_logs(
     for option, given in (("--live", live), ("--log", log)):
         if given and in_ranks:
             expected = f"another engine than {experiment.engine.name}"
-            raise InputError(option, given, expected, "Leave it out; report.html has everything afterwards.")
+            raise InputError(
+                option, given, expected, "Leave it out; report.html has everything afterwards."
+            )
 
 
 def _choose_folder(name: str, out: Path | None, resume: bool) -> tuple[RunFolder, bool]:
@@ -269,7 +282,10 @@ def _end_without_others(rank: int, error: RuntimeError) -> None:
         raise error
     if ranks.another_found_a_mistake(patience_s=5.0):
         return
-    say(Console(stderr=True), f"ssdfl: rank {rank} has lost the others: {str(error).splitlines()[0]}")
+    say(
+        Console(stderr=True),
+        f"ssdfl: rank {rank} has lost the others: {str(error).splitlines()[0]}",
+    )
     raise typer.Exit(1) from None
 
 

@@ -25,7 +25,9 @@ def sweep(
     file: Annotated[Path, typer.Argument(help="Experiment (TOML) with a table [sweep].")],
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="A.B=C", help="Set one value for all combinations. Repeatable."),
+        typer.Option(
+            "--set", metavar="A.B=C", help="Set one value for all combinations. Repeatable."
+        ),
     ] = None,
     workers: pool.Workers = 0,
     cpus: pool.Cpus = 1,

@@ -20,7 +20,9 @@ _CHANGES = {
 Settings = Mapping[str, Any]
 
 
-def advice(candidates: Sequence[Candidate], settings: Settings, indifference: float, most: int) -> str:
+def advice(
+    candidates: Sequence[Candidate], settings: Settings, indifference: float, most: int
+) -> str:
     """The least changes of tolerance or learning rate with which the choice reaches its threshold.
 
     Candidates are weighed again with the changed setting. No advice is given that does not help.

@@ -35,7 +35,9 @@ class BalancedAgglomeration(Agglomeration):
         """Where a pair of clusters stands in the queue, and the pair."""
         level, _ = self.between[a][b]
         together = self.sums[a] + self.sums[b]
-        apart = self._scatter(self.sums[a], self.size[a]) + self._scatter(self.sums[b], self.size[b])
+        apart = self._scatter(self.sums[a], self.size[a]) + self._scatter(
+            self.sums[b], self.size[b]
+        )
         fall = apart - self._scatter(together, self.size[a] + self.size[b])
         return level, -round(fall, 9), min(a, b), max(a, b)
 
@@ -49,7 +51,9 @@ class BalancedAgglomeration(Agglomeration):
         self.sums[a] = self.sums[a] + self.sums.pop(b)
 
 
-def partitions_by_data(inputs: ScoreInputs, sizes: Iterable[int]) -> Iterator[list[tuple[Clusters, str]]]:
+def partitions_by_data(
+    inputs: ScoreInputs, sizes: Iterable[int]
+) -> Iterator[list[tuple[Clusters, str]]]:
     """`partitions_by_cost`, and at each number of clusters a partition that balances data."""
     merges = agglomerate(BalancedAgglomeration(inputs))
     n = inputs.network.num_devices

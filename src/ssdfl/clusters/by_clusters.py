@@ -40,7 +40,11 @@ def bounds_by_clusters(
         result[name] = {}
         for length in lengths:
             settings = FormationSettings(
-                replace(constants, tau_a=length), "paper", "stationarity", "literal", weights=weights
+                replace(constants, tau_a=length),
+                "paper",
+                "stationarity",
+                "literal",
+                weights=weights,
             )
             found = form(network, devices, settings).candidates
             result[name][length] = np.array([candidate.score for candidate in found]) / length
@@ -51,11 +55,15 @@ def random_devices(num_devices: int, labels: int, hybrid: bool) -> list[Device]:
     """Devices with as many of the ten labels each, and the paper's mixed optimizers or plain SGD."""
     rng = generator(0, "devices")
     devices = (_random_device(labels, rng) for _ in range(num_devices))
-    return [device if hybrid else replace(device, rho=0.0, mu=0.0, samples=None) for device in devices]
+    return [
+        device if hybrid else replace(device, rho=0.0, mu=0.0, samples=None) for device in devices
+    ]
 
 
 def _random_device(labels: int, rng: np.random.Generator) -> Device:
-    counts = np.bincount(rng.choice(CLASSES, labels, replace=False), minlength=CLASSES).astype(float)
+    counts = np.bincount(rng.choice(CLASSES, labels, replace=False), minlength=CLASSES).astype(
+        float
+    )
     kind = int(rng.integers(3))
     momentum, proximal = float(rng.choice((0.8, 0.85))), float(rng.choice((5e-5, 1e-4)))
     rho, mu = ((0.0, 0.0), (momentum, 0.0), (0.0, proximal))[kind]

@@ -85,7 +85,9 @@ def _simplest_of_best(candidates: Sequence[Candidate], indifference: float) -> C
     """Of the candidates of about the least score, the one of fewest clusters, then of most conductance."""
     least = min(round_score(candidate.score) for candidate in candidates)
     equal = [c for c in candidates if round_score(c.score) <= max(least, least * indifference)]
-    return min(equal, key=lambda c: (c.num_clusters, round_score(c.score), -c.min_conductance.lower))
+    return min(
+        equal, key=lambda c: (c.num_clusters, round_score(c.score), -c.min_conductance.lower)
+    )
 
 
 def _least_assumed(

@@ -25,7 +25,9 @@ Priority = tuple[int, float, int, int]
 """Level of time, minus closeness, and the two clusters."""
 
 
-def partitions_by_cost(inputs: ScoreInputs, sizes: Iterable[int]) -> Iterator[list[tuple[Clusters, str]]]:
+def partitions_by_cost(
+    inputs: ScoreInputs, sizes: Iterable[int]
+) -> Iterator[list[tuple[Clusters, str]]]:
     """For each number of clusters, in ascending order, the partitions of both families and their rules."""
     wanted = set(sizes)
     merges = agglomerate(Agglomeration(inputs))
@@ -129,7 +131,9 @@ def link_levels(inputs: ScoreInputs) -> IntArray:
     """(L,) links' times on a logarithmic scale of 10 % steps; 0 for what is over before a training step."""
     time_s = inputs.network.message_time_s(inputs.message_bytes)
     floor = max(float(inputs.hidden_s.max()), float(time_s.min(initial=np.inf)), 1e-300)
-    levels: IntArray = np.round(np.log(np.maximum(time_s / floor, 1.0)) / np.log(_SAME_TIME)).astype(np.int64)
+    levels: IntArray = np.round(
+        np.log(np.maximum(time_s / floor, 1.0)) / np.log(_SAME_TIME)
+    ).astype(np.int64)
     return levels
 
 
@@ -145,7 +149,9 @@ def clusters_after_merges(merges: IntArray, num_devices: int, num_clusters: int)
     return clusters_of(component_labels(joined))
 
 
-def move_devices(inputs: ScoreInputs, clusters: Clusters, score: Score, sweeps: int = 2) -> Clusters:
+def move_devices(
+    inputs: ScoreInputs, clusters: Clusters, score: Score, sweeps: int = 2
+) -> Clusters:
     """Move single devices to a linked cluster where that makes the score better; clusters stay connected.
 
     The number of clusters stays as it is, too.
@@ -161,7 +167,9 @@ def move_devices(inputs: ScoreInputs, clusters: Clusters, score: Score, sweeps: 
     return clusters_of(labels)
 
 
-def _move_device(inputs: ScoreInputs, labels: IntArray, device: int, score: Score, best: float) -> float:
+def _move_device(
+    inputs: ScoreInputs, labels: IntArray, device: int, score: Score, best: float
+) -> float:
     """Give a device the label of the best cluster next to it; the score then."""
     home = int(labels[device])
     near = inputs.network.neighbours(device)

@@ -39,9 +39,13 @@ def read_devices(source: Path | str | pandas.DataFrame, names: Sequence[str]) ->
     for where, row in table.rows:
         name = row["device"]
         if name in found:
-            raise InputError(f"{where}: device", name, "each device once", "Remove one of its lines.")
+            raise InputError(
+                f"{where}: device", name, "each device once", "Remove one of its lines."
+            )
         if name not in names:
-            raise InputError(f"{where}: device", name, "a device of the network", "Correct its name.")
+            raise InputError(
+                f"{where}: device", name, "a device of the network", "Correct its name."
+            )
         found[name] = _device(row, columns, where)
     _check_complete(table, names, found)
     return tuple(found[name] for name in names)
@@ -50,7 +54,9 @@ def read_devices(source: Path | str | pandas.DataFrame, names: Sequence[str]) ->
 def _check_complete(table: _Table, names: Sequence[str], found: Container[str]) -> None:
     missing = next((name for name in names if name not in found), None)
     if missing is not None:
-        raise InputError(f"{table.source}: device", missing, "a line for each device", "Add its line.")
+        raise InputError(
+            f"{table.source}: device", missing, "a line for each device", "Add its line."
+        )
 
 
 def with_device_costs(network: Network, source: Path | str | pandas.DataFrame) -> Network:
@@ -105,8 +111,12 @@ def _label_columns(table: _Table) -> list[str]:
     complete = "device" in header and len(columns) > 0
     repeated = len(set(header)) < len(header)
     if not complete or unknown or repeated:
-        expected = "device,label_0,label_1,…[,rho][,mu] and perhaps costs such as compute_ms, each once"
-        raise InputError(f"header of {table.source}", ",".join(header), expected, "Name the columns so.")
+        expected = (
+            "device,label_0,label_1,…[,rho][,mu] and perhaps costs such as compute_ms, each once"
+        )
+        raise InputError(
+            f"header of {table.source}", ",".join(header), expected, "Name the columns so."
+        )
     return columns
 
 
@@ -126,7 +136,9 @@ def _read_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
             reader = csv.DictReader(lines)
             return list(reader.fieldnames or []), list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError("device file", str(path), "a CSV file", f"The reader says: {error}.") from None
+        raise InputError(
+            "device file", str(path), "a CSV file", f"The reader says: {error}."
+        ) from None
 
 
 def _frame_rows(frame: pandas.DataFrame) -> tuple[list[str], list[dict[str, str]]]:

@@ -39,7 +39,9 @@ def _conditions(inputs: ScoreInputs, clusters: Clusters) -> Iterable[Diagnostic]
     whole = inputs.terms(tuple(range(inputs.network.num_devices)))
     least = min(whole.lambda_min, *(term.lambda_min for term in terms))
     yield Diagnostic(
-        "Assumption 3: A and every Ã_s positive definite", least > 1e-9, f"least eigenvalue {least:.4g}"
+        "Assumption 3: A and every Ã_s positive definite",
+        least > 1e-9,
+        f"least eigenvalue {least:.4g}",
     )
     largest = max((term.lambda_2 for term in terms if term.size > 1), default=0.0)
     yield Diagnostic(
@@ -54,7 +56,9 @@ def _conditions(inputs: ScoreInputs, clusters: Clusters) -> Iterable[Diagnostic]
         f"η = {η:g}; solved for η, with Lemma 1: η < {most:.4g}",
     )
     alone = sum(len(cluster) == 1 for cluster in clusters)
-    yield Diagnostic("No device alone in a cluster", alone == 0, f"{alone} of {len(clusters)} clusters")
+    yield Diagnostic(
+        "No device alone in a cluster", alone == 0, f"{alone} of {len(clusters)} clusters"
+    )
     yield Diagnostic(
         "Lying neighbours per device that clusters survive with trimmed: (2 F + 1)-robust, LeBlanc et al. 2013",
         None,
@@ -71,7 +75,9 @@ def _liars(survived: tuple[int, ...]) -> str:
     """
     if len(survived) <= _FEW:
         return f"F = {', '.join(map(str, survived))}, cluster by cluster"
-    return ", ".join(f"F = {liars} in {survived.count(liars)} clusters" for liars in sorted(set(survived)))
+    return ", ".join(
+        f"F = {liars} in {survived.count(liars)} clusters" for liars in sorted(set(survived))
+    )
 
 
 def _predictions(inputs: ScoreInputs, clusters: Clusters) -> Iterable[Diagnostic]:

@@ -157,15 +157,21 @@ def _continuations(
     return tuple(of_new.get(cluster) for cluster in range(num_after))
 
 
-def _gains(old: Plan, new: Plan, network: Network | None) -> tuple[tuple[Gain, ...], tuple[str, ...]]:
+def _gains(
+    old: Plan, new: Plan, network: Network | None
+) -> tuple[tuple[Gain, ...], tuple[str, ...]]:
     timed = () if network is None else (_gain_on(network, old, new),)
     if not _is_same_training(old, new):
-        return timed, ("The plans were made for different training, so their predictions do not compare.",)
+        return timed, (
+            "The plans were made for different training, so their predictions do not compare.",
+        )
     return (*timed, *_gain_in_score(old, new)), ()
 
 
 def _gain_on(network: Network, old: Plan, new: Plan) -> Gain:
-    before_s, after_s = (explain(network, fitting_plan(plan, network)).cycle_s for plan in (old, new))
+    before_s, after_s = (
+        explain(network, fitting_plan(plan, network)).cycle_s for plan in (old, new)
+    )
     return Gain(f"predicted seconds of a cycle on {network.title}", before_s, after_s)
 
 

@@ -101,7 +101,9 @@ class Explanation:
         """Sentences for a terminal or a page; of many clusters those that would cost most."""
         ends = f"{_s(self.one_cluster_s)} with one cluster and {_s(self.no_clusters_s)} with none"
         yield f"A cycle takes {_s(self.cycle_s)} with these clusters, {ends}."
-        shown = sorted(self.clusters, key=lambda one: (-(one.cut_cost_s or 0.0), one.cluster))[:most]
+        shown = sorted(self.clusters, key=lambda one: (-(one.cut_cost_s or 0.0), one.cluster))[
+            :most
+        ]
         yield from map(cluster_line, sorted(shown, key=lambda one: one.cluster))
         if len(shown) < len(self.clusters):
             yield f"… and {len(self.clusters) - len(shown)} more clusters."
@@ -117,7 +119,11 @@ class Explanation:
         if self.upgrade.saved_s < 1e-3 * self.cycle_s:
             return f"No {len(parts)} {noun} to upgrade make a cycle shorter: too many paths take as long."
         names = listed_names([str(part) for part in parts])
-        what = f"Upgrade {names} first: twice as fast," if len(parts) == 1 else f"Upgrade {len(parts)} {noun}"
+        what = (
+            f"Upgrade {names} first: twice as fast,"
+            if len(parts) == 1
+            else f"Upgrade {len(parts)} {noun}"
+        )
         rest = (
             f" it saves {_s(self.upgrade.saved_s)} a cycle, {_s(self.upgrade.upgraded_s)} instead of "
             f"{_s(self.cycle_s)}."
@@ -135,7 +141,9 @@ def _s(seconds: float) -> str:
 def cluster_line(facts: ClusterFacts) -> str:
     """What one cluster's links cost, in a sentence."""
     noun = "device" if facts.num_devices == 1 else "devices"
-    inside = f"slowest link inside {facts.slowest_inside}" if facts.slowest_inside else "no links inside"
+    inside = (
+        f"slowest link inside {facts.slowest_inside}" if facts.slowest_inside else "no links inside"
+    )
     line = f"cluster {facts.cluster} ({facts.num_devices} {noun}): {inside}"
     if facts.slowest_cut is None:
         return f"{line}; no links leave it."

@@ -92,7 +92,9 @@ def _moved(plan: Plan, network: Network) -> tuple[str, ...]:
     labels = labels_of(plan.clusters, network.num_devices)
     part = component_labels(links_within(network.adjacency, labels))
     sizes = np.bincount(part)
-    main = [max(part[list(cluster)], key=lambda one: (sizes[one], -one)) for cluster in plan.clusters]
+    main = [
+        max(part[list(cluster)], key=lambda one: (sizes[one], -one)) for cluster in plan.clusters
+    ]
     return tuple(network.names[i] for i in np.flatnonzero(part != np.array(main)[labels]))
 
 

@@ -198,7 +198,9 @@ def _form(network: Network, devices: Sequence[Device], settings: FormationSettin
     return Formation(candidates, chosen, choice, mode, skipped, diagnostics, standing)
 
 
-def score_inputs(network: Network, devices: Sequence[Device], settings: FormationSettings) -> ScoreInputs:
+def score_inputs(
+    network: Network, devices: Sequence[Device], settings: FormationSettings
+) -> ScoreInputs:
     """What partitions of a network are scored with.
 
     Raises:
@@ -256,7 +258,9 @@ class _Weigher:
     def survives(self, candidate: Candidate) -> bool:
         """Whether each cluster survives as many liars as is demanded."""
         demanded = self.settings.liars
-        return not demanded or min(survived_liars(self.inputs.network, candidate.clusters)) >= demanded
+        return (
+            not demanded or min(survived_liars(self.inputs.network, candidate.clusters)) >= demanded
+        )
 
     def surviving(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The candidates that survive as many liars as is demanded.
@@ -268,7 +272,9 @@ class _Weigher:
         if not found:
             most = max(min(survived_liars(self.inputs.network, one.clusters)) for one in candidates)
             expected = f"at most {most}, which the best of {len(candidates)} partitions survives"
-            remedy = "Add links: F liars take clusters of 4 F + 1 devices with 2 F + 1 neighbours each."
+            remedy = (
+                "Add links: F liars take clusters of 4 F + 1 devices with 2 F + 1 neighbours each."
+            )
             raise InputError("clusters.liars", self.settings.liars, expected, remedy)
         return found
 
@@ -276,7 +282,9 @@ class _Weigher:
         """A partition with its score, threshold and conductance."""
         threshold = self.threshold(len(clusters))
         score = evaluate(self.score, self.inputs, clusters)
-        return Candidate(clusters, score, threshold, self.inputs.cache.weakest(clusters), split, rule)
+        return Candidate(
+            clusters, score, threshold, self.inputs.cache.weakest(clusters), split, rule
+        )
 
 
 def _sizes(num_devices: int) -> list[int]:
@@ -339,7 +347,9 @@ def _with_devices_moved(weigher: _Weigher, candidate: Candidate) -> Candidate:
     if better == candidate.clusters:
         return candidate
     moved = weigher.candidate(better, "moves")
-    keeps = moved.feasible >= candidate.feasible and weigher.survives(moved) >= weigher.survives(candidate)
+    keeps = moved.feasible >= candidate.feasible and weigher.survives(moved) >= weigher.survives(
+        candidate
+    )
     return moved if keeps else candidate
 
 

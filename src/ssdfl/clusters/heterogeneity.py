@@ -113,7 +113,9 @@ class Device:
             expected = f"counts from 0 to {MOST_SAMPLES:g}, not all of them 0"
             raise InputError("label counts", self.labels.tolist(), expected, "Correct them.")
         if self.sketch is not None and not np.isfinite([*self.sketch, self.sketch_scale]).all():
-            raise InputError("sketch", "NaN or infinite", "finite numbers", "Lower the learning rate.")
+            raise InputError(
+                "sketch", "NaN or infinite", "finite numbers", "Lower the learning rate."
+            )
         _check_factor("rho", self.rho)
         _check_factor("mu", self.mu)
 
@@ -250,7 +252,9 @@ def _divergences(devices: Sequence[Device], links: IntArray) -> FloatArray:
     return _divergence(p[i], p[j])
 
 
-def optimizer_distance(a: Device, b: Device, settings: AmplificationSettings = PAPER_AMPLIFICATION) -> float:
+def optimizer_distance(
+    a: Device, b: Device, settings: AmplificationSettings = PAPER_AMPLIFICATION
+) -> float:
     """The summand of `eq:optim_het_alpha_s1`: ζ_1 for another kind of optimizer, ζ_2 |Δμ|, ζ_3 |Δρ|.
 
     Momentum with a proximal factor is a kind of its own.
@@ -261,7 +265,9 @@ def optimizer_distance(a: Device, b: Device, settings: AmplificationSettings = P
         1.5
     """
     different = settings.kind_weight * (a.kind != b.kind)
-    return different + settings.mu_weight * abs(a.mu - b.mu) + settings.rho_weight * abs(a.rho - b.rho)
+    return (
+        different + settings.mu_weight * abs(a.mu - b.mu) + settings.rho_weight * abs(a.rho - b.rho)
+    )
 
 
 def amplification(
@@ -292,7 +298,11 @@ def _mean_optimizer_distance(members: Sequence[Device], settings: AmplificationS
     different = 1 - sum((count / n) ** 2 for count in kinds.values())
     mu_gap = _mean_gap([member.mu for member in members])
     rho_gap = _mean_gap([member.rho for member in members])
-    return settings.kind_weight * different + settings.mu_weight * mu_gap + settings.rho_weight * rho_gap
+    return (
+        settings.kind_weight * different
+        + settings.mu_weight * mu_gap
+        + settings.rho_weight * rho_gap
+    )
 
 
 def _mean_gap(values: Sequence[float]) -> float:

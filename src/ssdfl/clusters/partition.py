@@ -27,7 +27,9 @@ Cluster = tuple[int, ...]
 Clusters = tuple[Cluster, ...]
 
 
-def spectral_bisection(network: Network, num_clusters: int, weights: Weights = metropolis) -> Clusters:
+def spectral_bisection(
+    network: Network, num_clusters: int, weights: Weights = metropolis
+) -> Clusters:
     """Split the worst-mixing cluster by the best cut along its Fiedler vector until there are enough.
 
     Clusters stay connected. Deterministic: ties go to the cluster with the lowest device.

@@ -222,9 +222,13 @@ def check_plannable(network: Network) -> None:
         InputError: it is so.
     """
     if network.num_devices < 2:
-        raise InputError("number of devices", network.num_devices, "at least 2", "One device needs no plan.")
+        raise InputError(
+            "number of devices", network.num_devices, "at least 2", "One device needs no plan."
+        )
     if network.components().max() > 0:
-        raise InputError("network", network.title, "a connected network", "Add links between its parts.")
+        raise InputError(
+            "network", network.title, "a connected network", "Add links between its parts."
+        )
 
 
 def plan_clusters(network: NetworkLike, num_clusters: int, weights: Weights = metropolis) -> Plan:

@@ -43,7 +43,9 @@ def read_plan(path: Path | str) -> Plan:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise InputError("plan", str(path), "a plan.json", f"The reader says: {error!r}.") from error
+        raise InputError(
+            "plan", str(path), "a plan.json", f"The reader says: {error!r}."
+        ) from error
     return parse_plan(text, str(path))
 
 
@@ -64,7 +66,14 @@ def parse_plan(text: str, where: str = "plan") -> Plan:
         raise
     except ValidationError as error:
         raise unfit_value(error.errors()[0], where, "Correct it, or make the plan again.") from None
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise InputError("plan", where, "a plan.json", f"The reader says: {error!r}.") from error
     if not _is_partition(plan):
         expected = "every device in one cluster"

@@ -92,7 +92,9 @@ def repair(
         return _repair(plan, network, described, settings)
 
 
-def _repair(plan: Plan, network: Network, devices: Sequence[Device], settings: FormationSettings) -> Repair:
+def _repair(
+    plan: Plan, network: Network, devices: Sequence[Device], settings: FormationSettings
+) -> Repair:
     order = np.array(sorted(range(network.num_devices), key=lambda device: network.names[device]))
     inputs = _inputs_in_order(network, devices, settings, order)
     table = LinkTable(inputs)
@@ -108,7 +110,9 @@ def _repair(plan: Plan, network: Network, devices: Sequence[Device], settings: F
     now = standing_of(inputs, settings.predicted, candidate.score, changed)
     reasons = [*reasons_to_form(plan.standing, now, network.num_devices)]
     if was_feasible > candidate.feasible:
-        reasons.append("The repaired clusters miss the conductance threshold, which the plan kept to.")
+        reasons.append(
+            "The repaired clusters miss the conductance threshold, which the plan kept to."
+        )
     numbered = renumbered(candidate, dict(enumerate(order.tolist())))
     repaired = _plan(plan, network, numbered, settings, changed)
     return Repair(repaired, tuple(search.steps), tuple(reasons))
@@ -138,7 +142,9 @@ def _places(plan: Plan, network: Network) -> IntArray:
     places[: len(known)] = [place.get(name, NOWHERE) for name in known]
     if places.max() == NOWHERE:
         remedy = "Form a plan for this network."
-        raise InputError("devices of the plan", listed_names(known), "some of the network's", remedy)
+        raise InputError(
+            "devices of the plan", listed_names(known), "some of the network's", remedy
+        )
     return places
 
 
@@ -173,7 +179,9 @@ def _candidate(
     n = inputs.network.num_devices
     certify = was_feasible or n <= SMALL
     found = inputs.cache.weakest(clusters) if certify else _bound_of_conductance(inputs, clusters)
-    return Candidate(clusters, search.score, settings.threshold(n, len(clusters)), found, (), "repair")
+    return Candidate(
+        clusters, search.score, settings.threshold(n, len(clusters)), found, (), "repair"
+    )
 
 
 def _bound_of_conductance(inputs: ScoreInputs, clusters: Clusters) -> Conductance:

@@ -30,7 +30,9 @@ def record(settings: FormationSettings) -> dict[str, float | str]:
     }
 
 
-def settings_from(recorded: Mapping[str, float | str], partition: str, score: str) -> FormationSettings:
+def settings_from(
+    recorded: Mapping[str, float | str], partition: str, score: str
+) -> FormationSettings:
     """The settings that `record` was given.
 
     Raises:

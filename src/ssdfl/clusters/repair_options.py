@@ -133,7 +133,9 @@ class RepairOptions:
         why = "new" if placement.is_new else "no links to the rest of the cluster any more"
         if placement.host is None:
             return f"{who} ({why}) in a new cluster: links to others are slower than any inside clusters."
-        return f"{who} ({why}) to the cluster of {self.names[placement.host]}, over the fastest links."
+        return (
+            f"{who} ({why}) to the cluster of {self.names[placement.host]}, over the fastest links."
+        )
 
     def _listed(self, placement: Placement) -> str:
         return listed_names([self.names[device] for device in placement.devices])

@@ -94,7 +94,9 @@ class RepairSearch:
         if score * factor >= self.score or not self._is_allowed(option.labels, score):
             return False
         name = self.settings.score_name
-        self.steps.append(f"{option.what}: predicted {name} {score:.4g} instead of {self.score:.4g}.")
+        self.steps.append(
+            f"{option.what}: predicted {name} {score:.4g} instead of {self.score:.4g}."
+        )
         self.labels, self.score = option.labels, score
         return True
 

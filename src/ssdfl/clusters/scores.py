@@ -83,7 +83,9 @@ class ScoreInputs:
         n = self.network.num_devices
         if len(self.devices) != n:
             expected = f"{n}, one per device"
-            raise InputError("number of device descriptors", len(self.devices), expected, "List them all.")
+            raise InputError(
+                "number of device descriptors", len(self.devices), expected, "List them all."
+            )
         self.cache = ClusterCache(self.network, self.weights, self.budget)
         self.A_intra = by_identity(self._A_intra, size=2)
         self._terms: dict[Cluster, ClusterTerms] = {}
@@ -184,7 +186,8 @@ def stationarity(inputs: ScoreInputs, clusters: Clusters) -> float:
     constants = inputs.constants
     terms = [inputs.terms(cluster) for cluster in clusters]
     bounds = (
-        published.intra_convergence(constants, term, term.size * constants.initial_loss) for term in terms
+        published.intra_convergence(constants, term, term.size * constants.initial_loss)
+        for term in terms
     )
     return math.fsum(bounds) / len(clusters)
 

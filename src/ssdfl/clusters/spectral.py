@@ -66,7 +66,9 @@ class ClusterCache:
         skipped_prefixes: how many cuts were left out for the budget so far.
     """
 
-    def __init__(self, network: Network, weights: Weights = metropolis, budget: Budget | None = None) -> None:
+    def __init__(
+        self, network: Network, weights: Weights = metropolis, budget: Budget | None = None
+    ) -> None:
         self.network, self.weights, self.budget = network, weights, budget or Budget()
         self.skipped_prefixes = 0
         self._mixings: dict[Cluster, MixingMatrix] = {}
@@ -97,7 +99,9 @@ class ClusterCache:
         if cluster not in self._conductances:
             found = self._quick.get(cluster)
             if found is None or not found.exact:
-                found = conductance(self.mixing(cluster), self.budget.state_limit, self.mode(cluster))
+                found = conductance(
+                    self.mixing(cluster), self.budget.state_limit, self.mode(cluster)
+                )
             self._conductances[cluster] = found
         return self._conductances[cluster]
 
@@ -197,7 +201,9 @@ class ClusterCache:
     def _quick_cut(self, half: Cluster) -> float:
         """The conductance of the best cut that a short search finds."""
         if half not in self._quick:
-            self._quick[half] = conductance(self.mixing(half), self.budget.half_limit, self.mode(half))
+            self._quick[half] = conductance(
+                self.mixing(half), self.budget.half_limit, self.mode(half)
+            )
         return self._quick[half].upper
 
     def _final_cut(self, half: Cluster) -> float:

@@ -51,7 +51,9 @@ def standing_of(
     return Standing(score / (none_cost * inputs.slowdown(one)), one_cost / none_cost, changed)
 
 
-def reasons_to_form(formed: Standing | None, now: Standing | None, num_devices: int) -> Iterator[str]:
+def reasons_to_form(
+    formed: Standing | None, now: Standing | None, num_devices: int
+) -> Iterator[str]:
     """Why forming anew is worth it, in words; nothing if it is not.
 
     Args:

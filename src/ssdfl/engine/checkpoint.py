@@ -158,7 +158,9 @@ def _damaged(path: Path, error: Exception) -> InputError:
     return InputError("checkpoint", str(path), "a whole file", f"({error}) {ANEW}")
 
 
-def _state(path: Path, facts: Facts, tensors: dict[str, Tensor], job: Job, devices: IntArray | None) -> State:
+def _state(
+    path: Path, facts: Facts, tensors: dict[str, Tensor], job: Job, devices: IntArray | None
+) -> State:
     """The state in a file, if it fits the job."""
     num_devices = job.network.num_devices
     memory = initial_memory(job)
@@ -171,7 +173,9 @@ def _state(path: Path, facts: Facts, tensors: dict[str, Tensor], job: Job, devic
             X=_rows(path, tensors, job, num_devices if devices is None else len(devices)),
             memory=memory,
             trained=_checked(path, tensors, "trained", torch.zeros(num_devices, dtype=torch.bool)),
-            ready_s=_checked(path, tensors, "ready_s", torch.zeros(num_devices, dtype=torch.double)),
+            ready_s=_checked(
+                path, tensors, "ready_s", torch.zeros(num_devices, dtype=torch.double)
+            ),
             transmissions=facts.transmissions,
             real_s=facts.real_s,
         )
@@ -200,10 +204,14 @@ def _check_devices(path: Path, facts: Facts, devices: dict[str, int], state: Sta
     if facts.devices != devices:
         raise InputError(f"devices in {path}", ", ".join(facts.devices), ", ".join(devices), ANEW)
     if (state.ready_s < 0).any():
-        raise InputError(f"ready_s in {path}", float(state.ready_s.min()), "seconds of at least 0", ANEW)
+        raise InputError(
+            f"ready_s in {path}", float(state.ready_s.min()), "seconds of at least 0", ANEW
+        )
 
 
-def _checked(path: Path, tensors: dict[str, Tensor], name: str, like: Tensor) -> np.ndarray[Any, Any]:
+def _checked(
+    path: Path, tensors: dict[str, Tensor], name: str, like: Tensor
+) -> np.ndarray[Any, Any]:
     """What a file has under a name, if it is like another tensor."""
     _check_tensor(path, name, tensors[name], like)
     return np.asarray(tensors[name].numpy())
@@ -265,7 +273,9 @@ def _kept(tensors: dict[str, Tensor], name: str) -> Tensor | None:
 def _check_tensor(path: Path, name: str, tensor: Tensor, like: Tensor) -> None:
     """Refuse a tensor of another shape or type, or with numbers that are not finite."""
     if tensor.shape != like.shape:
-        raise InputError(f"shape of {name} in {path}", tuple(tensor.shape), f"{tuple(like.shape)}", ANEW)
+        raise InputError(
+            f"shape of {name} in {path}", tuple(tensor.shape), f"{tuple(like.shape)}", ANEW
+        )
     if tensor.dtype != like.dtype:
         raise InputError(f"type of {name} in {path}", str(tensor.dtype), f"{like.dtype}", ANEW)
     if not torch.isfinite(tensor).all():

@@ -76,7 +76,9 @@ def write_tensors(tensors: dict[str, Tensor], path: Path, facts: dict[str, objec
     checksum = _checksum(unsigned, sorted(tensors.items()))
     text = unsigned.replace(_UNKNOWN, checksum, 1)
     try:
-        save_file(tensors, path, metadata={_KEY: text})  # one key: several are stored in random order
+        save_file(
+            tensors, path, metadata={_KEY: text}
+        )  # one key: several are stored in random order
     except SafetensorError as error:
         raise OSError(errno.EIO, str(error), str(path)) from error
 

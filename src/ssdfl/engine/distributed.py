@@ -25,7 +25,14 @@ from ssdfl.engine.rank_mixing import RankMixing, divide_mixing, shard_job
 from ssdfl.engine.ranks import find_on_rank_0, number_of_ranks, rank
 from ssdfl.engine.row_exchange import RowExchange
 from ssdfl.engine.shares import LocalShares, RankShares, Shares
-from ssdfl.engine.state import State, initial_state, lasting, lasting_memory, memory_keepers, own_rows
+from ssdfl.engine.state import (
+    State,
+    initial_state,
+    lasting,
+    lasting_memory,
+    memory_keepers,
+    own_rows,
+)
 from ssdfl.engine.threads import Threads
 from ssdfl.graph import MixingMatrix
 from ssdfl.memo import by_identity
@@ -140,7 +147,11 @@ class DistributedEngine:
 
 
 def _owner(shares: Shares) -> IntArray:
-    return shares.owner if isinstance(shares, RankShares) else np.zeros(len(shares.devices), dtype=np.int64)
+    return (
+        shares.owner
+        if isinstance(shares, RankShares)
+        else np.zeros(len(shares.devices), dtype=np.int64)
+    )
 
 
 def _shared_out(job: Job) -> RankShares:
@@ -159,7 +170,10 @@ def _part_of_state(job: Job, shares: RankShares, state: State | None) -> State:
     memory = own_rows(job, start.memory, shares.devices)
     if fresh:
         return replace(start, X=start.X[own], memory=memory, shares=shares)
-    ready_s, trained = torch.from_numpy(known.ready_s.copy()), torch.from_numpy(known.trained.copy())
+    ready_s, trained = (
+        torch.from_numpy(known.ready_s.copy()),
+        torch.from_numpy(known.trained.copy()),
+    )
     dist.broadcast(ready_s, 0)
     dist.broadcast(trained, 0)
     keepers = memory_keepers(job)

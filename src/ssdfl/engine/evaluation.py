@@ -30,7 +30,9 @@ class Evaluation:
         self.task, self.threads = job.task, threads
         if self.task.stackable:
             self._tests = [_stacked_test(self.task)] * len(tasks)
-            widest = max(slot.shape[0] if slot.shape else 1 for slot in self.task.layout.slots.values())
+            widest = max(
+                slot.shape[0] if slot.shape else 1 for slot in self.task.layout.slots.values()
+            )
             self._devices = _DEVICES_AT_ONCE
             stretch = max(1, _NUMBERS_IN_CACHE // (_DEVICES_AT_ONCE * widest))
         else:
@@ -68,7 +70,10 @@ class Evaluation:
 
 def scores_of(task: Task, sums: Sequence[Tensor]) -> Tensor:
     """(n, metrics) scores of devices, of each metric's (n, k) sums over the test samples."""
-    values = [metric.value(of_metric).double() for metric, of_metric in zip(task.metrics, sums, strict=True)]
+    values = [
+        metric.value(of_metric).double()
+        for metric, of_metric in zip(task.metrics, sums, strict=True)
+    ]
     return torch.stack(values, dim=-1)
 
 
@@ -118,7 +123,9 @@ def _looped_test(task: Task) -> Test:
         losses, sums = zip(
             *(one(θ, *stretch, home=kept) for θ, kept in zip(Θ, own, strict=True)), strict=True
         )
-        return torch.stack(losses), [torch.stack(of_metric) for of_metric in zip(*sums, strict=True)]
+        return torch.stack(losses), [
+            torch.stack(of_metric) for of_metric in zip(*sums, strict=True)
+        ]
 
     return test
 

@@ -68,8 +68,13 @@ class GapRecorder:
         centred = X - self._shares.mean(X)
         squares = self._sums(self._shares.everyone(centred.square().sum(dim=1)))
         sums = torch.zeros(len(self._sizes), X.shape[1], dtype=X.dtype, device=X.device)
-        sums.index_add_(0, self._labels[torch.from_numpy(self._shares.devices)].to(X.device), centred)
-        of_means = self._shares.total(sums).square().sum(dim=1).double().cpu().numpy() / self._sizes.numpy()
+        sums.index_add_(
+            0, self._labels[torch.from_numpy(self._shares.devices)].to(X.device), centred
+        )
+        of_means = (
+            self._shares.total(sums).square().sum(dim=1).double().cpu().numpy()
+            / self._sizes.numpy()
+        )
         return np.sqrt(np.maximum(squares - of_means, 0.0)), float(np.sqrt(squares.sum()))
 
 

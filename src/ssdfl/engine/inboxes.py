@@ -23,7 +23,9 @@ class Inboxes:
         numbers: (s,) which devices the senders are.
     """
 
-    def __init__(self, W: MixingMatrix, numbers: IntArray, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, W: MixingMatrix, numbers: IntArray, dtype: torch.dtype, device: torch.device
+    ) -> None:
         self._numbers = numbers
         entries = W.tocoo()
         others = (entries.row != entries.col) & (entries.data != 0)

@@ -79,9 +79,14 @@ class Job:
 
     def __post_init__(self) -> None:
         N = self.network.num_devices
-        for what, count in (("shards", self.task.num_devices), ("optimizers", len(self.optimizers))):
+        for what, count in (
+            ("shards", self.task.num_devices),
+            ("optimizers", len(self.optimizers)),
+        ):
             if count != N:
-                raise InputError(f"number of {what}", count, f"{N}, one per device", "Make them match.")
+                raise InputError(
+                    f"number of {what}", count, f"{N}, one per device", "Make them match."
+                )
         if not self.learning_rate > 0:
             raise InputError("learning_rate", self.learning_rate, "a number above 0", "Try 0.05.")
         for what, value, least in (

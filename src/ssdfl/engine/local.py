@@ -69,7 +69,9 @@ class LocalEngine:
         exchange: how messages reach the devices here; within the process by default.
     """
 
-    def __init__(self, job: Job, devices: IntArray | None = None, exchange: Exchange | None = None) -> None:
+    def __init__(
+        self, job: Job, devices: IntArray | None = None, exchange: Exchange | None = None
+    ) -> None:
         self.job = job
         self.devices = np.arange(job.network.num_devices) if devices is None else devices
         self.shares: Shares = LocalShares(self.devices)
@@ -219,7 +221,9 @@ class LocalEngine:
     def _receive(self, turn: _Turn, group: Group, move: Move, heard: Heard, X: Tensor) -> None:
         """Put into X what a group makes of what it hears."""
         before, kept = turn.before.X[group.rows], self._rule_memory(turn.memory, group)
-        after, renewed = self.job.rule.receive(self._moment(turn, group), before, move, dict(kept), heard)
+        after, renewed = self.job.rule.receive(
+            self._moment(turn, group), before, move, dict(kept), heard
+        )
         room = X[group.rows]
         if isinstance(group.rows, Tensor) or after.data_ptr() != room.data_ptr():
             X[group.rows] = after
@@ -299,7 +303,9 @@ class LocalEngine:
         distance: Tensor = torch.linalg.vector_norm(self.job.task.trained(after - before), dim=1)
         return distance
 
-    def _train(self, thread: int, group: Group, start: Tensor, turn: _Turn) -> Displacement | PlainMove:
+    def _train(
+        self, thread: int, group: Group, start: Tensor, turn: _Turn
+    ) -> Displacement | PlainMove:
         """A group's E local steps from where it starts."""
         if self.job.task.layout.keeps_state:
             return self._train_alone(thread, group, start, turn)
@@ -326,7 +332,9 @@ class LocalEngine:
         rule = self.job.rule
         if not rule.steers:
             return None
-        steered: Tensor = rule.steer(self._moment(turn, group), self._rule_memory(turn.memory, group))
+        steered: Tensor = rule.steer(
+            self._moment(turn, group), self._rule_memory(turn.memory, group)
+        )
         return steered
 
     def _train_alone(self, thread: int, group: Group, start: Tensor, turn: _Turn) -> PlainMove:

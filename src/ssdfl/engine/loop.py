@@ -48,7 +48,9 @@ def make_engine(name: str, job: Job) -> Engine:
     traits = engine_traits(name)
     if traits.process_per_device:
         here = [name for name, traits in ENGINES.items() if not traits.process_per_device]
-        raise InputError("engine.name", name, f"one of {', '.join(here)}", "Use run_experiment for it.")
+        raise InputError(
+            "engine.name", name, f"one of {', '.join(here)}", "Use run_experiment for it."
+        )
     make = cast(Callable[[Job], Engine], import_object(traits.home, "engine"))
     return make(job)
 
@@ -158,7 +160,9 @@ class Loop:
         return Record(
             cycle=cycle,
             consensus_distance=float(honest.counted(distances).square().mean().sqrt()),
-            effective_gradient=math.sqrt(honest.counted(squares).mean()) if squares.numel() else 0.0,
+            effective_gradient=math.sqrt(honest.counted(squares).mean())
+            if squares.numel()
+            else 0.0,
             transmissions=state.transmissions,
             sent_bytes=state.transmissions * job.message_bytes,
             time_s=float(state.ready_s.max()),
@@ -202,11 +206,15 @@ Tested = dict[str, float | tuple[float, ...]]
 """What a record says of tests."""
 
 
-def _not_tested(engine: Engine, score: Score, honest: Honest, X: Tensor, mean: Tensor, home: Home) -> Tested:
+def _not_tested(
+    engine: Engine, score: Score, honest: Honest, X: Tensor, mean: Tensor, home: Home
+) -> Tested:
     return _NOT_TESTED
 
 
-def _mean_tested(engine: Engine, score: Score, honest: Honest, X: Tensor, mean: Tensor, home: Home) -> Tested:
+def _mean_tested(
+    engine: Engine, score: Score, honest: Honest, X: Tensor, mean: Tensor, home: Home
+) -> Tested:
     _, scores = engine.evaluate(mean, mean_of_home(engine.shares, home))
     return {**_NOT_TESTED, "average_model_score": float(scores[0, 0])}
 
@@ -214,12 +222,16 @@ def _mean_tested(engine: Engine, score: Score, honest: Honest, X: Tensor, mean: 
 def mean_of_home(shares: Shares, home: Home) -> Home:
     """(1, k) each: the buffers of the mean model that are not mixed; of whole numbers the largest."""
     return {
-        name: shares.mean(rows) if rows.is_floating_point() else shares.everyone(rows).amax(0, keepdim=True)
+        name: shares.mean(rows)
+        if rows.is_floating_point()
+        else shares.everyone(rows).amax(0, keepdim=True)
         for name, rows in home.items()
     }
 
 
-def tested(engine: Engine, score: Score, honest: Honest, X: Tensor, mean: Tensor, home: Home) -> Tested:
+def tested(
+    engine: Engine, score: Score, honest: Honest, X: Tensor, mean: Tensor, home: Home
+) -> Tested:
     """All devices' models and their mean: in one go where copying costs nothing.
 
     Args:
@@ -237,7 +249,11 @@ def tested(engine: Engine, score: Score, honest: Honest, X: Tensor, mean: Tensor
     every_loss = engine.shares.everyone(losses[:-1]).double().cpu()
     everyone = engine.shares.everyone(scores[:-1]).double().cpu().numpy()
     counted = honest.those(everyone)
-    first, lying, others = everyone[counted, 0], everyone[~counted, 0], everyone[counted, 1:].mean(axis=0)
+    first, lying, others = (
+        everyone[counted, 0],
+        everyone[~counted, 0],
+        everyone[counted, 1:].mean(axis=0),
+    )
     return {
         "score": float(first.mean()),
         "score_std": float(first.std()),

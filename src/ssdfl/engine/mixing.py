@@ -51,7 +51,9 @@ class Mixing:
             return
         width = X.shape[1]
         if X.device.type == "cpu":
-            width = min(width, max(_LEAST_COLUMNS, _NUMBERS_IN_CACHE // max(X.shape[0], self.num_rows)))
+            width = min(
+                width, max(_LEAST_COLUMNS, _NUMBERS_IN_CACHE // max(X.shape[0], self.num_rows))
+            )
 
         def stretch(thread: int, start: int) -> None:
             columns = slice(start, start + width)
@@ -78,7 +80,9 @@ class Mixing:
             mode="sum",
             per_sample_weights=self._weights[entries],
         )
-        return gathered if len(gathered) == len(which) else gathered[torch.from_numpy(which - start)]
+        return (
+            gathered if len(gathered) == len(which) else gathered[torch.from_numpy(which - start)]
+        )
 
 
 def _kind(W: MixingMatrix) -> str:

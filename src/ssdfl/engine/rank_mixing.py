@@ -70,7 +70,8 @@ def divide_mixing(W: MixingMatrix, owner: IntArray, rank: int, raw: bool = False
     of_column = owner[entries.col]
     inside = of_column == rank
     inner = csr_array(
-        (entries.data[inside], (entries.row[inside], place[entries.col[inside]])), shape=(len(own), len(own))
+        (entries.data[inside], (entries.row[inside], place[entries.col[inside]])),
+        shape=(len(own), len(own)),
     )
     return RankMixing(inner, tuple(_peers(entries, of_column, rank, raw)))
 

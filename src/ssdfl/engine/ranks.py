@@ -67,12 +67,18 @@ def _attempt() -> str:
 def means_lost_ranks(error: RuntimeError) -> bool:
     """Whether an error says that another rank has gone."""
     text = str(error)
-    return isinstance(error, dist.DistError) or any(name in text for name in ("gloo", "NCCL", "TCPStore"))
+    return isinstance(error, dist.DistError) or any(
+        name in text for name in ("gloo", "NCCL", "TCPStore")
+    )
 
 
 def own_device(name: str) -> str:
     """Which of torch's devices this process uses: of several GPUs, ranks of a machine have one each."""
-    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if name == "cuda" and started_as_rank() else name
+    return (
+        f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+        if name == "cuda" and started_as_rank()
+        else name
+    )
 
 
 def find_on_rank_0(find: Callable[[], str]) -> str:
@@ -89,7 +95,9 @@ def find_on_rank_0(find: Callable[[], str]) -> str:
             message = json.dumps({"text": find()})
         except InputError as error:
             mistake = error
-            message = json.dumps({"error": [error.what, str(error.got), error.expected, error.remedy]})
+            message = json.dumps(
+                {"error": [error.what, str(error.got), error.expected, error.remedy]}
+            )
     heard = json.loads(_broadcast(message.encode()))
     if mistake is not None:
         raise mistake

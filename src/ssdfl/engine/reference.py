@@ -48,7 +48,9 @@ class ReferenceEngine:
         ]
         messages = []
         for i in range(N):
-            message, kept = rule.send(moments[i], state.X[[i]], moves[i], device_memory(memory, RULE, i))
+            message, kept = rule.send(
+                moments[i], state.X[[i]], moves[i], device_memory(memory, RULE, i)
+            )
             _keep(memory, RULE, i, kept)
             messages.append(message)
         X, moved = state.X.clone(), state.X.new_zeros(N)
@@ -120,7 +122,9 @@ def heard_by_one(
             senders = np.array([*weights])[:, None]
             yield Inbox(torch.zeros(1, dtype=torch.int64), its_weights, stacked, senders)
 
-    return Heard(mixed, lambda: own if message.kept is None else own + message.kept, each, lambda: own)
+    return Heard(
+        mixed, lambda: own if message.kept is None else own + message.kept, each, lambda: own
+    )
 
 
 def one_moment(job: Job, step: Step, device: int, t: int) -> Moment:
@@ -131,7 +135,9 @@ def one_moment(job: Job, step: Step, device: int, t: int) -> Moment:
 def device_memory(memory: dict[str, Tensor], owner: str, row: int) -> Memory:
     """(1, k) each: what a kind of optimizer, or the rule, keeps for the device in one row."""
     prefix = memory_name(owner, "")
-    return {name.removeprefix(prefix): memory[name][[row]] for name in memory if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): memory[name][[row]] for name in memory if name.startswith(prefix)
+    }
 
 
 def _keep(memory: dict[str, Tensor], owner: str, row: int, kept: Memory) -> None:

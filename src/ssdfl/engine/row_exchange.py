@@ -32,7 +32,9 @@ class RowExchange:
     def __init__(self, like: Tensor) -> None:
         self.like, self.sent_bytes = like, 0
         self.token = find_on_rank_0(lambda: secrets.token_hex(8))
-        self._neighbours = _ranks_that_share_memory(self.token) if like.device.type == "cpu" else set()
+        self._neighbours = (
+            _ranks_that_share_memory(self.token) if like.device.type == "cpu" else set()
+        )
         self._out: dict[int, Slots] = {}
         self._in: dict[int, Slots] = {}
         self._buffers: dict[int, Tensor] = {}

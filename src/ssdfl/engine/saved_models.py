@@ -51,8 +51,12 @@ def read_model(paths: Sequence[Path], device: int | str) -> SavedModel:
         files = [_File(stack.enter_context(_opened(path)), path) for path in paths]
         _check_alike(files)
         places = {number: (file, row) for file in files for number, row in file.rows.items()}
-        known_names = {name: number for file in files for name, number in file.facts.devices.items()}
-        chosen = next(iter(places)) if len(places) == 1 else _number(device, known_names, places.keys())
+        known_names = {
+            name: number for file in files for name, number in file.facts.devices.items()
+        }
+        chosen = (
+            next(iter(places)) if len(places) == 1 else _number(device, known_names, places.keys())
+        )
         own = _mean(files) if chosen is None else places[chosen][0].own(places[chosen][1])
         state = own | files[0].shared()
         in_order = {name: state[name] for name in files[0].facts.state if name in state}
@@ -60,7 +64,9 @@ def read_model(paths: Sequence[Path], device: int | str) -> SavedModel:
         return SavedModel(in_order, files[0].facts.model, chosen, cycle)
 
 
-def about_model(experiment: Experiment, method: str, seed: int, saved: SavedModel) -> dict[str, Any]:
+def about_model(
+    experiment: Experiment, method: str, seed: int, saved: SavedModel
+) -> dict[str, Any]:
     """Where a model comes from, for the file that it is written into."""
     return {
         "experiment": experiment.name,
@@ -96,7 +102,9 @@ class _File:
             rows, *found[name] = self.file.get_slice(key).get_shape() or [0]
             if rows != len(self.facts.devices):
                 expected = f"{len(self.facts.devices)} rows, one for each device"
-                raise InputError(f"shape of {name} in {self.path}", rows, expected, "It is damaged.")
+                raise InputError(
+                    f"shape of {name} in {self.path}", rows, expected, "It is damaged."
+                )
         return found
 
     def own(self, row: int) -> dict[str, Tensor]:
@@ -115,7 +123,9 @@ def _check_alike(files: Sequence[_File]) -> None:
     for file in files[1:]:
         if file.shapes() != first:
             remedy = "Is it of another run?"
-            raise InputError(f"parameters in {file.path}", "others", f"those in {files[0].path}", remedy)
+            raise InputError(
+                f"parameters in {file.path}", "others", f"those in {files[0].path}", remedy
+            )
 
 
 def _opened(path: Path) -> Any:

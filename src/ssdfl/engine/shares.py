@@ -115,7 +115,9 @@ class RankShares:
             whole[here] = there
         return whole
 
-    def dealt(self, whole: Tensor, like: Tensor, width: int, keepers: IntArray | None = None) -> Tensor:
+    def dealt(
+        self, whole: Tensor, like: Tensor, width: int, keepers: IntArray | None = None
+    ) -> Tensor:
         """The own rows of what rank 0 has whole; the other ranks may give anything.
 
         Args:
@@ -145,5 +147,7 @@ def _pieces(rows: Tensor) -> Sequence[Tensor]:
     """Rows in messages of a modest size; none of none."""
     if not rows.numel():
         return ()
-    pieces: Sequence[Tensor] = rows.split(max(1, _BYTES_AT_ONCE // (rows[0].numel() * rows.element_size())))
+    pieces: Sequence[Tensor] = rows.split(
+        max(1, _BYTES_AT_ONCE // (rows[0].numel() * rows.element_size()))
+    )
     return pieces

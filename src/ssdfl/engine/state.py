@@ -79,7 +79,9 @@ def memory_keepers(job: Job) -> dict[str, IntArray]:
     names = {memory_name(RULE, name): everyone for name in job.rule.init(theta)}
     names |= {memory_name(MODEL, name): everyone for name in job.task.layout.home}
     for kind, devices in kinds_of(job).items():
-        names |= {memory_name(kind.name, name): devices for name in kind.init(job.task.trained(theta))}
+        names |= {
+            memory_name(kind.name, name): devices for name in kind.init(job.task.trained(theta))
+        }
     return names
 
 
@@ -97,7 +99,9 @@ def lasting_memory(memory: dict[str, Tensor]) -> dict[str, Tensor]:
 def home_of(memory: dict[str, Tensor]) -> Home:
     """The buffers that stay with the devices here, by their names in the model."""
     prefix = memory_name(MODEL, "")
-    return {name.removeprefix(prefix): rows for name, rows in memory.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): rows for name, rows in memory.items() if name.startswith(prefix)
+    }
 
 
 def initial_state(job: Job) -> State:
@@ -112,7 +116,8 @@ def initial_memory(job: Job) -> dict[str, Tensor]:
     theta = job.task.initial_parameters[None]
     named = partial(memory_name, RULE)
     memory = {
-        named(name): rows.expand(job.network.num_devices, -1) for name, rows in job.rule.init(theta).items()
+        named(name): rows.expand(job.network.num_devices, -1)
+        for name, rows in job.rule.init(theta).items()
     }
     for name, rows in job.task.initial_home.items():
         memory[memory_name(MODEL, name)] = rows.expand(job.network.num_devices, -1)

@@ -39,7 +39,9 @@ class Threads:
             while (place := next(places)) < len(items):
                 results[place] = work(thread, items[place])
 
-        for done in [self._pool.submit(take, thread) for thread in range(min(self.number, len(items)))]:
+        for done in [
+            self._pool.submit(take, thread) for thread in range(min(self.number, len(items)))
+        ]:
             done.result()
         return [results[place] for place in range(len(items))]
 

@@ -26,7 +26,9 @@ _SHAPING = {
 }
 
 
-def kept_with(owner: object, name: str, make: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+def kept_with(
+    owner: object, name: str, make: Callable[[], Callable[..., Any]]
+) -> Callable[..., Any]:
     """What was made for an owner under a name, made now if it was not: jobs on one task record once.
 
     It lives as long as its owner, which may be frozen.

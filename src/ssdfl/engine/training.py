@@ -136,7 +136,9 @@ def hyperparameters(optimizers: Sequence[Optimizer], like: Tensor) -> dict[str, 
     names = optimizers[0].hyper
     return {
         name: torch.tensor(
-            [[optimizer.hyper[name]] for optimizer in optimizers], dtype=like.dtype, device=like.device
+            [[optimizer.hyper[name]] for optimizer in optimizers],
+            dtype=like.dtype,
+            device=like.device,
         )
         for name in names
     }
@@ -150,7 +152,9 @@ def rate_multiples(job: Job, devices: Sequence[int] | IntArray, like: Tensor) ->
     optimizers = [job.optimizers[device] for device in devices]
     if job.weights is None and all(optimizer.rate is None for optimizer in optimizers):
         return None
-    rates = np.array([1.0 if one.rate is None else one.rate / job.learning_rate for one in optimizers])
+    rates = np.array(
+        [1.0 if one.rate is None else one.rate / job.learning_rate for one in optimizers]
+    )
     weights = 1.0 if job.weights is None else job.weights[np.asarray(devices)]
     multiples = torch.from_numpy(rates * weights)[:, None]
     return multiples.to(like.device, like.dtype)
@@ -206,7 +210,8 @@ class GroupOptimizers:
         self._job, self._devices = job, devices
         self._like = job.task.initial_parameters
         self._places = {
-            kind: np.flatnonzero(np.isin(devices, holders)) for kind, holders in kinds_of(job).items()
+            kind: np.flatnonzero(np.isin(devices, holders))
+            for kind, holders in kinds_of(job).items()
         }
 
     def group(self, places: IntArray) -> Group:
@@ -271,7 +276,9 @@ class GroupOptimizers:
             direction, kept[place] = _updated(part, theta[part.members], own, kept[place])
             gradients[part.members] = direction
 
-    def scattered(self, group: Group, kept: list[dict[str, Tensor]], memory: dict[str, Tensor]) -> None:
+    def scattered(
+        self, group: Group, kept: list[dict[str, Tensor]], memory: dict[str, Tensor]
+    ) -> None:
         """Write back what is no view."""
         for part, rows in zip(group.parts, kept, strict=True):
             if isinstance(part.kept, Tensor):

@@ -66,9 +66,13 @@ def _obstacle(experiment: Experiment) -> InputError | None:
     gaps = "a run that recorded gaps"
     if not engine_traits(engine).records_gaps:
         able = engines_that(lambda traits: traits.records_gaps)[0]
-        return InputError("engine.name", engine, gaps, f"It records none. Run it with --engine {able}.")
+        return InputError(
+            "engine.name", engine, gaps, f"It records none. Run it with --engine {able}."
+        )
     if not experiment.evaluate.gaps:
-        return InputError("evaluate.gaps", False, gaps, "Run it again with --set evaluate.gaps=true.")
+        return InputError(
+            "evaluate.gaps", False, gaps, "Run it again with --set evaluate.gaps=true."
+        )
     if local_steps > 1:
         remedy = "Run it with --set training.local_steps=1."
         return InputError("training.local_steps", local_steps, "1, as in the paper", remedy)
@@ -93,7 +97,9 @@ def _constants_along(job: Job, checkpoint: Path) -> MeasuredConstants:
     )
 
 
-def _score_inputs(instance: Prepared, job: Job, measured: MeasuredConstants, weights: Weights) -> ScoreInputs:
+def _score_inputs(
+    instance: Prepared, job: Job, measured: MeasuredConstants, weights: Weights
+) -> ScoreInputs:
     steps = [job.schedule(t) for t in range(job.steps_per_cycle)]
     τ_a = sum(bool(step.train.any()) for step in steps)
     constants = Constants(
@@ -110,7 +116,11 @@ def _score_inputs(instance: Prepared, job: Job, measured: MeasuredConstants, wei
 
 
 def _compare(
-    inputs: ScoreInputs, measured: MeasuredConstants, method: str, instance: Prepared, rows: list[Row]
+    inputs: ScoreInputs,
+    measured: MeasuredConstants,
+    method: str,
+    instance: Prepared,
+    rows: list[Row],
 ) -> Iterator[BoundRow]:
     clusters = clusters_of_method(method, instance.plan)
     terms = [replace(inputs.terms(cluster), amplification=0.0) for cluster in clusters]
@@ -119,7 +129,9 @@ def _compare(
     for row in rows:
         place = (instance.seed, method, row["cycle"])
         for s, term in enumerate(terms):
-            constants = replace(inputs.constants, variance_floor=measured.gradient_variance * term.size)
+            constants = replace(
+                inputs.constants, variance_floor=measured.gradient_variance * term.size
+            )
             gap = row["cluster_gaps_before"][s]
             bounds = [theory.intra_consensus(constants, term, gap) for theory in theories]
             yield BoundRow(*place, "Lemma 1", s, row["cluster_gaps"][s], *bounds)
@@ -131,7 +143,9 @@ def _compare(
         yield BoundRow(*place, "Lemma 2", -1, after, *gaps)
 
 
-def _theorem_1(theory: ModuleType, constants: Constants, term: ClusterTerms, row: Row, s: int) -> float:
+def _theorem_1(
+    theory: ModuleType, constants: Constants, term: ClusterTerms, row: Row, s: int
+) -> float:
     """The bound on stochastic gradients: Assumption 4 adds α per step to that on full ones."""
     gap = row["cluster_gaps_before"][s]
     pull = (1 - term.lambda_min) / (2 * constants.learning_rate) * gap**2

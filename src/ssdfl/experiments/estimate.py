@@ -38,7 +38,12 @@ class Estimator:
     def _times(self, experiment: Experiment) -> tuple[float, float, int]:
         """Seconds of one device's training step and test, and the cycles between tests."""
         network = experiment.network.spec if experiment.training.batch_size == 0 else ""
-        parts = (experiment.data, experiment.model, experiment.training, experiment.evaluate.samples)
+        parts = (
+            experiment.data,
+            experiment.model,
+            experiment.training,
+            experiment.evaluate.samples,
+        )
         key = repr((*parts, experiment.engine.precision, network))
         if key not in self._measured:
             one = experiment.model_copy(update={"clusters": ClustersSection(number=1)})
@@ -48,7 +53,9 @@ class Estimator:
             task, theta = job.task, job.task.initial_parameters[None]
             with one_thread_each():
                 kept = Kept(job.optimizers[0].kind.init(task.trained(theta)), task.initial_home)
-                train_s = min(_timed(lambda: train_device(job, task, theta, kept, 0, 0)) for _ in range(3))
+                train_s = min(
+                    _timed(lambda: train_device(job, task, theta, kept, 0, 0)) for _ in range(3)
+                )
                 test_s = min(_timed(lambda: engine.evaluate(theta)) for _ in range(2))
             self._measured[key] = (train_s, test_s, instance.task)
         train_s, test_s, task = self._measured[key]

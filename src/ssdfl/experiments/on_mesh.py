@@ -7,7 +7,13 @@ from pathlib import Path
 
 from ssdfl.engine import Job
 from ssdfl.experiments.advance import Advance
-from ssdfl.mesh.folder import device_folders, holds_mesh, init_mesh, move_to_free_ports, renew_experiment
+from ssdfl.mesh.folder import (
+    device_folders,
+    holds_mesh,
+    init_mesh,
+    move_to_free_ports,
+    renew_experiment,
+)
 from ssdfl.mesh.processes import MeshProcesses, collected_rows, watch_statuses
 from ssdfl.records.config import Experiment
 from ssdfl.records.folder import RunFolder

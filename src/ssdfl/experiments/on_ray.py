@@ -77,7 +77,11 @@ def _finished(ray: Any, reference: object, one: Experiment, root: Path) -> Finis
 def _connect(ray: Any, resources: Resources) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = resources.address or "local"
-    options: dict[str, object] = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
+    options: dict[str, object] = {
+        "address": address,
+        "log_to_driver": False,
+        "logging_level": "ERROR",
+    }
     if not resources.address:
         number = resources.at_a_time * resources.cpus or max(cores(), resources.cpus)
         options |= {"num_cpus": number, "include_dashboard": False}

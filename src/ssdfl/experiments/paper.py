@@ -14,7 +14,9 @@ from ssdfl.records.config import Experiment
 from ssdfl.records.folder import Row
 
 
-def artefact_rows(artefact: Artefact, root: Path, data: Path | None = None) -> dict[CaseKey, list[list[Row]]]:
+def artefact_rows(
+    artefact: Artefact, root: Path, data: Path | None = None
+) -> dict[CaseKey, list[list[Row]]]:
     """Every case's records, a list for each seed, from the runs in a cache.
 
     Each has ``clusters``, the number of them, and ``decision``, how they were chosen; both None of

@@ -94,7 +94,9 @@ def run_pool(
     others. One whose process is killed is tried again, from its checkpoint.
     """
     if backend not in BACKENDS:
-        raise InputError("--backend", backend, f"one of {', '.join(BACKENDS)}", "Choose one of them.")
+        raise InputError(
+            "--backend", backend, f"one of {', '.join(BACKENDS)}", "Choose one of them."
+        )
     todo = []
     for one in distinct(experiments):
         if finished_rows(one, root):
@@ -114,7 +116,9 @@ def in_processes(
     is killed, too, it has failed, and the others continue.
     """
     if resources.address or resources.gpus:
-        raise InputError("--backend", "processes", "ray, to use --address or --gpus", "Add --backend ray.")
+        raise InputError(
+            "--backend", "processes", "ray, to use --address or --gpus", "Add --backend ray."
+        )
     todo = {run_folder(one, root).path: one for one in experiments}
     deaths = 0
     while todo:
@@ -156,10 +160,13 @@ def _in_processes(
     context = _starting_method()
     number = min(resources.at_a_time_here, len(experiments))
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(number, mp_context=context, initializer=_begin, initargs=(resources.cpus,))
+    pool = ProcessPoolExecutor(
+        number, mp_context=context, initializer=_begin, initargs=(resources.cpus,)
+    )
     try:
         running: dict[Future[tuple[float, str]], Path] = {
-            pool.submit(run_one, one.model_dump(), path, data): path for path, one in experiments.items()
+            pool.submit(run_one, one.model_dump(), path, data): path
+            for path, one in experiments.items()
         }
         while running:
             for future in wait(running, return_when=FIRST_COMPLETED).done:

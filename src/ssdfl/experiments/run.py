@@ -89,7 +89,9 @@ def iterate_experiment(
     folder = RunFolder(out)
     with joining_others(experiment.engine) as process, ExitStack() as stack:
         process.in_writer(lambda: stack.enter_context(folder.held()))
-        admitted = process.text_of_writer(lambda: to_toml(_admit(experiment, folder, network, resume)))
+        admitted = process.text_of_writer(
+            lambda: to_toml(_admit(experiment, folder, network, resume))
+        )
         experiment = make_experiment(tomllib.loads(admitted))
         for method in experiment.methods:
             find_method(method)
@@ -134,9 +136,14 @@ def _make_jobs(
     experiment: Experiment, folder: RunFolder, process: Process, dataset: Dataset
 ) -> list[SeedJobs]:
     """All jobs, checked, so that mistakes show before anything is written."""
-    instances = [_prepare_seed(experiment, seed, dataset, folder, process) for seed in experiment.seeds]
+    instances = [
+        _prepare_seed(experiment, seed, dataset, folder, process) for seed in experiment.seeds
+    ]
     seeds: list[SeedJobs] = [
-        (instance, {method: make_job(experiment, instance, method) for method in experiment.methods})
+        (
+            instance,
+            {method: make_job(experiment, instance, method) for method in experiment.methods},
+        )
         for instance in instances
     ]
     for instance, jobs in seeds:
@@ -164,7 +171,9 @@ def _prepare_seed(
         return prepared[0]
     title, network, plans = json.loads(facts)
     on_network = from_json(network, title)
-    return prepare_planned(experiment, seed, dataset, on_network, [parse_plan(plan) for plan in plans])
+    return prepare_planned(
+        experiment, seed, dataset, on_network, [parse_plan(plan) for plan in plans]
+    )
 
 
 def _check_job(experiment: Experiment, instance: Prepared, method: str, job: Job) -> None:
@@ -244,7 +253,9 @@ def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> 
         folder.write_plan(instance.seed, plan, name)
 
 
-def _run_method(engine: str, folder: RunFolder, job: Job, method: str, process: Process) -> Iterator[Advance]:
+def _run_method(
+    engine: str, folder: RunFolder, job: Job, method: str, process: Process
+) -> Iterator[Advance]:
     """A method in this process, or with the other ranks, from where an earlier run stopped."""
     saver = _Saver(folder, job, method, process)
     start = saver.restore()

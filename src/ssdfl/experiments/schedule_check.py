@@ -39,10 +39,14 @@ def _check_step(what: str, step: object, num_devices: int) -> None:
 
 
 def _check_training(what: str, train: object, num_devices: int) -> None:
-    is_mask = isinstance(train, np.ndarray) and train.dtype == bool and train.shape == (num_devices,)
+    is_mask = (
+        isinstance(train, np.ndarray) and train.dtype == bool and train.shape == (num_devices,)
+    )
     if not is_mask:
         expected = f"a bool array of shape ({num_devices},): which devices train"
-        raise InputError(what, _short(train), expected, "Write np.full(num_devices, True) if all do.")
+        raise InputError(
+            what, _short(train), expected, "Write np.full(num_devices, True) if all do."
+        )
 
 
 def _check_mixing(what: str, W: object, num_devices: int) -> None:

@@ -14,7 +14,14 @@ Units = Mapping[str, tuple[str, float]]
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 _BYTES_PER_SECOND = {
     **{"Bps": 1.0, "kBps": 1e3, "MBps": 1e6, "GBps": 1e9},
-    **{"bps": 1 / 8, "kbps": 1e3 / 8, "Mbps": 1e6 / 8, "mbps": 1e6 / 8, "Gbps": 1e9 / 8, "gbps": 1e9 / 8},
+    **{
+        "bps": 1 / 8,
+        "kbps": 1e3 / 8,
+        "Mbps": 1e6 / 8,
+        "mbps": 1e6 / 8,
+        "Gbps": 1e9 / 8,
+        "gbps": 1e9 / 8,
+    },
 }
 LINK_UNITS: Units = {
     **{f"latency_{unit}": ("latency_s", scale) for unit, scale in _SECONDS.items()},
@@ -71,7 +78,9 @@ def read_costs(attributes: Attributes, units: Units, where: str) -> dict[str, fl
 def _check_no_cost(name: str, value: Any, units: Units, where: str) -> None:
     if name.lower().startswith(_COSTS):
         expected = f"one of {', '.join(units)}"
-        raise InputError(f"attribute of {where}", f"{name} = {value}", expected, "Name it with its unit.")
+        raise InputError(
+            f"attribute of {where}", f"{name} = {value}", expected, "Name it with its unit."
+        )
 
 
 def _number(name: str, value: Any, where: str) -> float:
@@ -113,7 +122,9 @@ def great_circle_km(here: tuple[float, float], there: tuple[float, float]) -> fl
         10008
     """
     (λ1, φ1), (λ2, φ2) = (map(math.radians, place) for place in (here, there))
-    haversine = math.sin((φ2 - φ1) / 2) ** 2 + math.cos(φ1) * math.cos(φ2) * math.sin((λ2 - λ1) / 2) ** 2
+    haversine = (
+        math.sin((φ2 - φ1) / 2) ** 2 + math.cos(φ1) * math.cos(φ2) * math.sin((λ2 - λ1) / 2) ** 2
+    )
     return 2 * _EARTH_RADIUS_KM * math.asin(math.sqrt(min(haversine, 1.0)))
 
 

@@ -108,7 +108,9 @@ class Blocks:
                 cut = np.cumsum(change[starts + numbers[:, None] + np.arange(n)], axis=1)[:, 1:]
                 smaller = np.minimum(np.arange(1, n), n - np.arange(1, n))
                 last = np.argmin(np.round(cut / smaller, VALUE_DIGITS), axis=1)
-                first[starts + np.arange(n)] = place[starts + np.arange(n)] - starts <= last[:, None]
+                first[starts + np.arange(n)] = (
+                    place[starts + np.arange(n)] - starts <= last[:, None]
+                )
         return first
 
     def _change_of_cut(self, place: IntArray) -> FloatArray:

@@ -95,9 +95,14 @@ def announcements(graph: Graph) -> list[str]:
     if 0 < missing < len(located):
         notes.append(f"{missing} of {len(located)} devices have no coordinates, so there is no map")
     place = dict(zip(graph, located, strict=True))
-    sources = {_source_of_latency(data, place[u], place[v]) for u, v, data in graph.edges(data=True)}
+    sources = {
+        _source_of_latency(data, place[u], place[v]) for u, v, data in graph.edges(data=True)
+    }
     rule = f"{MS_PER_LINK:g} ms + {MS_PER_KM:g} ms/km"
-    return [*notes, *(f"latency of links from {source}: {rule}" for source in sorted(sources - {""}))]
+    return [
+        *notes,
+        *(f"latency of links from {source}: {rule}" for source in sorted(sources - {""})),
+    ]
 
 
 Place = tuple[float, float] | None
@@ -151,8 +156,12 @@ def _undirected(graph: Graph) -> Graph:
         if source == target:
             continue
         if graph.number_of_edges(source, target) > 1:
-            remedy = "Merge its edges into one, with the latency and bandwidth that they have together."
-            raise InputError("link", f"{source}-{target}", "one edge, not several in parallel", remedy)
+            remedy = (
+                "Merge its edges into one, with the latency and bandwidth that they have together."
+            )
+            raise InputError(
+                "link", f"{source}-{target}", "one edge, not several in parallel", remedy
+            )
         if graph.is_directed():
             _check_both_ways(graph, source, target)
     return nx.Graph(graph)
@@ -164,7 +173,9 @@ def _check_both_ways(graph: Graph, source: Any, target: Any) -> None:
         raise InputError("link", f"{source} → {target}", "a link in both directions", remedy)
     there, back = _edge_data(graph, source, target), _edge_data(graph, target, source)
     where = f"link {source}-{target}"
-    forth, again = ({**_LINK_DEFAULTS, **_derived(data, None, None, where)} for data in (there, back))
+    forth, again = (
+        {**_LINK_DEFAULTS, **_derived(data, None, None, where)} for data in (there, back)
+    )
     for key in _LINK_DEFAULTS:
         if forth[key] != again[key]:
             got = f"{forth[key]:g} one way and {again[key]:g} the other"

@@ -102,7 +102,9 @@ class Clock:
         self._link_keys, self._link_numbers = _sorted_links(network)
         self.messages = by_identity(self._messages, size=keep)
 
-    def advance(self, ready_s: FloatArray, W: MixingMatrix, compute_s: FloatArray) -> tuple[FloatArray, int]:
+    def advance(
+        self, ready_s: FloatArray, W: MixingMatrix, compute_s: FloatArray
+    ) -> tuple[FloatArray, int]:
         """One step: when each device is ready for the next one, and how many messages were sent.
 
         Args:
@@ -118,7 +120,9 @@ class Clock:
         receiver, sender = _off_diagonal(W)
         link, linked = self._links_between(sender, receiver)
         ports = self._ports(sender, receiver, linked) if self.network.is_shared else None
-        travel_s = self._link_s[link] if ports is None else self._over_links(link, ports, sender, receiver)
+        travel_s = (
+            self._link_s[link] if ports is None else self._over_links(link, ports, sender, receiver)
+        )
         if linked.all():
             return Messages(receiver, sender, travel_s, len(sender), ports)
         relayed_s = self._relayed_s(ports)
@@ -126,7 +130,9 @@ class Clock:
         hops = np.where(linked, 1, self._relays.hops[sender, receiver])
         return Messages(receiver, sender, travel_s, int(hops.sum()), ports)
 
-    def _over_links(self, link: IntArray, ports: Ports, sender: IntArray, receiver: IntArray) -> FloatArray:
+    def _over_links(
+        self, link: IntArray, ports: Ports, sender: IntArray, receiver: IntArray
+    ) -> FloatArray:
         """Seconds of messages over links whose ends are shared."""
         busy_s = ports.busy_s(sender, receiver)
         return self.network.latency_s[link] + np.maximum(self._transfer_s[link], busy_s)
@@ -140,7 +146,9 @@ class Clock:
             passed = self._relays.loads(sender[~linked], receiver[~linked])
             sent, received = sent + passed[0], received + passed[1]
         size = self.message_bytes
-        return Ports(sent * size / self.network.uplink_Bps, received * size / self.network.downlink_Bps)
+        return Ports(
+            sent * size / self.network.uplink_Bps, received * size / self.network.downlink_Bps
+        )
 
     def cycle_cost(
         self, A: MixingMatrix, A_intra: MixingMatrix, tau_a: int, tau_r: int, compute_s: FloatArray

@@ -102,7 +102,9 @@ def critical_parts(network: Network, message_bytes: int, cycle: Cycle) -> list[P
     return sorted(waits, key=lambda part: (-waits[part], part))
 
 
-def _last_message(messages: Messages, left_s: FloatArray, done_s: FloatArray, device: int) -> int | None:
+def _last_message(
+    messages: Messages, left_s: FloatArray, done_s: FloatArray, device: int
+) -> int | None:
     """The message that a device ended a step with; None if it was its own computing.
 
     Args:
@@ -130,7 +132,9 @@ def _waits(network: Network, messages: Messages, message: int) -> dict[Part, flo
     return {link: travel_s - (transfer_s if slow else 0.0), **slow}
 
 
-def _slow_ends(messages: Messages, sender: int, receiver: int, transfer_s: float) -> dict[Part, float]:
+def _slow_ends(
+    messages: Messages, sender: int, receiver: int, transfer_s: float
+) -> dict[Part, float]:
     """The uplink and downlink of a message that take all of its transfer."""
     if messages.ports is None:
         return {}
@@ -159,7 +163,9 @@ def faster(network: Network, parts: Sequence[Part], factor: float = _SPEED_UP) -
 def all_parts(network: Network) -> list[Part]:
     """All links, and all uplinks and downlinks that are limited."""
     links = [Part("link", number) for number in range(network.num_links)]
-    return links + _limited("uplink", network.uplink_Bps) + _limited("downlink", network.downlink_Bps)
+    return (
+        links + _limited("uplink", network.uplink_Bps) + _limited("downlink", network.downlink_Bps)
+    )
 
 
 def _limited(kind: Kind, limits_Bps: FloatArray) -> list[Part]:

@@ -123,7 +123,9 @@ def _add_link(
 ) -> None:
     where = f"{source}-{target}"
     if (source, target) in listed:
-        remedy = "Merge its entries into one, with the latency and bandwidth that they have together."
+        remedy = (
+            "Merge its entries into one, with the latency and bandwidth that they have together."
+        )
         raise InputError("link", where, "one entry, not several in parallel", remedy)
     listed.add((source, target))
     if graph.has_edge(source, target) and _costs(graph.edges[source, target]) != _costs(attributes):
@@ -168,7 +170,9 @@ def _parse_json(text: str) -> Graph:
     if not isinstance(data, dict):
         raise ValueError("not a JSON object")
     key = "edges" if "edges" in data else "links"
-    return _simple(nx.node_link_graph({**data, "multigraph": True}, edges=key))  # keeps parallel links
+    return _simple(
+        nx.node_link_graph({**data, "multigraph": True}, edges=key)
+    )  # keeps parallel links
 
 
 def _write_json(network: Network, path: Path) -> None:
@@ -235,7 +239,9 @@ def _write_csv(network: Network, path: Path) -> None:
     with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as lines:
         writer = csv.writer(lines)
         writer.writerow(["source", "target", *LINK_COSTS])
-        for (i, j), *costs in zip(network.links, network.latency_s, network.bandwidth_Bps, strict=True):
+        for (i, j), *costs in zip(
+            network.links, network.latency_s, network.bandwidth_Bps, strict=True
+        ):
             writer.writerow([network.names[i], network.names[j], *map(float, costs)])
 
 

@@ -10,7 +10,9 @@ from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.graph.mixing import MixingMatrix
 from ssdfl.graph.spectrum import DENSE_LIMIT
 
-EASY_STATES = 1 << 14  # states of a search that is tried before cuts are refined and orders compared
+EASY_STATES = (
+    1 << 14
+)  # states of a search that is tried before cuts are refined and orders compared
 
 
 def frontier_order(W: MixingMatrix, fiedler: FloatArray, thorough: bool) -> list[int]:

@@ -32,7 +32,9 @@ def joined(network: Network, additions: Network) -> Network:
     place = np.array([names.index(name) for name in additions.names])
     both = make_network(
         len(names),
-        np.concatenate([place[additions.links], network.links]),  # of a link named twice, the first counts
+        np.concatenate(
+            [place[additions.links], network.links]
+        ),  # of a link named twice, the first counts
         latency_s=np.concatenate([additions.latency_s, network.latency_s]),
         bandwidth_Bps=np.concatenate([additions.bandwidth_Bps, network.bandwidth_Bps]),
         compute_s=np.concatenate([network.compute_s, additions.compute_s[new]]),
@@ -68,7 +70,9 @@ def without(network: Network, names: Collection[str]) -> Network:
         [[0, 2], [1, 2]]
     """
     _check_known(network, names)
-    kept = np.array([k for k, name in enumerate(network.names) if name not in names], dtype=np.int64)
+    kept = np.array(
+        [k for k, name in enumerate(network.names) if name not in names], dtype=np.int64
+    )
     if len(kept) == 0:
         raise InputError("devices left", 0, "at least 1", "Keep one.")
     rest = network.of_devices(kept)

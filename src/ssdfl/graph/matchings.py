@@ -86,7 +86,9 @@ def _swap_along_path(partners: Partners, u: int, at_u: int, other: int) -> None:
         partners[a][swapped], partners[b][swapped] = b, a
 
 
-def random_matching(num_devices: int, i: IntArray, j: IntArray, rng: np.random.Generator) -> BoolArray:
+def random_matching(
+    num_devices: int, i: IntArray, j: IntArray, rng: np.random.Generator
+) -> BoolArray:
     """(L,) a random maximal matching: take links in random order, unless they meet a taken one.
 
     Examples:

@@ -79,13 +79,17 @@ def _fastest_link_weights(rows: IntArray, columns: IntArray) -> FloatArray:
     B[place[:m], np.arange(m)], B[place[m:], np.arange(m)] = 1, -1
     w = cp.Variable(m, nonneg=True)
     W = np.eye(n) - B @ cp.diag(w) @ B.T
-    problem = cp.Problem(cp.Minimize(cp.sigma_max(W - np.full((n, n), 1 / n))), [np.abs(B) @ w <= 1])
+    problem = cp.Problem(
+        cp.Minimize(cp.sigma_max(W - np.full((n, n), 1 / n))), [np.abs(B) @ w <= 1]
+    )
     with warnings.catch_warnings():
         # A solution short of full accuracy is still made feasible below, so it mixes validly.
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
         problem.solve(solver=cp.CLARABEL)
     if w.value is None:
-        raise InputError("fastest mixing", problem.status, "a solved programme", "Use metropolis or lazy.")
+        raise InputError(
+            "fastest mixing", problem.status, "a solved programme", "Use metropolis or lazy."
+        )
     weights: FloatArray = np.where(w.value > 1e-6, w.value, 0)
     return weights / max(1.0, float((np.abs(B) @ weights).max()))
 
@@ -118,7 +122,9 @@ def links_within(adjacency: SparseMatrix, labels: IntArray | BoolArray) -> Spars
     row = np.repeat(np.arange(adjacency.shape[0]), np.diff(adjacency.indptr))
     inside = labels[row] == labels[adjacency.indices]
     ends = np.concatenate([[0], np.cumsum(inside)])[adjacency.indptr]
-    return csr_array((adjacency.data[inside], adjacency.indices[inside], ends), shape=adjacency.shape)
+    return csr_array(
+        (adjacency.data[inside], adjacency.indices[inside], ends), shape=adjacency.shape
+    )
 
 
 def scaled(W: MixingMatrix, links: SparseMatrix) -> MixingMatrix:
@@ -160,7 +166,11 @@ def links_of(matrix: SparseMatrix) -> tuple[IntArray, IntArray, FloatArray]:
     above = np.flatnonzero(entries.row < entries.col)
     if not _is_sorted(matrix):
         above = above[np.lexsort((entries.col[above], entries.row[above]))]
-    return entries.row[above].astype(np.int64), entries.col[above].astype(np.int64), entries.data[above]
+    return (
+        entries.row[above].astype(np.int64),
+        entries.col[above].astype(np.int64),
+        entries.data[above],
+    )
 
 
 def _is_sorted(matrix: SparseMatrix) -> bool:
@@ -183,7 +193,9 @@ def on_links(n: int, i: IntArray, j: IntArray, weight: FloatArray) -> MixingMatr
     return W
 
 
-def check_mixing(W: MixingMatrix, adjacency: SparseMatrix | None = None, tolerance: float = 1e-9) -> None:
+def check_mixing(
+    W: MixingMatrix, adjacency: SparseMatrix | None = None, tolerance: float = 1e-9
+) -> None:
     """Refuse a matrix that is not symmetric, doubly stochastic and supported on the links.
 
     These are (i) and (iii) of Assumption 3 (`ass:adjacency_matrix`).
@@ -212,7 +224,9 @@ def check_mixing(W: MixingMatrix, adjacency: SparseMatrix | None = None, toleran
         raise InputError("mixing matrix: weight between", stray, "weights on links only", remedy)
 
 
-def _stray_weight(W: MixingMatrix, adjacency: SparseMatrix, tolerance: float) -> tuple[int, int] | None:
+def _stray_weight(
+    W: MixingMatrix, adjacency: SparseMatrix, tolerance: float
+) -> tuple[int, int] | None:
     """The first pair of devices that have a weight but no link."""
     i, j, weight = links_of(W - W.multiply(adjacency.astype(bool)))
     pairs = np.flatnonzero(np.abs(weight) > tolerance)

@@ -71,10 +71,14 @@ class Network:
 
     def __post_init__(self) -> None:
         if self.num_devices < 1:
-            raise InputError("number of devices", self.num_devices, "at least 1", "Give the network devices.")
+            raise InputError(
+                "number of devices", self.num_devices, "at least 1", "Give the network devices."
+            )
         _check_names(self.names)
         _check_costs("latency_s", self.latency_s, "seconds of at least 0", allow_zero=True)
-        _check_costs("bandwidth_Bps", self.bandwidth_Bps, "bytes per second above 0", allow_zero=False)
+        _check_costs(
+            "bandwidth_Bps", self.bandwidth_Bps, "bytes per second above 0", allow_zero=False
+        )
         _check_costs("compute_s", self.compute_s, "seconds of at least 0", allow_zero=True)
         _check_limits("uplink_Bps", self.uplink_Bps)
         _check_limits("downlink_Bps", self.downlink_Bps)
@@ -178,7 +182,9 @@ class Network:
         return graph
 
     def _add_devices(self, graph: Graph) -> None:
-        for device, (name, compute_s) in enumerate(zip(self.names, self.compute_s.tolist(), strict=True)):
+        for device, (name, compute_s) in enumerate(
+            zip(self.names, self.compute_s.tolist(), strict=True)
+        ):
             graph.add_node(device, name=name, compute_s=compute_s)
         _add_limits(graph, "uplink_Bps", self.uplink_Bps)
         _add_limits(graph, "downlink_Bps", self.downlink_Bps)
@@ -205,7 +211,9 @@ def _check_costs(what: str, values: FloatArray, expected: str, allow_zero: bool)
     bad = ~np.isfinite(values) | (values < 0) | ((values == 0) & (not allow_zero))
     if bad.any():
         place = int(np.argmax(bad))
-        raise InputError(f"{what}[{place}]", float(values[place]), expected, "Correct it or leave it out.")
+        raise InputError(
+            f"{what}[{place}]", float(values[place]), expected, "Correct it or leave it out."
+        )
 
 
 def _check_limits(what: str, limits_Bps: FloatArray) -> None:
@@ -217,14 +225,18 @@ def _check_names(names: tuple[str, ...]) -> None:
     """Refuse two devices of one name, since plans and device files go by names."""
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
-        raise InputError("name of two devices", twice, "a name of its own for each", "Rename one of them.")
+        raise InputError(
+            "name of two devices", twice, "a name of its own for each", "Rename one of them."
+        )
 
 
 def _check_ends(links: IntArray, num_devices: int) -> None:
     unknown = ((links < 0) | (links >= num_devices)).any(axis=1)
     if unknown.any():
         link = tuple(links[unknown][0].tolist())
-        raise InputError("link", link, f"device ids from 0 to {num_devices - 1}", "Correct its ids.")
+        raise InputError(
+            "link", link, f"device ids from 0 to {num_devices - 1}", "Correct its ids."
+        )
 
 
 def _one_each(values: ArrayLike, num_devices: int) -> FloatArray:

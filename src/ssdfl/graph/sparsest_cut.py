@@ -35,7 +35,9 @@ def _all_sets(n: int) -> tuple[FloatArray, IntArray]:
     return inside, np.minimum(sizes, n - sizes)
 
 
-def search_cuts(W: MixingMatrix, fiedler: FloatArray, upper: float, state_limit: int) -> BoolArray | None:
+def search_cuts(
+    W: MixingMatrix, fiedler: FloatArray, upper: float, state_limit: int
+) -> BoolArray | None:
     """The set that conducts least, if it conducts less than ``upper``; an empty one if none does.
 
     Devices are passed one by one, each on both sides of the cut. What matters of a partial set is
@@ -116,7 +118,11 @@ class _Search:
         kept = self._promising(step)
         parents, chosen = kept % before, kept // before
         self._history.append((parents, chosen))
-        self._sides, self._sizes, self._cuts = self._sides[kept], self._sizes[kept], self._cuts[kept]
+        self._sides, self._sizes, self._cuts = (
+            self._sides[kept],
+            self._sizes[kept],
+            self._cuts[kept],
+        )
 
     def _branch(self, device: int) -> None:
         """Double the states: first those with the device outside, then those with it inside."""
@@ -179,7 +185,9 @@ class _Search:
             return members, self._upper
         ratios = self._cuts[proper] / self._sizes[proper]
         state = int(proper[np.argmin(ratios)])
-        for v, (parents, chosen) in zip(reversed(self._order), reversed(self._history), strict=True):
+        for v, (parents, chosen) in zip(
+            reversed(self._order), reversed(self._history), strict=True
+        ):
             members[v] = bool(chosen[state])
             state = int(parents[state])
         return members, float(ratios.min())

@@ -147,7 +147,12 @@ def ring_of_cliques(cliques: int, size: int) -> Network:
 
 
 def two_tier_sites(
-    sites: int, size: int, density: float = 1.0, links: int = 1, slowdown: float = 10.0, seed: int = 0
+    sites: int,
+    size: int,
+    density: float = 1.0,
+    links: int = 1,
+    slowdown: float = 10.0,
+    seed: int = 0,
 ) -> Network:
     """Dense sites in a ring, joined by a few links that are ``slowdown`` times slower.
 
@@ -157,14 +162,23 @@ def two_tier_sites(
     _check_size("sites", sites)
     _check_size("size", size)
     check_range("density", density, 0, 1)
-    check_range("links", links, 1, size * size, "It counts the links between two neighbouring sites.")
-    check_range("slowdown", slowdown, 1, remedy="It says how many times slower a link between sites is.")
+    check_range(
+        "links", links, 1, size * size, "It counts the links between two neighbouring sites."
+    )
+    check_range(
+        "slowdown", slowdown, 1, remedy="It says how many times slower a link between sites is."
+    )
     check_fits("sites", sites * size, sites * (density * size * (size - 1) / 2 + links))
     graph = nx.empty_graph(sites * size)
     for site in range(sites):
         inside = _site(size, density, int(generator(seed, "site", site).integers(2**31)))
-        graph.add_edges_from((site * size + i, site * size + j, d) for i, j, d in inside.edges(data=True))
-    slow = {"latency_s": DEFAULT_LATENCY_S * slowdown, "bandwidth_Bps": DEFAULT_BANDWIDTH_BPS / slowdown}
+        graph.add_edges_from(
+            (site * size + i, site * size + j, d) for i, j, d in inside.edges(data=True)
+        )
+    slow = {
+        "latency_s": DEFAULT_LATENCY_S * slowdown,
+        "bandwidth_Bps": DEFAULT_BANDWIDTH_BPS / slowdown,
+    }
     rng = generator(seed, "sites")
     for a, b in _pairs_in_a_ring(sites):
         for pair in rng.choice(size * size, size=links, replace=False):

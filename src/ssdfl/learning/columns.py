@@ -13,7 +13,14 @@ from ssdfl.errors import InputError
 from ssdfl.lazy import LazyModule
 from ssdfl.learning.encoding import Column, Encoding, as_numbers, as_texts
 from ssdfl.learning.normalisation import Normalisation
-from ssdfl.learning.summaries import CATEGORY, EMPTY, NUMBER, OTHER, ColumnSummary, summarised_numbers
+from ssdfl.learning.summaries import (
+    CATEGORY,
+    EMPTY,
+    NUMBER,
+    OTHER,
+    ColumnSummary,
+    summarised_numbers,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,12 +44,16 @@ class Targets(NamedTuple):
 
 def is_number(kind: pa.DataType) -> bool:
     """Whether a column holds numbers."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
 
 
 def is_category(kind: pa.DataType) -> bool:
     """Whether a column holds texts or truth values."""
-    texts = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
+    texts = (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
+    )
     return bool(texts or pa.types.is_boolean(kind))
 
 
@@ -71,7 +82,9 @@ def encoded(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
     return codes, [str(name) for name in found[order]]
 
 
-def summarise_column(name: str, column: pa.ChunkedArray, train: BoolArray, different: str) -> ColumnSummary:
+def summarise_column(
+    name: str, column: pa.ChunkedArray, train: BoolArray, different: str
+) -> ColumnSummary:
     """What encoding needs to know of a column.
 
     Args:
@@ -123,7 +136,12 @@ def _numbers_as_texts(column: pa.ChunkedArray) -> list[str]:
     return [f"{value:.17g}" for value in np.unique(as_numbers(column))]
 
 
-_DIFFERENT = {"categories": _categories, "classes": _classes, "all": _all_values, "none": lambda *_: []}
+_DIFFERENT = {
+    "categories": _categories,
+    "classes": _classes,
+    "all": _all_values,
+    "none": lambda *_: [],
+}
 
 
 class _Described(NamedTuple):
@@ -170,13 +188,17 @@ def _described(summary: ColumnSummary) -> _Described:
     if summary.kind != CATEGORY or not few:
         return _Described(OTHER, summary.name, None)
     values = tuple(summary.ordered_values)
-    return _Described(CATEGORY, f"{summary.name} ({len(values)})", Column(summary.name, values=values))
+    return _Described(
+        CATEGORY, f"{summary.name} ({len(values)})", Column(summary.name, values=values)
+    )
 
 
 def check_column(table: pa.Table, name: str, what: str) -> None:
     """Refuse a table without a column."""
     if name not in table.column_names:
-        raise InputError(what, name, f"one of the columns {', '.join(table.column_names)}", "Correct it.")
+        raise InputError(
+            what, name, f"one of the columns {', '.join(table.column_names)}", "Correct it."
+        )
 
 
 def _told_gaps(summary: ColumnSummary) -> str:
@@ -267,7 +289,9 @@ def _as_numbers(table: pa.Table, columns: Sequence[ColumnSummary]) -> Targets:
         _check_numeric(column.name, table.column(column.name))
     values = np.stack([as_numbers(table.column(column.name)) for column in columns], axis=1)
     scales = [column.normalisation for column in columns]
-    scale = Normalisation(np.array([one.mean for one in scales]), np.array([one.deviation for one in scales]))
+    scale = Normalisation(
+        np.array([one.mean for one in scales]), np.array([one.deviation for one in scales])
+    )
     if len(columns) == 1:
         values, scale = values[:, 0], scales[0]
     told = f"{'; '.join(map(_told_scale, columns))}."
@@ -276,11 +300,11 @@ def _as_numbers(table: pa.Table, columns: Sequence[ColumnSummary]) -> Targets:
 
 def _check_numeric(name: str, column: pa.ChunkedArray) -> None:
     if not is_number(column.type):
-        raise InputError(f"column {name}", str(column.type), "numbers", "Or name one target of classes.")
+        raise InputError(
+            f"column {name}", str(column.type), "numbers", "Or name one target of classes."
+        )
 
 
 def _told_scale(column: ColumnSummary) -> str:
     by = column.normalisation
-    return (
-        f"Target {column.name}: mean {by.mean:.4g}, deviation {by.deviation:.4g}; scores are in its own units"
-    )
+    return f"Target {column.name}: mean {by.mean:.4g}, deviation {by.deviation:.4g}; scores are in its own units"

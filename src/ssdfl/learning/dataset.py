@@ -100,7 +100,9 @@ def _check_array(what: str, part: object) -> None:
         expected = "an array of numbers (samples, …), or a tuple or dict of such"
         raise InputError(what, described(part), expected, _REMEDY)
     if getattr(part, "dtype", None) == np.float64:
-        raise InputError(what, described(part), "float32, as models compute", "Use .astype('float32').")
+        raise InputError(
+            what, described(part), "float32, as models compute", "Use .astype('float32')."
+        )
 
 
 def _is_numeric(part: object) -> bool:
@@ -149,7 +151,9 @@ def make_dataset(train: tuple[Images, Labels], test: tuple[Images, Labels]) -> D
     """A data set of images (n, channels, height, width), each channel of mean 0 and deviation 1."""
     (train_images, train_targets), (test_images, test_targets) = train, test
     if train_images.ndim != 4:
-        raise InputError("images", described(train_images), "(n, channels, height, width)", "Reshape them.")
+        raise InputError(
+            "images", described(train_images), "(n, channels, height, width)", "Reshape them."
+        )
     normalisation = channel_normalisation(train_images)
     return Dataset(
         normalisation.applied_to(train_images),

@@ -39,7 +39,9 @@ class DatasetInfo:
     source: Source | None
 
 
-def load_data(config: DataSection, folder: Path | None = None, progress: Progress | None = None) -> Dataset:
+def load_data(
+    config: DataSection, folder: Path | None = None, progress: Progress | None = None
+) -> Dataset:
     """The data set of an experiment.
 
     Raises:
@@ -107,7 +109,9 @@ def load_dataset(
         (1, 8, 8)
     """
     if name not in DATASETS:
-        return read_path(Path(name), reading) if is_there(Path(name)) else _own_dataset(name, reading)
+        return (
+            read_path(Path(name), reading) if is_there(Path(name)) else _own_dataset(name, reading)
+        )
     info = DATASETS[name]
     if info.source is None:
         return info.load(Path())
@@ -135,7 +139,9 @@ def halved(data: Dataset) -> Dataset:
     def half(images: NDArray[np.float32]) -> NDArray[np.float32]:
         n, channels, height, width = images.shape
         blocks = images[:, :, : height // 2 * 2, : width // 2 * 2]
-        means: NDArray[np.float32] = blocks.reshape(n, channels, height // 2, 2, width // 2, 2).mean((3, 5))
+        means: NDArray[np.float32] = blocks.reshape(
+            n, channels, height // 2, 2, width // 2, 2
+        ).mean((3, 5))
         return means
 
     parts = ((data.train_inputs, data.train_targets), (data.test_inputs, data.test_targets))
@@ -249,12 +255,18 @@ def _cifar10(folder: Path) -> Dataset:
 
 
 _FULL: dict[str, DatasetInfo] = {
-    "digits": DatasetInfo("1,797 digits, 1 × 8 × 8, 10 classes; comes with scikit-learn", _digits, None),
+    "digits": DatasetInfo(
+        "1,797 digits, 1 × 8 × 8, 10 classes; comes with scikit-learn", _digits, None
+    ),
     "diabetes": DatasetInfo(
         "442 patients, 10 columns, a number to predict; comes with scikit-learn", diabetes, None
     ),
-    "housing": DatasetInfo("5,000 made-up houses in 20 regions, 6 inputs, their price", housing, None),
-    "logbooks": DatasetInfo("six logbooks, 32 characters a sample, the next to predict", logbooks, None),
+    "housing": DatasetInfo(
+        "5,000 made-up houses in 20 regions, 6 inputs, their price", housing, None
+    ),
+    "logbooks": DatasetInfo(
+        "six logbooks, 32 characters a sample, the next to predict", logbooks, None
+    ),
     "fmnist": DatasetInfo(
         "Fashion-MNIST: 70,000 pieces of clothing, 1 × 28 × 28, 10 classes; 30 MB",
         _fmnist,

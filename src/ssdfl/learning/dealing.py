@@ -51,7 +51,9 @@ class Dealing:
             return np.asarray(targets, dtype=np.int64)
         if self.data.num_classes:
             expected = "one that needs no class for each sample: column, size, iid or files"
-            raise InputError("data.partition", self.config.partition, expected, "Choose one of them.")
+            raise InputError(
+                "data.partition", self.config.partition, expected, "Choose one of them."
+            )
         ranks = np.argsort(np.argsort(targets.reshape(len(targets), -1)[:, 0], kind="stable"))
         return np.asarray(ranks * STRATA // len(targets), dtype=np.int64)
 
@@ -64,7 +66,9 @@ class Dealing:
         if name not in self.data.columns:
             columns = ", ".join(self.data.columns) or "none"
             remedy = "For one file per device, name their folder in data.name."
-            raise InputError("data.column", name or "none", f"a column to deal by ({columns})", remedy)
+            raise InputError(
+                "data.column", name or "none", f"a column to deal by ({columns})", remedy
+            )
         return by_column(self.data.columns[name], self.names)
 
 
@@ -114,7 +118,9 @@ def fitting_partition(data: Dataset, config: DataSection) -> str:
     if config.column:
         return "column"
     is_default = config.labels_per_device == type(config).model_fields["labels_per_device"].default
-    too_many = is_default and config.labels_per_device > data.num_classes  # and not the user's choice
+    too_many = (
+        is_default and config.labels_per_device > data.num_classes
+    )  # and not the user's choice
     return "labels" if data.num_classes and data.train_targets.ndim == 1 and not too_many else "iid"
 
 

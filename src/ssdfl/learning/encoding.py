@@ -51,7 +51,9 @@ class Column:
         if not self.values:
             return as_numbers(column)
         codes = pc.index_in(as_texts(column), value_set=pa.array(self.values, pa.string()))
-        found: FloatArray = pc.fill_null(codes, UNKNOWN).to_numpy(zero_copy_only=False).astype(float)
+        found: FloatArray = (
+            pc.fill_null(codes, UNKNOWN).to_numpy(zero_copy_only=False).astype(float)
+        )
         return found
 
     def inputs(self, raw: FloatArray) -> NDArray[np.float32]:
@@ -142,7 +144,9 @@ class Encoding:
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Encoding:
         """What `to_json` gave; earlier versions kept the normalisation alone."""
-        columns = [Column(**one | {"values": tuple(one["values"])}) for one in values.get("columns", ())]
+        columns = [
+            Column(**one | {"values": tuple(one["values"])}) for one in values.get("columns", ())
+        ]
         return Encoding(
             normalisation=_normalisation(values["normalisation"]),
             columns=tuple(columns),

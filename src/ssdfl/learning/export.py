@@ -145,7 +145,9 @@ def read_about(path: Path) -> dict[str, Any]:
         InputError: another ending, or a file that `write_model` did not write.
     """
     if path.suffix not in _ABOUT:
-        raise InputError("model file", str(path), f"one that ends in {', '.join(_ABOUT)}", "Check the path.")
+        raise InputError(
+            "model file", str(path), f"one that ends in {', '.join(_ABOUT)}", "Check the path."
+        )
     try:
         found: dict[str, Any] = json.loads(_ABOUT[path.suffix](path))
     except _UNREADABLE as error:
@@ -173,7 +175,9 @@ def _about_safetensors(path: Path) -> str:
 
 
 def _about_pt2(path: Path) -> str:
-    with ZipFile(path) as archive:  # as torch.export.load would give it, without building the program
+    with ZipFile(
+        path
+    ) as archive:  # as torch.export.load would give it, without building the program
         name = next(name for name in archive.namelist() if name.endswith("extra/ssdfl.json"))
         return archive.read(name).decode()
 
@@ -189,10 +193,14 @@ def _about_onnx(path: Path) -> str:
     return str(properties["ssdfl"])
 
 
-def _write_safetensors(model: nn.Module, facts: ModelFacts, path: Path, about: dict[str, Any]) -> None:
+def _write_safetensors(
+    model: nn.Module, facts: ModelFacts, path: Path, about: dict[str, Any]
+) -> None:
     state, seen = {}, set[int]()
     for name, tensor in model.state_dict(keep_vars=True).items():
-        if id(tensor) not in seen:  # a parameter with two names is written once, as safetensors demands
+        if (
+            id(tensor) not in seen
+        ):  # a parameter with two names is written once, as safetensors demands
             state[name] = tensor.detach().clone().contiguous()
         seen.add(id(tensor))
     save_file(state, path, metadata={"ssdfl": json.dumps(about)})
@@ -241,7 +249,9 @@ def _refusing(kind: str) -> Iterator[None]:
     except Exception as error:  # torch has dozens of classes for this
         says = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         remedy = f"(torch says: {says}) Export it as .safetensors."
-        raise InputError("model", "as it is", f"one that torch can write as {kind}", remedy) from error
+        raise InputError(
+            "model", "as it is", f"one that torch can write as {kind}", remedy
+        ) from error
 
 
 @contextmanager

@@ -56,7 +56,9 @@ class ModelFacts:
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             expected = "what a model takes and gives"
-            raise InputError("facts of a model", values, expected, f"({error!r}) Run it again.") from None
+            raise InputError(
+                "facts of a model", values, expected, f"({error!r}) Run it again."
+            ) from None
 
     @property
     def input_shape(self) -> Any:

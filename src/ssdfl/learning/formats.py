@@ -125,7 +125,9 @@ def stacked_images(contents: Iterable[bytes | None]) -> Images:
     for number, content in enumerate(contents):
         image = decode_image(content)
         if image.shape != (images or [image])[0].shape:
-            raise ValueError(f"image {number} has the shape {image.shape}, the first {images[0].shape}")
+            raise ValueError(
+                f"image {number} has the shape {image.shape}, the first {images[0].shape}"
+            )
         images.append(image)
         check_memory("images", f"{number + 1} so far", 2 * image.nbytes * len(images))
     return np.stack(images)
@@ -184,10 +186,18 @@ def _as_bytes(text: str | bytes | None) -> bytes:
 def read_cifar_archive(path: Path) -> tuple[Split, Split]:
     """Train and test of CIFAR-10 from either official ``.tar.gz``, read in place."""
     parts: dict[str, Split] = {}
-    with readable(path), _LimitedGzip(path) as unpacked, tarfile.open(fileobj=unpacked, mode="r:") as archive:
+    with (
+        readable(path),
+        _LimitedGzip(path) as unpacked,
+        tarfile.open(fileobj=unpacked, mode="r:") as archive,
+    ):
         for member in archive:
             name = Path(member.name).name
-            content = archive.extractfile(member) if name.startswith(("data_batch", "test_batch")) else None
+            content = (
+                archive.extractfile(member)
+                if name.startswith(("data_batch", "test_batch"))
+                else None
+            )
             if member.size > _CIFAR_BATCH_BYTES:  # a sparse one may claim what is not even there
                 raise ValueError(f"a member of {member.size:,} bytes")
             if content is not None:

@@ -73,7 +73,9 @@ def arguments_of(inputs: Inputs) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]
     return (inputs if isinstance(inputs, tuple) else (inputs,)), {}
 
 
-def call_model(model: nn.Module, inputs: Inputs, parameters: dict[str, Tensor] | None = None) -> Any:
+def call_model(
+    model: nn.Module, inputs: Inputs, parameters: dict[str, Tensor] | None = None
+) -> Any:
     """What a model gives for inputs, a tuple as its arguments, a dict as its named ones.
 
     Args:

@@ -181,7 +181,9 @@ def _slots(tensors: Mapping[str, Tensor]) -> dict[str, Slot]:
 _REMEDIES = {"parameter": "Convert it.", "buffer": 'Convert it, or set model.buffers = "local".'}
 
 
-def _check_types(kind: str, tensors: Mapping[str, Tensor], parameters: Mapping[str, Tensor]) -> None:
+def _check_types(
+    kind: str, tensors: Mapping[str, Tensor], parameters: Mapping[str, Tensor]
+) -> None:
     """Refuse tensors of another type than the first parameter has."""
     dtype = next(iter(parameters.values())).dtype
     for name, tensor in tensors.items():
@@ -193,7 +195,9 @@ def _check_types(kind: str, tensors: Mapping[str, Tensor], parameters: Mapping[s
 def _check_kind(name: str, buffer: Tensor) -> None:
     if buffer.is_complex() or buffer.is_quantized or buffer.is_sparse:
         got = f"{buffer.dtype} {buffer.layout}"
-        raise InputError(f"buffer {name}", got, "dense real numbers", "Keep it so, or not as a buffer.")
+        raise InputError(
+            f"buffer {name}", got, "dense real numbers", "Keep it so, or not as a buffer."
+        )
 
 
 def _variance_columns(model: nn.Module, slots: Mapping[str, Slot]) -> Iterator[int]:

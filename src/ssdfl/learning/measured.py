@@ -100,7 +100,9 @@ def measure_constants(
         variances.append(float(np.mean([float((g - full).square().sum()) for g in gradients])))
         losses.append(float(_loss(task, θ, device, whole)))
         curvatures.append(_curvature(task, θ, device, whole, iterations, seed))
-    return MeasuredConstants(chosen, max(norms), np.array(curvatures), float(np.mean(losses)), max(variances))
+    return MeasuredConstants(
+        chosen, max(norms), np.array(curvatures), float(np.mean(losses)), max(variances)
+    )
 
 
 def spread_devices(num_devices: int, count: int) -> list[int]:
@@ -115,7 +117,9 @@ def spread_devices(num_devices: int, count: int) -> list[int]:
 
 def _random_positions(task: Task, device: int, samples: int, seed: int) -> IntArray:
     """Positions of some of a device's samples, drawn at random: shards are ordered by label."""
-    drawn: IntArray = generator(seed, "samples", device).permutation(task.shards.sizes[device])[:samples]
+    drawn: IntArray = generator(seed, "samples", device).permutation(task.shards.sizes[device])[
+        :samples
+    ]
     return np.sort(drawn)
 
 
@@ -136,11 +140,15 @@ def _gradient(
     task: Task, θ: Tensor, device: int, positions: IntArray, differentiable: bool = False
 ) -> Tensor:
     leaf = θ if differentiable else θ.clone().requires_grad_()
-    (g,) = torch.autograd.grad(_loss(task, leaf, device, positions), leaf, create_graph=differentiable)
+    (g,) = torch.autograd.grad(
+        _loss(task, leaf, device, positions), leaf, create_graph=differentiable
+    )
     return g
 
 
-def _curvature(task: Task, θ: Tensor, device: int, positions: IntArray, iterations: int, seed: int) -> float:
+def _curvature(
+    task: Task, θ: Tensor, device: int, positions: IntArray, iterations: int, seed: int
+) -> float:
     """The largest |eigenvalue| of the Hessian, by the power method."""
     rng = generator(seed, "curvature", device)
     v = torch.from_numpy(rng.standard_normal(len(θ))).to(θ.dtype)
@@ -149,7 +157,9 @@ def _curvature(task: Task, θ: Tensor, device: int, positions: IntArray, iterati
         v = v / v.norm()
         leaf = θ.clone().requires_grad_()
         g = _gradient(task, leaf, device, positions, differentiable=True)
-        (v,) = torch.autograd.grad(g @ v, leaf)  # grad_outputs=v would import sympy, which takes seconds
+        (v,) = torch.autograd.grad(
+            g @ v, leaf
+        )  # grad_outputs=v would import sympy, which takes seconds
         λ = float(v.norm())
         if λ == 0:
             break
@@ -236,7 +246,9 @@ def describe_devices(
     """
     sketched = not has_labels(task) if sketch is None else sketch
     chosen = range(task.num_devices) if devices is None else devices
-    found = sketch_gradients(task, chosen, seed) if sketched else Sketches(None, np.ones(len(chosen)))
+    found = (
+        sketch_gradients(task, chosen, seed) if sketched else Sketches(None, np.ones(len(chosen)))
+    )
     return tuple(
         Device(
             np.array(label_counts(task, task.shards[device]) or [1], dtype=float),

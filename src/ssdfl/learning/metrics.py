@@ -113,7 +113,9 @@ METRICS = {
     for metric in (
         TaskMetric(SCORES["accuracy"], accuracy),
         TaskMetric(SCORES["token_accuracy"], accuracy),
-        TaskMetric(SCORES["perplexity"], _log_loss, lambda sums: (sums[..., 0] / sums[..., 1]).exp()),
+        TaskMetric(
+            SCORES["perplexity"], _log_loss, lambda sums: (sums[..., 0] / sums[..., 1]).exp()
+        ),
         TaskMetric(SCORES["binary_accuracy"], _binary_accuracy),
         TaskMetric(SCORES["label_accuracy"], _label_accuracy),
         TaskMetric(SCORES["f1"], _f1, _f1_value),
@@ -143,7 +145,9 @@ def _own_metric(name: str) -> TaskMetric:
     found: Any = find_function(METRICS, name, "task.metrics")
     if isinstance(found, TaskMetric):
         return found
-    described = {key: getattr(found, key) for key in ("unit", "better", "target") if hasattr(found, key)}
+    described = {
+        key: getattr(found, key) for key in ("unit", "better", "target") if hasattr(found, key)
+    }
     label = getattr(found, "label", name.rpartition(":")[2].replace("_", " "))
     return TaskMetric(Score(name, label, **described), _weighted(found))
 

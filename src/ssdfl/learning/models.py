@@ -38,7 +38,9 @@ def paper_cnn(image_shape: ImageShape, num_classes: int, initial: str = "torch")
     channels = [image_shape[0], 32, 64, 128, 128, 256]
     height, width = image_shape[1:]
     if min(height, width) < 8:
-        raise InputError("image shape", image_shape, "at least 8 × 8 pixels for cnn", "Use mlp or logreg.")
+        raise InputError(
+            "image shape", image_shape, "at least 8 × 8 pixels for cnn", "Use mlp or logreg."
+        )
     poolings = _poolings(min(height, width))
     layers: list[nn.Module] = []
     for depth, (entering, leaving) in enumerate(pairwise(channels)):
@@ -72,7 +74,10 @@ def _initialise_as_he(layers: Iterable[nn.Module]) -> None:
 def mlp(image_shape: ImageShape, num_classes: int, hidden: int = 64) -> nn.Module:
     """One hidden layer."""
     return nn.Sequential(
-        nn.Flatten(), nn.Linear(math.prod(image_shape), hidden), nn.ReLU(), nn.Linear(hidden, num_classes)
+        nn.Flatten(),
+        nn.Linear(math.prod(image_shape), hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, num_classes),
     )
 
 
@@ -92,7 +97,9 @@ class ResidualBlock(nn.Module):
         # Pooled rather than with a stride: torch 2.13 corrupts memory in the gradient of 1 × 1
         # convolutions with strides, few channels, and these last.
         pool = nn.AvgPool2d(stride, ceil_mode=True)
-        self.around = nn.Identity() if same else nn.Sequential(pool, _normalised(entering, leaving, 1))
+        self.around = (
+            nn.Identity() if same else nn.Sequential(pool, _normalised(entering, leaving, 1))
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, leaving, …) of images (n, entering, …)."""
@@ -138,10 +145,14 @@ class TokenLSTM(nn.Module):
         return scores
 
 
-def lstm(input_shape: ImageShape, num_classes: int, embedding: int = 16, hidden: int = 48) -> nn.Module:
+def lstm(
+    input_shape: ImageShape, num_classes: int, embedding: int = 16, hidden: int = 48
+) -> nn.Module:
     """A small LSTM that predicts the next token of sequences (length,)."""
     if len(input_shape) != 1:
-        raise InputError("input shape", input_shape, "(length,) tokens for lstm", "Use it for sequences.")
+        raise InputError(
+            "input shape", input_shape, "(length,) tokens for lstm", "Use it for sequences."
+        )
     return TokenLSTM(num_classes, embedding, hidden)
 
 
@@ -206,7 +217,9 @@ def build_model(
 
 def _random_like(inputs: Inputs) -> Inputs:
     """Random numbers in the place of numbers; tokens stay as they are."""
-    drawn: Inputs = map_inputs(lambda x: torch.randn_like(x) if x.is_floating_point() else x, inputs)
+    drawn: Inputs = map_inputs(
+        lambda x: torch.randn_like(x) if x.is_floating_point() else x, inputs
+    )
     return drawn
 
 

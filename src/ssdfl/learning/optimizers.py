@@ -66,23 +66,31 @@ def sgd(gradient: Tensor, theta: Tensor, memory: Memory) -> tuple[Tensor, Memory
     return gradient, memory
 
 
-def momentum(gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor) -> tuple[Tensor, Memory]:
+def momentum(
+    gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor
+) -> tuple[Tensor, Memory]:
     """v ← g + ρ v; down along v (`eq:eff_sgd_mtm`)."""
     return _pushed(memory["velocity"], gradient, rho), memory
 
 
-def damped(gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor) -> tuple[Tensor, Memory]:
+def damped(
+    gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor
+) -> tuple[Tensor, Memory]:
     """v ← (1 − ρ) g + ρ v; down along v. Momentum that moves no further than SGD does."""
     return _pushed(memory["velocity"], gradient.mul_(1 - rho), rho), memory
 
 
-def nesterov(gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor) -> tuple[Tensor, Memory]:
+def nesterov(
+    gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor
+) -> tuple[Tensor, Memory]:
     """v ← g + ρ v; down along g + ρ v, Nesterov's look ahead."""
     velocity = _pushed(memory["velocity"], gradient, rho)
     return gradient.addcmul_(rho, velocity), memory
 
 
-def proximal(gradient: Tensor, theta: Tensor, memory: Memory, *, mu: Tensor) -> tuple[Tensor, Memory]:
+def proximal(
+    gradient: Tensor, theta: Tensor, memory: Memory, *, mu: Tensor
+) -> tuple[Tensor, Memory]:
     """Down along g + μ (θ − θ⁰), where θ⁰ is where the regime started (`eq:eff_prox_sgd`)."""
     return gradient.addcmul_(-mu, memory["anchor"]).addcmul_(mu, theta), memory
 
@@ -193,12 +201,16 @@ class Optimizer:
         known = self.kind.defaults
         for name, value in self.hyper.items():
             _check_hyper(self.kind.name, name, value, known)
-        missing = [name for name, value in known.items() if value != value and name not in self.hyper]
+        missing = [
+            name for name, value in known.items() if value != value and name not in self.hyper
+        ]
         if missing:
             remedy = f"Write it like {self.kind.name}:{missing[0]}=0.9."
             raise InputError("optimizer", self.kind.name, f"a value of {missing[0]}", remedy)
         if self.rate is not None and not self.rate > 0:
-            raise InputError(f"optimizer {self.kind.name}: rate", self.rate, "a number above 0", "Raise it.")
+            raise InputError(
+                f"optimizer {self.kind.name}: rate", self.rate, "a number above 0", "Raise it."
+            )
         object.__setattr__(self, "hyper", {**known, **self.hyper})
 
     @property
@@ -226,7 +238,9 @@ def _check_hyper(kind: str, name: str, value: float, known: Mapping[str, float])
     if name in _BELOW_ONE and not 0 <= value < 1:
         raise InputError(f"optimizers: {name}", value, "a number in [0, 1)", "Choose such a value.")
     if not np.isfinite(value):
-        raise InputError(f"optimizer {kind}: {name}", value, "a finite number", "Choose such a value.")
+        raise InputError(
+            f"optimizer {kind}: {name}", value, "a finite number", "Choose such a value."
+        )
 
 
 def paper_optimizer(rho: float = 0.0, mu: float = 0.0) -> Optimizer:
@@ -266,7 +280,10 @@ def parse_optimizer(text: str) -> Optimizer:
         if first is None:
             raise InputError("optimizer", text, f"{head} with no number", f"Write {head}.")
         name, options = head, {first: number}
-    values = {key: float(convert(f"optimizer {name}: {key}", value, float)) for key, value in options.items()}
+    values = {
+        key: float(convert(f"optimizer {name}: {key}", value, float))
+        for key, value in options.items()
+    }
     rate = values.pop(RATE, None)
     return Optimizer(find_optimizer(name), values, rate)
 
@@ -286,7 +303,9 @@ def find_optimizer(name: str) -> OptimizerKind:
     if isinstance(found, OptimizerKind):
         return found
     if not callable(found):
-        raise InputError("optimizer", name, "an update function or an OptimizerKind", "See docs/extend.md.")
+        raise InputError(
+            "optimizer", name, "an update function or an OptimizerKind", "See docs/extend.md."
+        )
     _check_update(name, found)
     return OptimizerKind(name, found)
 

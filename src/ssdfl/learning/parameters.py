@@ -13,7 +13,9 @@ from torch import Tensor, nn
 from ssdfl.errors import InputError
 
 
-def fill_model(model: nn.Module, tensors: Mapping[str, Tensor], source: str, partial: bool = False) -> None:
+def fill_model(
+    model: nn.Module, tensors: Mapping[str, Tensor], source: str, partial: bool = False
+) -> None:
     """Write named tensors into a model's parameters and buffers, in place.
 
     Args:
@@ -30,7 +32,9 @@ def fill_model(model: nn.Module, tensors: Mapping[str, Tensor], source: str, par
     missing = _missing(state, tensors)
     if missing and not partial:
         expected = f"all {len(state)} parameters and buffers of the model"
-        raise InputError(f"{missing[0]} in {source}", "missing", expected, "Is it of another model?")
+        raise InputError(
+            f"{missing[0]} in {source}", "missing", expected, "Is it of another model?"
+        )
     with torch.no_grad():
         for name, tensor in tensors.items():
             state[name].copy_(tensor)
@@ -44,7 +48,9 @@ def _check(name: str, tensor: Tensor, state: Mapping[str, Tensor], source: str) 
         raise InputError(what, "unknown", known, "Is it of another model?")
     place = state[name]
     if tensor.shape != place.shape:
-        raise InputError(f"shape of {what}", tuple(tensor.shape), f"{tuple(place.shape)}", "Leave it out.")
+        raise InputError(
+            f"shape of {what}", tuple(tensor.shape), f"{tuple(place.shape)}", "Leave it out."
+        )
     if tensor.is_floating_point() != place.is_floating_point():
         raise InputError(f"type of {what}", str(tensor.dtype), str(place.dtype), "Convert it.")
     if not torch.isfinite(tensor).all():
@@ -54,7 +60,9 @@ def _check(name: str, tensor: Tensor, state: Mapping[str, Tensor], source: str) 
 def _missing(state: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> list[str]:
     """Names without a tensor; a parameter with several names needs only one."""
     given = {id(state[name]) for name in tensors}
-    return [name for name, tensor in state.items() if name not in tensors and id(tensor) not in given]
+    return [
+        name for name, tensor in state.items() if name not in tensors and id(tensor) not in given
+    ]
 
 
 def start_from(model: nn.Module, path: Path | str) -> None:

@@ -44,7 +44,9 @@ def by_labels(
         [[2, 2], [0, 0], [1, 1]]
     """
     classes = int(labels.max()) + 1
-    check_range("data.labels_per_device", labels_per_device, 1, classes, f"There are {classes} labels.")
+    check_range(
+        "data.labels_per_device", labels_per_device, 1, classes, f"There are {classes} labels."
+    )
     held = DEALINGS[dealing](num_devices, labels_per_device, classes, rng)
     uses = np.bincount(held.ravel(), minlength=classes)
     used = uses > 0
@@ -86,10 +88,14 @@ DEALINGS = {"even": _even_labels, "random": _random_labels}
 
 def _shuffled_by_label(labels: IntArray, rng: np.random.Generator) -> list[IntArray]:
     """The samples of each label, in random order."""
-    return [rng.permutation(np.flatnonzero(labels == label)) for label in range(int(labels.max()) + 1)]
+    return [
+        rng.permutation(np.flatnonzero(labels == label)) for label in range(int(labels.max()) + 1)
+    ]
 
 
-def dirichlet(labels: IntArray, num_devices: int, alpha: float, rng: np.random.Generator) -> IntArray:
+def dirichlet(
+    labels: IntArray, num_devices: int, alpha: float, rng: np.random.Generator
+) -> IntArray:
     """Each device draws its label proportions from Dirichlet(α): small α is skewed, large α even.
 
     All devices hold equally many; one whose label has run out takes its next best label instead.
@@ -98,17 +104,23 @@ def dirichlet(labels: IntArray, num_devices: int, alpha: float, rng: np.random.G
         (N, m) sample indices with m = ⌊samples / N⌋.
     """
     if not alpha > 0:
-        raise InputError("data.alpha", alpha, "a number above 0", "Choose 0.1 (skewed) to 100 (even).")
+        raise InputError(
+            "data.alpha", alpha, "a number above 0", "Choose 0.1 (skewed) to 100 (even)."
+        )
     classes = int(labels.max()) + 1
     size = len(labels) // num_devices
     _check_enough(size, len(labels), num_devices)
     pools = _shuffled_by_label(labels, rng)
     left = np.array([len(pool) for pool in pools])
     shards = np.zeros((num_devices, size), dtype=np.int64)
-    for device in rng.permutation(num_devices):  # so that what is left over falls on no one in particular
+    for device in rng.permutation(
+        num_devices
+    ):  # so that what is left over falls on no one in particular
         take = _allot(rng.dirichlet(np.full(classes, alpha)), size, left)
         left -= take
-        shards[device] = np.concatenate([pools[k][left[k] : left[k] + take[k]] for k in range(classes)])
+        shards[device] = np.concatenate(
+            [pools[k][left[k] : left[k] + take[k]] for k in range(classes)]
+        )
     return shards
 
 
@@ -138,7 +150,9 @@ def iid(labels: NDArray[Any], num_devices: int, rng: np.random.Generator) -> Int
     return rng.permutation(len(labels))[: num_devices * size].reshape(num_devices, size)
 
 
-def by_size(count: int, num_devices: int, exponent: float, rng: np.random.Generator) -> list[IntArray]:
+def by_size(
+    count: int, num_devices: int, exponent: float, rng: np.random.Generator
+) -> list[IntArray]:
     """Random samples, of which the k-th largest device holds k^−exponent as many as the largest.
 
     Which device is how large is drawn; all samples are dealt, and everybody holds at least one.

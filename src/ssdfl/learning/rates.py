@@ -94,7 +94,9 @@ def find_rate(text: str, cycles: int) -> Factor:
         found = math.prod(factor(cycle) for factor in factors)
         if not 0 < found < math.inf:
             expected = "a positive factor in every cycle"
-            raise InputError("training.rate", f"{text} in cycle {cycle}: {found}", expected, "Raise it.")
+            raise InputError(
+                "training.rate", f"{text} in cycle {cycle}: {found}", expected, "Raise it."
+            )
         return found
 
     for cycle in range(cycles):

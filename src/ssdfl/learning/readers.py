@@ -90,13 +90,17 @@ def read_pair(train: Path, test: Path, reading: Reading = AS_IT_IS) -> Dataset:
         if holds(train) and holds(test):
             return read(train, test, reading)
     got = f"{train} and {test}"
-    raise InputError("data.train and data.test", got, "two tables, or two .npz files", "Check the paths.")
+    raise InputError(
+        "data.train and data.test", got, "two tables, or two .npz files", "Check the paths."
+    )
 
 
 def _read_table_pair(train: Path, test: Path, reading: Reading) -> Dataset:
     tables = read_table(train), read_table(test)
     _check_columns((train, test), tables)
-    marked = [_with_split(table, split) for table, split in zip(tables, ("train", "test"), strict=True)]
+    marked = [
+        _with_split(table, split) for table, split in zip(tables, ("train", "test"), strict=True)
+    ]
     return table_dataset(pa.concat_tables(marked, promote_options="permissive"), reading)
 
 
@@ -126,7 +130,9 @@ def reading_file(path: Path) -> Iterator[None]:
         raise
     except BROKEN as error:
         reason = " ".join(str(error).split())[:200]
-        raise InputError("data file", str(path), "a whole file", f"It cannot be read ({reason}).") from error
+        raise InputError(
+            "data file", str(path), "a whole file", f"It cannot be read ({reason})."
+        ) from error
 
 
 def read_table(path: Path) -> pa.Table:
@@ -174,7 +180,9 @@ def _check_columns(paths: Sequence[Path], tables: Sequence[pa.Table]) -> None:
                 f"columns of {path}", ", ".join(table.column_names), expected, "Make them alike."
             )
         if not len(table):
-            raise InputError("data file", str(path), "at least one row", "Remove it, or add samples.")
+            raise InputError(
+                "data file", str(path), "at least one row", "Remove it, or add samples."
+            )
 
 
 def _is_npz(path: Path) -> bool:
@@ -198,7 +206,9 @@ def _from_parts(path: Path, arrays: dict[str, NDArray[Any]], reading: Reading) -
     """A data set of arrays to train with and arrays to test with."""
     train, test = _part(arrays, "train"), _part(arrays, "test")
     if train is None or test is None:
-        expected = "inputs and targets, or train_inputs, train_targets, test_inputs and test_targets"
+        expected = (
+            "inputs and targets, or train_inputs, train_targets, test_inputs and test_targets"
+        )
         raise InputError(f"arrays in {path}", ", ".join(arrays), expected, "Name them so.")
     rows = np.arange(len(train[1]) + len(test[1]))
     inputs, targets = (np.concatenate(both) for both in zip(train, test, strict=True))
@@ -255,7 +265,10 @@ def arrays_dataset(
         values[chosen],
         num_classes,
         columns=dealt,
-        notes=(_TOKENS if normalisation is None else _SCALED, *([] if scale is None else [_SCALED_TARGETS])),
+        notes=(
+            _TOKENS if normalisation is None else _SCALED,
+            *([] if scale is None else [_SCALED_TARGETS]),
+        ),
         encoding=Encoding(normalisation, target=scale),
         summary=summary,
     )
@@ -270,7 +283,9 @@ def _summarised(inputs: NDArray[Any], targets: NDArray[Any], train: NDArray[np.b
     """What encoding needs to know of training samples; of classes, of all."""
     inputs = inputs[train]
     tokens = inputs.dtype.kind in "iu" and inputs.dtype != np.uint8
-    described = ColumnSummary("inputs", OTHER, len(inputs)) if tokens else _summarised_inputs(inputs)
+    described = (
+        ColumnSummary("inputs", OTHER, len(inputs)) if tokens else _summarised_inputs(inputs)
+    )
     numbers = _summarised_targets(targets, train)
     return Summary((described,), (numbers,))
 
@@ -278,7 +293,9 @@ def _summarised(inputs: NDArray[Any], targets: NDArray[Any], train: NDArray[np.b
 def _summarised_targets(targets: NDArray[Any], train: NDArray[np.bool_]) -> ColumnSummary:
     """The largest of whole numbers, and the mean and spread of training samples' numbers."""
     if targets.dtype.kind in "iub":
-        return ColumnSummary("targets", NUMBER, int(train.sum()), values=(str(int(targets.max(initial=0))),))
+        return ColumnSummary(
+            "targets", NUMBER, int(train.sum()), values=(str(int(targets.max(initial=0))),)
+        )
     numbers = summarised_numbers(targets[train])
     return ColumnSummary("targets", NUMBER, int(train.sum()), whole=False, **numbers)
 
@@ -317,7 +334,9 @@ def _read_image_folder(folder: Path, reading: Reading) -> Dataset:
     names = sorted({path.parent.name for path in paths})
     labels = np.array([names.index(path.parent.name) for path in paths], dtype=np.int64)
     parts = np.array([path.relative_to(folder).parts[0] for path in paths])
-    test = parts == "test" if "test" in parts else split_off(len(labels), reading.test_share, labels)
+    test = (
+        parts == "test" if "test" in parts else split_off(len(labels), reading.test_share, labels)
+    )
     return _images(_decoded(paths), labels, test, names, reading)
 
 
@@ -365,7 +384,9 @@ def _image_table(table: pa.Table, images: NDArray[np.uint8], reading: Reading) -
     """A table with encoded images in a column ``image`` or ``img``, as of Hugging Face."""
     target = reading.target or "label"
     if target not in table.column_names:
-        raise InputError("data.target", target, f"one of {', '.join(table.column_names)}", "Name the labels.")
+        raise InputError(
+            "data.target", target, f"one of {', '.join(table.column_names)}", "Name the labels."
+        )
     labels = table.column(target).to_numpy(zero_copy_only=False)
     names, codes = np.unique(labels, return_inverse=True)
     test = split_off(len(labels), reading.test_share)
@@ -384,7 +405,9 @@ def _read_hugging_face(folder: Path, reading: Reading) -> Dataset:
         table = _arrow_files(folder)
     else:
         with reading_file(folder / "dataset_dict.json"):
-            splits = json.loads((folder / "dataset_dict.json").read_text(encoding="utf-8"))["splits"]
+            splits = json.loads((folder / "dataset_dict.json").read_text(encoding="utf-8"))[
+                "splits"
+            ]
         tables = [_with_split(_arrow_files(folder / split), split) for split in splits]
         table = pa.concat_tables(tables, promote_options="permissive")
     images = image_cells(table)

@@ -73,7 +73,9 @@ def locate(source: Source, folder: Path | None = None) -> Path | None:
     """
     named = folder or _folder_from_environment()
     if named is not None and not named.is_dir():
-        raise InputError("data folder", str(named), "an existing folder", "Check --data or SSDFL_DATA.")
+        raise InputError(
+            "data folder", str(named), "an existing folder", "Check --data or SSDFL_DATA."
+        )
     places = [] if named is None else _places_below(named, source)
     places += [*_places_below(cache_folder(), source), *source.system]
     return next((place for place in places if source.present(place)), None)
@@ -118,7 +120,9 @@ def _download(file: RemoteFile, path: Path, progress: Progress | None) -> None:
         try:
             checksum = _receive(file, temporary, progress or _no_progress)
         except (urllib.error.URLError, OSError) as error:
-            raise InputError("download", file.url, "a reachable file", f"({error}) {_REMEDY}") from error
+            raise InputError(
+                "download", file.url, "a reachable file", f"({error}) {_REMEDY}"
+            ) from error
         if checksum != file.sha256:
             raise InputError(f"SHA-256 of {file.url}", checksum, file.sha256, _REMEDY)
 

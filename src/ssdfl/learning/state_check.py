@@ -47,7 +47,9 @@ def check_state(model: nn.Module, use: Callable[[nn.Module], object]) -> None:
 def _unknown(name: str, module: nn.Module, what: str) -> InputError:
     layer = f"{name} {type(module).__name__}".strip()
     remedy = "Keep it with register_buffer, or drop it."
-    return InputError("model layer", f"{layer}: {what}", "state in parameters and buffers only", remedy)
+    return InputError(
+        "model layer", f"{layer}: {what}", "state in parameters and buffers only", remedy
+    )
 
 
 def _unregistered(model: nn.Module) -> dict[tuple[str, str], object]:

@@ -54,7 +54,9 @@ class ColumnSummary:
     def normalisation(self) -> Normalisation:
         """What takes its numbers to mean 0 and deviation 1."""
         deviation = np.sqrt(np.asarray(self.spread, dtype=float) / max(self.count, 1))
-        return Normalisation(np.asarray(self.mean, dtype=float), np.where(deviation > 0, deviation, 1.0))
+        return Normalisation(
+            np.asarray(self.mean, dtype=float), np.where(deviation > 0, deviation, 1.0)
+        )
 
     @property
     def ordered_values(self) -> list[str]:
@@ -99,8 +101,14 @@ class Summary:
 
 def _column(values: dict[str, Any]) -> ColumnSummary:
     column = ColumnSummary(**{**values, "values": tuple(map(str, values["values"]))})
-    numbers = np.concatenate([np.ravel(part) for part in (column.mean, column.spread, column.count)])
-    if not np.isfinite(numbers.astype(float)).all() or np.min(column.spread) < 0 or column.count < 0:
+    numbers = np.concatenate(
+        [np.ravel(part) for part in (column.mean, column.spread, column.count)]
+    )
+    if (
+        not np.isfinite(numbers.astype(float)).all()
+        or np.min(column.spread) < 0
+        or column.count < 0
+    ):
         raise ValueError(f"impossible numbers of column {column.name}")
     return column
 
@@ -141,10 +149,14 @@ def _merged_two(a: Summary, b: Summary) -> Summary:
     return Summary(_merged_columns(a.inputs, b.inputs), _merged_columns(a.targets, b.targets))
 
 
-def _merged_columns(a: Sequence[ColumnSummary], b: Sequence[ColumnSummary]) -> tuple[ColumnSummary, ...]:
+def _merged_columns(
+    a: Sequence[ColumnSummary], b: Sequence[ColumnSummary]
+) -> tuple[ColumnSummary, ...]:
     names, others = ([column.name for column in columns] for columns in (a, b))
     if names != others:
-        raise InputError("columns", ", ".join(others), ", ".join(names), "Make devices' columns alike.")
+        raise InputError(
+            "columns", ", ".join(others), ", ".join(names), "Make devices' columns alike."
+        )
     return tuple(map(_merged_column, a, b))
 
 
@@ -175,4 +187,8 @@ def _merged_numbers(a: ColumnSummary, b: ColumnSummary) -> dict[str, Any]:
         raise InputError(f"shape of {a.name}", other.shape, expected, "Make devices' data alike.")
     gap = other - mean
     spread = np.asarray(a.spread) + np.asarray(b.spread) + gap**2 * (a.count * b.count / count)
-    return {"count": count, "mean": (mean + gap * (b.count / count)).tolist(), "spread": spread.tolist()}
+    return {
+        "count": count,
+        "mean": (mean + gap * (b.count / count)).tolist(),
+        "spread": spread.tolist(),
+    }

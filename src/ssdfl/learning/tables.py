@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from ssdfl.arrays import BoolArray, IntArray
 from ssdfl.errors import InputError
 from ssdfl.lazy import LazyModule
-from ssdfl.learning.columns import check_column, encode_targets, encoded, input_columns, summarise_column
+from ssdfl.learning.columns import (
+    check_column,
+    encode_targets,
+    encoded,
+    input_columns,
+    summarise_column,
+)
 from ssdfl.learning.dataset import Dataset
 from ssdfl.learning.summaries import Summary, merged
 from ssdfl.rng import generator
@@ -63,7 +69,9 @@ class Files(NamedTuple):
     names: list[str]
 
 
-def table_dataset(table: pa.Table, reading: Reading = AS_IT_IS, files: Files | None = None) -> Dataset:
+def table_dataset(
+    table: pa.Table, reading: Reading = AS_IT_IS, files: Files | None = None
+) -> Dataset:
     """A data set of a table with a row for each sample.
 
     Numbers get mean 0 and deviation 1 over the training rows, missing ones that mean. A text or
@@ -100,7 +108,9 @@ def table_dataset(table: pa.Table, reading: Reading = AS_IT_IS, files: Files | N
     )
 
 
-def _summarised(table: pa.Table, reading: Reading, files: Files | None, train: BoolArray) -> Summary:
+def _summarised(
+    table: pa.Table, reading: Reading, files: Files | None, train: BoolArray
+) -> Summary:
     """The summary of all files' rows; each file is summarised alone, as on its device."""
     targets = _target_names(table, reading)
     reserved = {*targets, reading.column, SPLIT}
@@ -110,7 +120,9 @@ def _summarised(table: pa.Table, reading: Reading, files: Files | None, train: B
     def of_rows(rows: slice) -> Summary:
         part, chosen = table.slice(rows.start, rows.stop - rows.start), train[rows]
         return Summary(
-            tuple(summarise_column(name, part.column(name), chosen, "categories") for name in inputs),
+            tuple(
+                summarise_column(name, part.column(name), chosen, "categories") for name in inputs
+            ),
             tuple(summarise_column(name, part.column(name), chosen, different) for name in targets),
         )
 
@@ -141,7 +153,9 @@ def _usual_target(table: pa.Table, reading: Reading) -> str:
     others = [name for name in table.column_names if name not in (reading.column, SPLIT)]
     if len(others) < 2:
         expected = "a column of targets beside inputs"
-        raise InputError("columns", ", ".join(table.column_names), expected, "Add what is to be learnt.")
+        raise InputError(
+            "columns", ", ".join(table.column_names), expected, "Add what is to be learnt."
+        )
     return next(filter(others.__contains__, TARGETS), others[-1])
 
 

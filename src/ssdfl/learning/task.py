@@ -103,13 +103,16 @@ class Task:
     @cached_property
     def initial_parameters(self) -> Tensor:
         """(d,) θ⁰, the same for every device; mixed buffers lie behind the parameters."""
-        return self.layout.packed(dict(self.model.named_parameters()) | dict(self.model.named_buffers()))
+        return self.layout.packed(
+            dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+        )
 
     @cached_property
     def initial_home(self) -> Home:
         """(1, k) each: the buffers that stay with a device, before it trains."""
         return {
-            name: self.model.get_buffer(name).detach().clone().reshape(1, -1) for name in self.layout.home
+            name: self.model.get_buffer(name).detach().clone().reshape(1, -1)
+            for name in self.layout.home
         }
 
     def shared_state(self) -> dict[str, Tensor]:
@@ -118,7 +121,9 @@ class Task:
         aliases = {id(p) for name, p in self.model.named_parameters() if name in own}
         state = self.model.state_dict(keep_vars=True)
         shared = {name: tensor for name, tensor in state.items() if name not in own}
-        return {name: tensor.detach() for name, tensor in shared.items() if id(tensor) not in aliases}
+        return {
+            name: tensor.detach() for name, tensor in shared.items() if id(tensor) not in aliases
+        }
 
     def trained(self, rows: Tensor) -> Tensor:
         """(…, P) the numbers of rows (…, d) that train: all but the buffers."""
@@ -152,7 +157,9 @@ class Task:
         inputs, targets = self.batch(self.shards.samples[:1].expand(2, 1))
         tested = map_inputs(lambda part: part[:2], self.test_inputs), self.test_targets[:2]
         with warnings.catch_warnings():
-            warnings.filterwarnings("error", message=".*performance drop")  # vmap would loop, and slowly
+            warnings.filterwarnings(
+                "error", message=".*performance drop"
+            )  # vmap would loop, and slowly
             try:
                 vmap(grad(self.batch_loss))(Θ, inputs, targets)
                 vmap(self.test, in_dims=(0, None, None))(Θ, *tested)
@@ -177,7 +184,9 @@ class Task:
     def to(self, device: torch.device | str) -> Task:
         """The task with its model and data on a device of torch's."""
         tensors = ("inputs", "targets", "shards", "test_inputs", "test_targets")
-        moved = {name: map_inputs(lambda part: part.to(device), getattr(self, name)) for name in tensors}
+        moved = {
+            name: map_inputs(lambda part: part.to(device), getattr(self, name)) for name in tensors
+        }
         units = None if self.units is None else self.units.to(device)
         return replace(self, model=deepcopy(self.model).to(device), units=units, **moved)
 
@@ -205,10 +214,16 @@ class Task:
         if not self.layout.keeps_state:
             return self._forward(self.layout.trained(theta), inputs, training=False)
         buffers = self.layout.buffers_of(theta, home or self.initial_home)
-        return self._forward(self.layout.trained(self.trained(theta)) | buffers, inputs, training=False)
+        return self._forward(
+            self.layout.trained(self.trained(theta)) | buffers, inputs, training=False
+        )
 
     def batch_loss(
-        self, theta: Tensor, inputs: Inputs, targets: Tensor, buffers: dict[str, Tensor] | None = None
+        self,
+        theta: Tensor,
+        inputs: Inputs,
+        targets: Tensor,
+        buffers: dict[str, Tensor] | None = None,
     ) -> Tensor:
         """The training loss of a mini-batch, whose gradient is `eq:stochastic_local_grad`.
 
@@ -278,7 +293,9 @@ def available_device(name: str) -> str:
         torch.empty(1, device=name)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError("engine.device", name, "a device that torch can use here", f"({reason})") from None
+        raise InputError(
+            "engine.device", name, "a device that torch can use here", f"({reason})"
+        ) from None
     return name
 
 
@@ -333,7 +350,9 @@ def tested(model: nn.Module, data: Dataset, metric: TaskMetric) -> float:
     units = _units(data)
     outputs = call_model(model, map_inputs(torch.from_numpy, data.test_inputs))
     targets = torch.from_numpy(data.test_targets)
-    return float(metric(outputs, targets) if units is None else metric(units.of(outputs), units.of(targets)))
+    return float(
+        metric(outputs, targets) if units is None else metric(units.of(outputs), units.of(targets))
+    )
 
 
 def _units(data: Dataset) -> Units | None:
@@ -349,7 +368,8 @@ def suited(data: Dataset, loss: str = "auto") -> Dataset:
     if scale is None or not task_loss(data, loss).labels:
         return data
     train, test = (
-        scale.undone(targets).astype(np.float32) for targets in (data.train_targets, data.test_targets)
+        scale.undone(targets).astype(np.float32)
+        for targets in (data.train_targets, data.test_targets)
     )
     encoding = replace(data.encoding, target=None)
     return replace(data, train_targets=train, test_targets=test, encoding=encoding)

@@ -95,7 +95,9 @@ class Authority:
         """The same authority, its key and name, with a certificate that is valid from now on."""
         found = Authority.__new__(Authority)
         found._name, found._key = self._name, self._key
-        found._certificate = _certificate(self._key, self._name, self._key, self._name, authority=True)
+        found._certificate = _certificate(
+            self._key, self._name, self._key, self._name, authority=True
+        )
         return found
 
 
@@ -107,7 +109,10 @@ def _matching(key: object, certificate: x509.Certificate) -> ec.EllipticCurvePri
     """
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+    if (
+        not isinstance(key, ec.EllipticCurvePrivateKey)
+        or key.public_key() != certificate.public_key()
+    ):
         raise ValueError("the key is not that of the certificate")
     return key
 
@@ -128,19 +133,25 @@ def check_certificate(device: str, key: bytes, certificate: bytes, authority: by
     except (ValueError, TypeError) as error:
         reason = str(error).split("\n", 1)[0][:80]
         raise _unfit(device, "credentials", reason, "PEM files, the key unencrypted") from None
-    names = [str(part.value) for part in shown.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
+    names = [
+        str(part.value) for part in shown.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    ]
     if names != [device]:
         raise _unfit(device, "certificate.pem", ", ".join(names), f"one of {device}")
     if public_key != shown.public_key():
         raise _unfit(device, "key.pem", "another key", "the key of certificate.pem")
     if not _is_signed_by(shown, signer):
-        raise _unfit(device, "certificate.pem", "of another authority", "one that authority.pem signed")
+        raise _unfit(
+            device, "certificate.pem", "of another authority", "one that authority.pem signed"
+        )
     _check_dates(device, "certificate.pem", shown)
     _check_dates(device, "authority.pem", signer)
 
 
 def _unfit(device: str, name: str, got: str, expected: str) -> InputError:
-    return InputError(name, got, expected, f"Put {device}'s own key.pem, certificate.pem and authority.pem.")
+    return InputError(
+        name, got, expected, f"Put {device}'s own key.pem, certificate.pem and authority.pem."
+    )
 
 
 def _is_signed_by(shown: x509.Certificate, signer: x509.Certificate) -> bool:
@@ -153,7 +164,9 @@ def _is_signed_by(shown: x509.Certificate, signer: x509.Certificate) -> bool:
     return True
 
 
-def certified_key(certificate: bytes, authority: bytes) -> tuple[str, ec.EllipticCurvePublicKey] | None:
+def certified_key(
+    certificate: bytes, authority: bytes
+) -> tuple[str, ec.EllipticCurvePublicKey] | None:
     """The device that a certificate names and its public key; None unless the authority has signed it."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -151,7 +151,14 @@ def _parsed(text: str) -> tuple[Change, bytes]:
     except ValidationError as error:
         unfit = unfit_value(error.errors()[0], "change of membership", "")
         raise BadChangeError(str(unfit)) from None
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, binascii.Error) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+        binascii.Error,
+    ) as error:
         raise BadChangeError(f"no change of membership ({type(error).__name__})") from None
 
 

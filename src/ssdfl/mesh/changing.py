@@ -100,7 +100,11 @@ class Mesh:
         return {config.name: config.listen for config in map(read_device, self.devices)}
 
     def next_change(
-        self, network: Network, addresses: Mapping[str, str], joins: Mapping[str, Newcomer], cycle: int
+        self,
+        network: Network,
+        addresses: Mapping[str, str],
+        joins: Mapping[str, Newcomer],
+        cycle: int,
     ) -> SignedChange:
         """The change that follows the last one, signed."""
         text = (self.devices[0] / "network.json").read_text(encoding="utf-8")
@@ -138,7 +142,9 @@ class Mesh:
         statuses = list(filter(lambda status: "cycle" in status, map(device_status, self.devices)))
         if not statuses:
             expected = "the cycle to take effect after, as no device on this host says where it is"
-            raise InputError("--cycle", "nothing", expected, "Give one that all devices have yet to reach.")
+            raise InputError(
+                "--cycle", "nothing", expected, "Give one that all devices have yet to reach."
+            )
         at = max(int(status["cycle"]) for status in statuses)
         return at + max(LEAST_CYCLES, math.ceil(FLOOD_S / min(map(_cycle_s, statuses))))
 
@@ -237,7 +243,9 @@ def _config(mesh: Mesh, network: Network, name: str, addresses: Mapping[str, str
         method=like.method,
         seed=like.seed,
         listen=addresses[name],
-        neighbours={network.names[j]: addresses[network.names[j]] for j in network.neighbours(index)},
+        neighbours={
+            network.names[j]: addresses[network.names[j]] for j in network.neighbours(index)
+        },
         patience_s=like.patience_s,
         ping_deadline_s=like.ping_deadline_s,
         joins=len(mesh.changes) + 1,
@@ -288,9 +296,13 @@ def _newcomer(mesh: Mesh, network: Network, name: str, optimizer: str) -> Newcom
     at_hand = (data.encoding, data.train) == (ENCODING, TRAIN) and (folder / TRAIN).exists()
     if not at_hand:  # or only the devices know together how to encode them
         return Newcomer(optimizer)
-    member = Member.of_folder(folder).moved(network, [parse_optimizer(optimizer)] * network.num_devices)
+    member = Member.of_folder(folder).moved(
+        network, [parse_optimizer(optimizer)] * network.num_devices
+    )
     samples = member.samples_to_tell()
     if given_plan(experiment, network) is not None:
         return Newcomer(optimizer, samples=samples)
-    facts = MessageToDict(describe(name, member.described(), None), preserving_proto_field_name=True)
+    facts = MessageToDict(
+        describe(name, member.described(), None), preserving_proto_field_name=True
+    )
     return Newcomer(optimizer, facts, samples)

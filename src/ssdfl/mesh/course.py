@@ -99,7 +99,9 @@ class Course:
         """Talk no longer to neighbours that are none in an edition nor later."""
         with self._meeting:
             own = self._node.name
-            staying = {name for one in self._editions[edition.version :] for name in one.neighbours_of(own)}
+            staying = {
+                name for one in self._editions[edition.version :] for name in one.neighbours_of(own)
+            }
             gone = set(self._node.neighbours.names) - staying
             if gone:
                 log.info("no neighbours any more: %s", ", ".join(sorted(gone)))

@@ -38,11 +38,17 @@ class Descriptions:
     def at_start(cls, facts: Facts, names: Sequence[str]) -> Descriptions:
         """What devices told before the first plan; those that did not, or lied, are like the average."""
         told = _undisputed(facts)
-        known = {one.descriptor.device: device_of(one.descriptor) for one in told if not one.HasField("link")}
+        known = {
+            one.descriptor.device: device_of(one.descriptor)
+            for one in told
+            if not one.HasField("link")
+        }
         average = average_device(list(known.values()))
         devices = {name: known.get(name, average) for name in names}
         distances = _distances(told, known)
-        extras = [one - data_divergence(devices[a], devices[b]) for (a, b), one in distances.items()]
+        extras = [
+            one - data_divergence(devices[a], devices[b]) for (a, b), one in distances.items()
+        ]
         return cls(devices, distances, float(np.mean(extras or [0.0])))
 
     def with_newcomers(
@@ -50,7 +56,9 @@ class Descriptions:
     ) -> Descriptions:
         """The same with devices that join; of one that told nothing, the average of all others is assumed."""
         average = average_device(list(self.devices.values()))
-        found = {name: _newcomer(one.facts, average, optimizers[name]) for name, one in joins.items()}
+        found = {
+            name: _newcomer(one.facts, average, optimizers[name]) for name, one in joins.items()
+        }
         old = {ends: one for ends, one in self.distances.items() if found.keys().isdisjoint(ends)}
         return replace(self, devices={**self.devices, **found}, distances=old)
 
@@ -104,7 +112,9 @@ def _newcomer(facts: dict[str, object], average: Device, optimizer: Optimizer) -
     """A newcomer from what a change says of it; what is not like others' facts says nothing."""
     found = _described(facts) if facts else average
     fits = found is not None and _form(found) == _form(average)
-    return replace(found if found is not None and fits else average, rho=optimizer.rho, mu=optimizer.mu)
+    return replace(
+        found if found is not None and fits else average, rho=optimizer.rho, mu=optimizer.mu
+    )
 
 
 def _described(facts: dict[str, object]) -> Device | None:

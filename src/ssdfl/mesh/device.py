@@ -57,7 +57,15 @@ MEET_S = 20.0
 TELL_S = 3.0
 LOCK_S = 0.5
 """How long to try: whoever looks whether a device runs holds its lock for an instant."""
-PASSING = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.EAGAIN}
+PASSING = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.EIO,
+    errno.EAGAIN,
+}
 """What may be over when the device is started again."""
 
 log = logging.getLogger(__name__)
@@ -331,7 +339,9 @@ class RunningDevice:
         try:
             save_state(state, job, self.folder / CHECKPOINT, np.array([self.node.index]))
         except OSError as error:
-            log.error("checkpoint not written: %s; training continues, the one before is kept", error)
+            log.error(
+                "checkpoint not written: %s; training continues, the one before is kept", error
+            )
 
 
 def _may_form_again(plan: Plan, state: State) -> bool:

@@ -59,7 +59,9 @@ class DeviceEngine:
         if not furthest:
             return state
         step = min(furthest + 1, self.job.last_step)
-        log.warning("at step %d, but neighbours are at %d: going on at %d", state.step, furthest, step)
+        log.warning(
+            "at step %d, but neighbours are at %d: going on at %d", state.step, furthest, step
+        )
         self.node.announce(step)
         return replace(state, step=step, trained=np.zeros_like(state.trained))
 
@@ -107,7 +109,12 @@ class DeviceEngine:
         return weights
 
     def _send(
-        self, at: Moment, theta: Tensor, move: Move | None, kept: Memory, weights: Mapping[int, float]
+        self,
+        at: Moment,
+        theta: Tensor,
+        move: Move | None,
+        kept: Memory,
+        weights: Mapping[int, float],
     ) -> tuple[Message, Memory, dict[int, Future[Tensor | None]]]:
         """Offer the message of this step, and begin to pull the neighbours'."""
         message, kept = self.job.rule.send(at, theta, move, kept)
@@ -123,7 +130,9 @@ class DeviceEngine:
         self._partners = {step: found for step, found in self._partners.items() if step > t}
         for step in range(t + 1, last + 1):
             if step not in self._partners:
-                self._partners[step] = self._weights(self.job.step(step), step).keys() - {self.node.index}
+                self._partners[step] = self._weights(self.job.step(step), step).keys() - {
+                    self.node.index
+                }
             self.node.ask_ahead(step, self._partners[step] & unasked)
             unasked -= self._partners[step]
 
@@ -161,7 +170,9 @@ class DeviceEngine:
     def _check_finite(self, X: Tensor, t: int) -> None:
         if not torch.isfinite(X).all():
             expected = f"one that converges ({self.node.name} diverged at step {t})"
-            raise InputError("training.learning_rate", self.job.learning_rate, expected, "Lower it.")
+            raise InputError(
+                "training.learning_rate", self.job.learning_rate, expected, "Lower it."
+            )
 
 
 def never(step: int) -> bool:

@@ -43,7 +43,12 @@ def facts_to_tell(folder: Path, data: Path | None = None) -> dict[str, Any]:
             "neighbours": list(member.config.neighbours),
             "samples": samples,
             "in_every_step": _message(member),
-            "in_every_ping": ["step", "first step", "whether it is done", "a digest of plan and settings"],
+            "in_every_ping": [
+                "step",
+                "first step",
+                "whether it is done",
+                "a digest of plan and settings",
+            ],
         },
     }
 
@@ -55,11 +60,15 @@ def _placed(member: Member) -> Member:
         return member
     authority = (member.folder / "authority.pem").read_bytes()
     text = (member.folder / "network.json").read_text(encoding="utf-8")
-    network = network_at_entry(member.config, member.network, Membership(member.folder, authority, text))
+    network = network_at_entry(
+        member.config, member.network, Membership(member.folder, authority, text)
+    )
     return member.moved(network, [parse_optimizer("sgd")] * network.num_devices)
 
 
-def _facts_of_formation(member: Member) -> tuple[dict[str, Any] | None, list[list[float]] | None, list[str]]:
+def _facts_of_formation(
+    member: Member,
+) -> tuple[dict[str, Any] | None, list[list[float]] | None, list[str]]:
     """Facts for all, samples for neighbours, and with whom data are compared; nothing if plans are given."""
     forms = member.known_plan() is None or (member.folder / FACTS).exists()
     if not forms or member.config.joins:  # of a device that joins, the change says what others know

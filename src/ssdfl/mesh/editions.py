@@ -17,7 +17,15 @@ import numpy as np
 
 import ssdfl
 from ssdfl.arrays import FloatArray, IntArray
-from ssdfl.clusters import Device, FormationSettings, Plan, fitting_plan, read_plan, repair, write_plan
+from ssdfl.clusters import (
+    Device,
+    FormationSettings,
+    Plan,
+    fitting_plan,
+    read_plan,
+    repair,
+    write_plan,
+)
 from ssdfl.clusters.recorded_settings import settings_from
 from ssdfl.errors import InputError
 from ssdfl.graph import Network
@@ -142,7 +150,9 @@ def drawn_optimizer(experiment: Experiment, seed: int, version: int, number: int
     return str(draw_optimizers(config.kind, 1, rng, config.rho, config.mu, config.mix)[0])
 
 
-def _optimizers(before: Edition, network: Network, joins: Mapping[str, Newcomer]) -> tuple[Optimizer, ...]:
+def _optimizers(
+    before: Edition, network: Network, joins: Mapping[str, Newcomer]
+) -> tuple[Optimizer, ...]:
     known = dict(zip(before.network.names, before.optimizers, strict=True))
     known |= {name: parse_optimizer(one.optimizer) for name, one in joins.items()}
     return tuple(known[name] for name in network.names)
@@ -204,4 +214,6 @@ def _digest(folder: Path, network_text: str, plan: Plan) -> str:
     initial = folder / INITIAL
     parameters = sha256(initial.read_bytes()).hexdigest() if initial.exists() else ""
     facts = str(plan.settings.get(FACTS_DIGEST, ""))
-    return plan_digest(experiment + parameters, network_text, plan.clusters, ssdfl.__version__, facts)
+    return plan_digest(
+        experiment + parameters, network_text, plan.clusters, ssdfl.__version__, facts
+    )

@@ -39,12 +39,17 @@ class Evidence:
         """From now on these are all devices."""
         with self._lock:
             self._names = frozenset(names)
-            self._furthest = {name: found for name, found in self._furthest.items() if name in self._names}
+            self._furthest = {
+                name: found for name, found in self._furthest.items() if name in self._names
+            }
 
     def own(self, step: int, plan_digest: str) -> Witness:
         """This device's step, signed."""
         with self._lock:
-            if (self._own.step, self._own.plan_digest) != (step, plan_digest) or not self._own.signature:
+            if (self._own.step, self._own.plan_digest) != (
+                step,
+                plan_digest,
+            ) or not self._own.signature:
                 self._own = Witness(device=self._name, step=step, plan_digest=plan_digest)
                 by = self._signer.sign(_statement(self._own))
                 self._own.signature, self._own.certificate = by.signature, by.certificate
@@ -60,7 +65,9 @@ class Evidence:
             fitting = {plan_digest, *self.fitting} - {""}
             known = self._furthest.get(witness.device)
             is_news = known is None or witness.step > known.step or known.plan_digest not in fitting
-            concerns = witness.plan_digest in fitting and not self._is_stranger(witness, plan_digest)
+            concerns = witness.plan_digest in fitting and not self._is_stranger(
+                witness, plan_digest
+            )
             if is_news and concerns:
                 self._check(witness)
                 self._furthest[witness.device] = witness
@@ -75,7 +82,9 @@ class Evidence:
             raise BadMessageError(f"a step of no device, {witness.device!r}")
         signature = Signature(signature=witness.signature, certificate=witness.certificate)
         if not self._signer.has_signed(witness.device, _statement(witness), signature):
-            raise BadMessageError(f"step {witness.step} of {witness.device}, which has not signed it")
+            raise BadMessageError(
+                f"step {witness.step} of {witness.device}, which has not signed it"
+            )
 
     def passed_on(self) -> list[Witness]:
         """What others have signed, the furthest first, as far as it is worth passing on."""

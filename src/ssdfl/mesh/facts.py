@@ -42,7 +42,9 @@ class FactBook:
         signer: checks signatures, and signs for this device.
     """
 
-    def __init__(self, names: Sequence[str], links: Sequence[Link], like: Device, signer: Signer) -> None:
+    def __init__(
+        self, names: Sequence[str], links: Sequence[Link], like: Device, signer: Signer
+    ) -> None:
         self.names, self.links, self._like, self._signer = tuple(names), tuple(links), like, signer
         self._versions: dict[str, dict[str, SignedFact]] = {}
         self._content: dict[str, Fact] = {}
@@ -217,7 +219,9 @@ def checked_device(descriptor: Descriptor, like: Device, names: Sequence[str]) -
         raise BadMessageError(f"a fact of no device, {descriptor.device!r}")
     num_labels = len(descriptor.labels)
     if num_labels != len(like.labels):
-        raise BadMessageError(f"{num_labels} labels of {descriptor.device} instead of {len(like.labels)}")
+        raise BadMessageError(
+            f"{num_labels} labels of {descriptor.device} instead of {len(like.labels)}"
+        )
     sketch = _checked_sketch(descriptor, like.sketch)
     constants = (descriptor.gradient_bound, descriptor.initial_loss, descriptor.smoothness)
     if not all(0 <= value <= LARGEST for value in constants):  # NaN is not

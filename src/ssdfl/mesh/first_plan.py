@@ -51,7 +51,9 @@ class FirstPlan:
         known = flood.gather(GATHER_S)
         write_facts(flood.facts(), self.folder / FACTS)
         if not known.measured:
-            raise NotYetError("measured constants", 0, "some device's", "Start the devices that measure.")
+            raise NotYetError(
+                "measured constants", 0, "some device's", "Start the devices that measure."
+            )
         plan = self._kept(self._plan_of(member, known, flood.book.digest))
         assert plan is not None
         return plan
@@ -73,7 +75,9 @@ class FirstPlan:
         if member.config.joins:
             listens = self.member.network
             return Flood(self.node, member.described(), self.signer, network=listens)
-        flood = Flood(self.node, member.described(), self.signer, member.measured(), self._signed_before())
+        flood = Flood(
+            self.node, member.described(), self.signer, member.measured(), self._signed_before()
+        )
         write_facts(flood.facts(), self.folder / OWN_FACT)
         return flood
 

@@ -114,7 +114,13 @@ class Flood:
             StoppedError: the device was asked to stop.
         """
         try:
-            gather(self.node, "facts of devices and links", self._missing, self._ask_neighbours, timeout_s)
+            gather(
+                self.node,
+                "facts of devices and links",
+                self._missing,
+                self._ask_neighbours,
+                timeout_s,
+            )
         except NotYetError as error:
             if 2 * self._num_known() <= len(self.book.names):
                 raise
@@ -193,7 +199,9 @@ class Flood:
         if computed is None:
             return
         if abs(link.distance - computed) > SAME_DISTANCE * max(computed, 1.0):
-            raise BadMessageError(f"distance {link.distance:g} to {link.a}, where {computed:g} is computed")
+            raise BadMessageError(
+                f"distance {link.distance:g} to {link.a}, where {computed:g} is computed"
+            )
         self.book.take(self.book.countersign(signed))
 
     def _refuse(self, neighbour: str, error: Exception) -> None:
@@ -289,7 +297,9 @@ def answer_gossip(facts: Facts, request: Request) -> Response:
 
 def describe(name: str, device: Device, measured: DeviceConstants | None) -> Descriptor:
     """What a device tells about itself: never its samples."""
-    descriptor = Descriptor(device=name, labels=device.labels.tolist(), rho=device.rho, mu=device.mu)
+    descriptor = Descriptor(
+        device=name, labels=device.labels.tolist(), rho=device.rho, mu=device.mu
+    )
     if device.sketch is not None:
         descriptor.sketch.extend(device.sketch.tolist())
         descriptor.sketch_scale = device.sketch_scale

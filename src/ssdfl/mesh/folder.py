@@ -131,19 +131,25 @@ def init_mesh(
     return folders
 
 
-def _check_settings(experiment: Experiment, method: str, patience_s: float, ping_deadline_s: float) -> None:
+def _check_settings(
+    experiment: Experiment, method: str, patience_s: float, ping_deadline_s: float
+) -> None:
     find_method(method)
     check_range("--patience", patience_s, 0)
     check_range("--ping-deadline", ping_deadline_s, 0.1)
     if experiment.engine.device != "cpu":
-        raise InputError("engine.device", experiment.engine.device, "cpu on a mesh", "Leave it at cpu.")
+        raise InputError(
+            "engine.device", experiment.engine.device, "cpu on a mesh", "Leave it at cpu."
+        )
     _check_tested_models(experiment.evaluate.models)
 
 
 def _check_tested_models(models: str) -> None:
     if models != "all":
         remedy = "Set it to all."
-        raise InputError("evaluate.models", models, "all on a mesh: no device has the mean model", remedy)
+        raise InputError(
+            "evaluate.models", models, "all on a mesh: no device has the mean model", remedy
+        )
 
 
 def _plan_from_file(experiment: Experiment, network: Network) -> Plan | None:
@@ -236,13 +242,19 @@ def check_reach(method: str, job: Job) -> None:
     _check_tested_models(job.tested_models)
     limit = MAX_MESSAGE_BYTES - 1024  # room for the rest of the message
     if job.message_bytes > limit:
-        raise InputError("bytes of the model", job.message_bytes, f"at most {limit}", "Take a smaller one.")
+        raise InputError(
+            "bytes of the model", job.message_bytes, f"at most {limit}", "Take a smaller one."
+        )
     for t in range(job.steps_per_cycle):
         try:
             check_mixing(job.schedule(t).W, job.network.adjacency)
         except InputError as error:
-            expected = f"one that mixes linked devices only, as a mesh has to ({error.what} {error.got})"
-            raise InputError("method", method, expected, "Leave it out, or choose another engine.") from None
+            expected = (
+                f"one that mixes linked devices only, as a mesh has to ({error.what} {error.got})"
+            )
+            raise InputError(
+                "method", method, expected, "Leave it out, or choose another engine."
+            ) from None
 
 
 def check_dialling(network: Network, addresses: Sequence[str]) -> None:
@@ -257,7 +269,9 @@ def check_dialling(network: Network, addresses: Sequence[str]) -> None:
     for a, b in network.links.tolist():
         if not addresses[a] and not addresses[b]:
             pair = f"{network.names[a]} and {network.names[b]}"
-            raise InputError("addresses of neighbours", pair, "at least one of two", "Give one an address.")
+            raise InputError(
+                "addresses of neighbours", pair, "at least one of two", "Give one an address."
+            )
 
 
 def read_device(folder: Path) -> DeviceConfig:

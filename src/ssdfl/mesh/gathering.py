@@ -12,7 +12,11 @@ ROUND_S = 0.1
 
 
 def gather(
-    node: Node, what: str, missing: Callable[[], Sequence[str]], ask: Callable[[], None], timeout_s: float
+    node: Node,
+    what: str,
+    missing: Callable[[], Sequence[str]],
+    ask: Callable[[], None],
+    timeout_s: float,
 ) -> None:
     """Ask again and again until nothing is missing.
 

@@ -65,7 +65,9 @@ class Holders:
             InputError: some have not come in time; it names them.
             StoppedError: the device was asked to stop.
         """
-        gather(self.node, "summaries of devices' data", self._missing, self._ask_neighbours, timeout_s)
+        gather(
+            self.node, "summaries of devices' data", self._missing, self._ask_neighbours, timeout_s
+        )
 
     def _signed(self, own: Holding) -> Holding:
         """What this device says of its data, with its signature."""

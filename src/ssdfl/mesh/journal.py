@@ -73,7 +73,9 @@ class Journal:
             return
         self._written_s = time.monotonic()
         try:
-            write_text(self._folder / STATUS, json.dumps(self._now(state, refused)) + "\n", durable=False)
+            write_text(
+                self._folder / STATUS, json.dumps(self._now(state, refused)) + "\n", durable=False
+            )
         except OSError as error:
             log.error("status not written: %s", error)
 

@@ -106,4 +106,7 @@ def _usual(values: Sequence[float]) -> float:
 
 
 def _is_near(one: DeviceConstants, usual: Sequence[float]) -> bool:
-    return all(getattr(one, name) <= FARTHEST * value for name, value in zip(_CONSTANTS, usual, strict=True))
+    return all(
+        getattr(one, name) <= FARTHEST * value
+        for name, value in zip(_CONSTANTS, usual, strict=True)
+    )

@@ -163,7 +163,9 @@ class Member:
             optimizers: everyone's.
             sizes: (N,) everyone's samples, if they matter.
         """
-        config = replace(self.config, index=network.names.index(self.config.name), names=network.names)
+        config = replace(
+            self.config, index=network.names.index(self.config.name), names=network.names
+        )
         liars = self.experiment.faults.liars
         if not isinstance(liars, int):
             liars = tuple(name for name in liars if name in network.names)
@@ -199,7 +201,9 @@ class Member:
         fill_model(model, saved.state, str(path))
         about = about_model(self.experiment, self.config.method, self.config.seed, saved)
         assert self.task.facts is not None, "tasks of experiments have them"
-        write_model(model, self.task.facts, self.folder / MODEL, {**about, "device": self.config.name})
+        write_model(
+            model, self.task.facts, self.folder / MODEL, {**about, "device": self.config.name}
+        )
 
     def job(self, plan: Plan) -> Job:
         """The job that it has a part in."""

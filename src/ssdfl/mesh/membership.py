@@ -84,7 +84,10 @@ class Membership:
         self._write(found)
         change = found.change
         log.info(
-            "membership %d from cycle %d: %s", change.version, change.cycle, _named(change.devices.names)
+            "membership %d from cycle %d: %s",
+            change.version,
+            change.cycle,
+            _named(change.devices.names),
         )
         return True
 

@@ -55,7 +55,10 @@ def metrics_text(reading: Reading) -> str:
     for one in fields(reading)[1:]:
         value, name = getattr(reading, one.name), f"ssdfl_{one.name}"
         if value == value:  # NaN is not
-            lines += [f"# HELP {name} {one.metadata['about']}", f"# TYPE {name} {one.metadata['kind']}"]
+            lines += [
+                f"# HELP {name} {one.metadata['about']}",
+                f"# TYPE {name} {one.metadata['kind']}",
+            ]
             lines.append(f'{name}{{device="{device}"}} {value:.10g}')
     return "".join(f"{line}\n" for line in lines)
 

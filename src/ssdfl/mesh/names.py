@@ -29,11 +29,20 @@ class _Rule(NamedTuple):
 _RULES = (
     _Rule(lambda name: not name.strip(), "a name"),
     _Rule(lambda name: len(name) > LONGEST, f"at most {LONGEST} characters, as certificates have"),
-    _Rule(lambda name: not _FORBIDDEN.isdisjoint(name), r'one without / \ : * ? " < > | %, to be a folder'),
+    _Rule(
+        lambda name: not _FORBIDDEN.isdisjoint(name),
+        r'one without / \ : * ? " < > | %, to be a folder',
+    ),
     _Rule(lambda name: not name.isprintable(), "printable characters, to be a folder"),
-    _Rule(lambda name: name.strip(" .") != name, "one that neither begins nor ends with a space or dot"),
+    _Rule(
+        lambda name: name.strip(" .") != name,
+        "one that neither begins nor ends with a space or dot",
+    ),
     _Rule(lambda name: name.startswith("-"), "one that does not begin with -, as options do"),
-    _Rule(lambda name: name.lower() in RESERVED, f"none of {', '.join(RESERVED)}, folders of the mesh's"),
+    _Rule(
+        lambda name: name.lower() in RESERVED,
+        f"none of {', '.join(RESERVED)}, folders of the mesh's",
+    ),
 )
 
 

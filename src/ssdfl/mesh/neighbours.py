@@ -130,7 +130,9 @@ class Neighbours:
         with self.changed:
             neighbour = self[name]
             _mark_alive(name, neighbour, status.step)
-            has_changed = bool(neighbour.plan_digest) and status.plan_digest != neighbour.plan_digest
+            has_changed = (
+                bool(neighbour.plan_digest) and status.plan_digest != neighbour.plan_digest
+            )
             if has_changed and not status.membership:  # else it follows a change of membership
                 log.warning("%s has another plan now", name)
             neighbour.step = status.step

@@ -198,7 +198,9 @@ class Node:
         packed: Parameters | None = None if message is None else pack(message, at)
         self.outbox.publish(at.t, packed, self._needed_from(at.t))
 
-    def ask(self, at: Moment, devices: Iterable[int], own: Message) -> dict[int, Future[Tensor | None]]:
+    def ask(
+        self, at: Moment, devices: Iterable[int], own: Message
+    ) -> dict[int, Future[Tensor | None]]:
         """Begin to pull neighbours' messages of a step; a future is None where a message is missing.
 
         Args:
@@ -207,7 +209,9 @@ class Node:
         theirs = {j: replace(at, devices=np.array([j])) for j in devices}
         self._ahead = {key: answer for key, answer in self._ahead.items() if key[1] >= at.t}
         return {
-            j: self._pulls.submit(self._pull, self.names[j], there, own, self._asked(self.names[j], at.t))
+            j: self._pulls.submit(
+                self._pull, self.names[j], there, own, self._asked(self.names[j], at.t)
+            )
             for j, there in theirs.items()
         }
 
@@ -288,7 +292,9 @@ class Node:
     def is_left_behind(self, job: Job, step: int) -> bool:
         """Whether a neighbour with the same plan says that it has gone on without this device."""
         known = {name: self.neighbours[name] for name in self.neighbours.alive}
-        steps = {name: one.step for name, one in known.items() if one.plan_digest == self.plan_digest}
+        steps = {
+            name: one.step for name, one in known.items() if one.plan_digest == self.plan_digest
+        }
         return any(self.left_behind(job, name, step, theirs) for name, theirs in steps.items())
 
     def furthest_ahead(self, job: Job, step: int) -> int:
@@ -320,7 +326,9 @@ class Node:
         same_plan = neighbour.plan_digest in ("", self.plan_digest, *self.fitting_digests)
         return neighbour.alive and same_plan and not self.stopped
 
-    def _pull(self, name: str, at: Moment, own: Message, ahead: Future[Response | None]) -> Tensor | None:
+    def _pull(
+        self, name: str, at: Moment, own: Message, ahead: Future[Response | None]
+    ) -> Tensor | None:
         """A neighbour's message of a step; None if it is gone, absent, too slow, or sends nonsense."""
         patience_s = self._patience(name)
         try:
@@ -328,7 +336,11 @@ class Node:
         except TimeoutError:
             self._gave_up(name, at.t, patience_s)
             return None
-        return self._pull_now(name, at, own) if answer is None else self._taken_or_none(name, answer, at, own)
+        return (
+            self._pull_now(name, at, own)
+            if answer is None
+            else self._taken_or_none(name, answer, at, own)
+        )
 
     def _patience(self, name: str, limit_s: float | None = None) -> float:
         """Seconds to wait for a neighbour; less after it was waited for in vain."""
@@ -358,14 +370,18 @@ class Node:
     def _gave_up(self, name: str, step: int, waited_s: float) -> None:
         """A neighbour was waited for in vain: the next time it has less."""
         self._patience_with.in_vain(name)
-        log.warning("%s has not come to step %d in %.2g s: continuing without it", name, step, waited_s)
+        log.warning(
+            "%s has not come to step %d in %.2g s: continuing without it", name, step, waited_s
+        )
 
     def _refused(self, name: str, error: Exception) -> None:
         """A neighbour sent what cannot be used: count it and do without."""
         self.bad_messages[name] += 1
         log.warning("%s sent %s: dropped", name, error)
 
-    def _taken_or_none(self, name: str, answer: Response, at: Moment, own: Message) -> Tensor | None:
+    def _taken_or_none(
+        self, name: str, answer: Response, at: Moment, own: Message
+    ) -> Tensor | None:
         """The message in an answer; a bad one is counted and dropped."""
         try:
             return self._taken(name, answer, at, own)

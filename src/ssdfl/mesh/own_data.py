@@ -37,7 +37,9 @@ def own_settings(experiment: Experiment) -> dict[str, Any]:
 def _check_whole(config: DataSection) -> None:
     if config.samples_per_device:
         expected = "0 where devices have data of their own"
-        raise InputError("data.samples_per_device", config.samples_per_device, expected, "Shorten the files.")
+        raise InputError(
+            "data.samples_per_device", config.samples_per_device, expected, "Shorten the files."
+        )
 
 
 def hand_out_data(config: DataSection, folders: Sequence[Path]) -> None:
@@ -81,7 +83,9 @@ def _write_to_all(folders: Sequence[Path], text: str) -> None:
 def _file_of(device: str, paths: dict[str, Path], place: str) -> Path:
     if device not in paths:
         expected = f"a file of that name in {place}"
-        raise InputError("device without data", device, expected, f"Call it {device}.parquet or .csv.")
+        raise InputError(
+            "device without data", device, expected, f"Call it {device}.parquet or .csv."
+        )
     return paths[device]
 
 

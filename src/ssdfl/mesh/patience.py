@@ -55,7 +55,9 @@ class Patience:
             return 1.0
         halved = 0.5**record.in_vain
         record.waits_longer |= self._now() >= record.again_s
-        return min(1.0, max(halved, record.longer_s / self._full_s)) if record.waits_longer else halved
+        return (
+            min(1.0, max(halved, record.longer_s / self._full_s)) if record.waits_longer else halved
+        )
 
     def in_vain(self, name: str) -> None:
         """A neighbour was waited for in vain."""

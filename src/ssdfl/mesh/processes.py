@@ -47,7 +47,9 @@ class MeshProcesses:
         metrics_port: where the first device serves metrics; the others do on the next ports.
     """
 
-    def __init__(self, mesh: Path, data: Path | None = None, metrics_port: int | None = None) -> None:
+    def __init__(
+        self, mesh: Path, data: Path | None = None, metrics_port: int | None = None
+    ) -> None:
         self._mesh, self.folders = mesh, device_folders(mesh)
         self._data, self._metrics_port = data, metrics_port
         self._processes: dict[Path, subprocess.Popen[bytes]] = {}
@@ -194,7 +196,10 @@ def collect(mesh: Path, out: Path) -> RunFolder:
 
 def _was_collected(run: RunFolder) -> bool:
     """Whether a folder holds what was collected before, which may be renewed; facts must be the same."""
-    return run.experiment_file.exists() and engine_traits(run.experiment().engine.name).process_per_device
+    return (
+        run.experiment_file.exists()
+        and engine_traits(run.experiment().engine.name).process_per_device
+    )
 
 
 def _gather_models(folders: list[Path], place: Path) -> None:

@@ -37,7 +37,9 @@ def progress_line(statuses: Sequence[Status]) -> str:
 
 def _scores(statuses: Sequence[Status]) -> list[str]:
     known = [status["score"] for status in statuses if status.get("score") is not None]
-    return [f"scores {min(known):.4g} to {max(known):.4g}, mean {np.mean(known):.4g}"] if known else []
+    return (
+        [f"scores {min(known):.4g} to {max(known):.4g}, mean {np.mean(known):.4g}"] if known else []
+    )
 
 
 def _troubles(statuses: Sequence[Status]) -> list[str]:

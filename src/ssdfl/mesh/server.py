@@ -147,7 +147,9 @@ class Server:
 
     def meet(self, names: Iterable[str]) -> None:
         """Let more neighbours call; those that may call before always may, and the handler refuses them."""
-        self._writing |= {name: asyncio.Semaphore(MAX_WRITES) for name in names if name not in self._names}
+        self._writing |= {
+            name: asyncio.Semaphore(MAX_WRITES) for name in names if name not in self._names
+        }
         self._names |= set(names)
 
     def stop(self) -> None:
@@ -174,7 +176,10 @@ class Server:
     async def _write(self, name: str, request: Request, answer: bytes, context: Any) -> None:
         """Send an answer when others to the same neighbour have been fetched; pings do not wait."""
         try:
-            async with asyncio.timeout(SEND_S), nullcontext() if _is_ping(request) else self._writing[name]:
+            async with (
+                asyncio.timeout(SEND_S),
+                nullcontext() if _is_ping(request) else self._writing[name],
+            ):
                 await context.write(answer)
         except TimeoutError:
             await self._too_late(SEND_S, context)

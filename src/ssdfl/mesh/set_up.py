@@ -25,7 +25,9 @@ def check_neighbours(config: DeviceConfig, network: Network) -> None:
     if sorted(linked) != sorted(config.neighbours):
         expected = f"{', '.join(linked)}, as in network.json"
         remedy = "Write the folders again: ssdfl mesh init."
-        raise InputError("neighbours in device.json", ", ".join(config.neighbours), expected, remedy)
+        raise InputError(
+            "neighbours in device.json", ", ".join(config.neighbours), expected, remedy
+        )
 
 
 def largest_message_bytes(member: Member) -> int:
@@ -46,7 +48,9 @@ def credentials_of(folder: Path, name: str) -> Credentials:
         InputError: they are not there, not its own, or can be read by others.
     """
     try:
-        files = [(folder / pem).read_bytes() for pem in ("key.pem", "certificate.pem", "authority.pem")]
+        files = [
+            (folder / pem).read_bytes() for pem in ("key.pem", "certificate.pem", "authority.pem")
+        ]
     except OSError as error:
         expected = "key.pem, certificate.pem and authority.pem"
         raise InputError("credentials", str(folder), expected, f"({error.strerror})") from None

@@ -35,7 +35,11 @@ class Signer:
     def has_signed(self, device: str, statement: bytes, signature: Signature) -> bool:
         """Whether a signature of a statement is by a certain device of this mesh."""
         found = self._key_of(signature.certificate)
-        return found is not None and found[0] == device and signed(found[1], statement, signature.signature)
+        return (
+            found is not None
+            and found[0] == device
+            and signed(found[1], statement, signature.signature)
+        )
 
     def _key_of(self, certificate: bytes) -> tuple[str, Any] | None:
         """The device of a certificate and its key; None if the authority has not signed it."""

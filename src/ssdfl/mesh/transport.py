@@ -75,7 +75,9 @@ class Transport(Protocol):
     def start(self, handler: Handler) -> None:
         """Begin to answer neighbours."""
 
-    def ask(self, neighbour: str, request: Request, timeout_s: float, wanted: Wanted = always) -> Response:
+    def ask(
+        self, neighbour: str, request: Request, timeout_s: float, wanted: Wanted = always
+    ) -> Response:
         """A neighbour's answer, as long as it is wanted.
 
         Raises:
@@ -150,7 +152,9 @@ class GrpcTransport:
 
     def meet(self, neighbours: Mapping[str, str]) -> None:
         """Ask and answer more neighbours."""
-        new = {name: address for name, address in neighbours.items() if name not in self._neighbours}
+        new = {
+            name: address for name, address in neighbours.items() if name not in self._neighbours
+        }
         self._add(new)
         if self._server is not None:
             self._server.meet(new)
@@ -159,7 +163,9 @@ class GrpcTransport:
 
     def _add(self, neighbours: Mapping[str, str]) -> None:
         undialled = [name for name, address in neighbours.items() if not address]
-        self._reverse_calls |= {connection: ReverseCall() for connection in product(undialled, _PURPOSES)}
+        self._reverse_calls |= {
+            connection: ReverseCall() for connection in product(undialled, _PURPOSES)
+        }
         self._neighbours |= neighbours
 
     def _connect(self, neighbours: Mapping[str, str], handler: Handler) -> None:
@@ -183,7 +189,9 @@ class GrpcTransport:
             self._asks.pop(connection, None)
             self._channels.pop(connection).close()
 
-    def ask(self, neighbour: str, request: Request, timeout_s: float, wanted: Wanted = always) -> Response:
+    def ask(
+        self, neighbour: str, request: Request, timeout_s: float, wanted: Wanted = always
+    ) -> Response:
         """A neighbour's answer, by a call of ours or on a call that it keeps open."""
         connection = (neighbour, "ping" if request.HasField("ping") else "talk")
         reverse_call = self._reverse_calls.get(connection)
@@ -261,7 +269,9 @@ class GrpcTransport:
             response_deserializer=Request.FromString,
         )
         while not self._stopping.is_set() and name in self._neighbours:
-            self._answer_on(partial(call, metadata=((PURPOSE_KEY, purpose),)), partial(handler, name))
+            self._answer_on(
+                partial(call, metadata=((PURPOSE_KEY, purpose),)), partial(handler, name)
+            )
             self._stopping.wait(_REDIAL_S)
 
     def _answer_on(

@@ -75,7 +75,9 @@ def unpack_row(message: Parameters, like: Tensor) -> Tensor:
     data = message.data  # read once: protobuf copies it every time
     fits = message.count == like.numel() and len(data) == like.numel() * like.element_size()
     if not fits:
-        raise BadMessageError(f"{message.count} numbers in {len(data)} bytes instead of {like.numel()}")
+        raise BadMessageError(
+            f"{message.count} numbers in {len(data)} bytes instead of {like.numel()}"
+        )
     _check_magnitude(np.frombuffer(data, dtype=code))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given buffer is not writable")  # it is only read
@@ -87,7 +89,8 @@ def _compressed(compressor: Compressor, exact: Tensor, at: Moment) -> bytes:
     layout = compressor.layout(exact.shape[1], exact.element_size())
     parts = compressor.encoded(exact, at)
     return b"".join(
-        _part_to_bytes(code, part[0].cpu().numpy()) for (code, _), part in zip(layout, parts, strict=True)
+        _part_to_bytes(code, part[0].cpu().numpy())
+        for (code, _), part in zip(layout, parts, strict=True)
     )
 
 
@@ -144,7 +147,9 @@ def unpack_samples(message: Samples, columns: int) -> FloatArray:
     count = message.rows * message.columns
     fits = message.columns == columns and len(data) == 8 * count
     if not fits or not 0 < count <= MAX_SAMPLE_NUMBERS or message.rows > MAX_SAMPLES:
-        raise BadMessageError(f"{message.rows} samples of {message.columns} features instead of {columns}")
+        raise BadMessageError(
+            f"{message.rows} samples of {message.columns} features instead of {columns}"
+        )
     samples: FloatArray = np.frombuffer(data, dtype="<f8").reshape(message.rows, message.columns)
     _check_magnitude(samples)
     return samples

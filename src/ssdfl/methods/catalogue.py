@@ -89,7 +89,9 @@ def find_entries(name: str) -> list[Entry]:
     return found
 
 
-def _entry(kind: str, name: str, function: Callable[..., Any], summary: str = "", given: int = 0) -> Entry:
+def _entry(
+    kind: str, name: str, function: Callable[..., Any], summary: str = "", given: int = 0
+) -> Entry:
     said = describe(function)
     return Entry(
         kind=kind,

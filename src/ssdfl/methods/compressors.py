@@ -120,7 +120,9 @@ class _Sparse(Compressor):
     def __post_init__(self) -> None:
         if not 0 < self.fraction <= 1:
             expected = "a share above 0 and at most 1"
-            raise InputError("fraction", self.fraction, expected, "Send a twentieth with fraction=0.05.")
+            raise InputError(
+                "fraction", self.fraction, expected, "Send a twentieth with fraction=0.05."
+            )
         object.__setattr__(self, "gamma", self.haste * math.sqrt(self.fraction))
 
     def sent(self, count: int) -> int:

@@ -17,7 +17,9 @@ def drop_links(schedule: Schedule, probability: float, seed: int) -> Schedule:
     def faulty(t: int) -> Step:
         step = schedule(t)
         rng = generator(seed, "lost links", t)
-        return Step(step.train, without_links(step.W, lambda i, j: rng.random(len(i)) < probability))
+        return Step(
+            step.train, without_links(step.W, lambda i, j: rng.random(len(i)) < probability)
+        )
 
     return faulty
 
@@ -29,6 +31,8 @@ def drop_devices(schedule: Schedule, probability: float, seed: int) -> Schedule:
     def faulty(t: int) -> Step:
         step = schedule(t)
         away = generator(seed, "lost devices", t).random(len(step.train)) < probability
-        return Step(step.train & ~away, without_links(step.W, lambda i, j: np.asarray(away[i] | away[j])))
+        return Step(
+            step.train & ~away, without_links(step.W, lambda i, j: np.asarray(away[i] | away[j]))
+        )
 
     return faulty

@@ -53,7 +53,9 @@ def _own(name: str) -> Method:
     if isinstance(found, Method):
         return found
     if not callable(found):
-        raise InputError("method", name, "a function", "Point it at a function, as package.module:function.")
+        raise InputError(
+            "method", name, "a function", "Point it at a function, as package.module:function."
+        )
     return Method(name, found)
 
 

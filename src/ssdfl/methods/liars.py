@@ -67,7 +67,9 @@ class AmongLiars(WrappedRule):
                     self._lie(at, heard.sent[place], inbox, column, lying[:, column], rows)
             yield replace(inbox, rows=rows)
 
-    def _lie(self, at: Moment, own: Rows, inbox: Inbox, column: int, lying: BoolArray, rows: Rows) -> None:
+    def _lie(
+        self, at: Moment, own: Rows, inbox: Inbox, column: int, lying: BoolArray, rows: Rows
+    ) -> None:
         """Put lies to one device into its column of (m, g, k) rows."""
         liars, honest = (_places(places, inbox.weights) for places in (lying, ~lying))
         senders = inbox.senders[lying, column]
@@ -89,7 +91,10 @@ def _places(chosen: BoolArray, like: Rows) -> Rows:
 
 def _normal(at: Moment, senders: IntArray, width: int) -> Rows:
     """(b, k) standard normal numbers of each sender, the same for all that hear it."""
-    drawn = [generator(at.seed, STREAM, at.t, sender).standard_normal(width) for sender in senders.tolist()]
+    drawn = [
+        generator(at.seed, STREAM, at.t, sender).standard_normal(width)
+        for sender in senders.tolist()
+    ]
     return np.stack(drawn)
 
 

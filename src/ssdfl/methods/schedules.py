@@ -151,7 +151,9 @@ def cgossip(inputs: ScheduleInputs) -> Schedule:
     Source: `gossip`, with the cycle of the paper.
     """
     within_clusters = _random_pairs(inputs.inside(inputs.clusters), inputs.seed)
-    return inputs.cycle(intra=within_clusters, inter=_random_pairs(inputs.network.adjacency, inputs.seed))
+    return inputs.cycle(
+        intra=within_clusters, inter=_random_pairs(inputs.network.adjacency, inputs.seed)
+    )
 
 
 def _random_pairs(adjacency: SparseMatrix, seed: int) -> Mixer:

@@ -41,9 +41,13 @@ def dealt_task(experiment: Experiment, seed: int, data: Dataset, network: Networ
     return _task(experiment, data, _deal(experiment, data, network, seed), seed)
 
 
-def own_task(experiment: Experiment, seed: int, data: Dataset, device: int, num_devices: int) -> Task:
+def own_task(
+    experiment: Experiment, seed: int, data: Dataset, device: int, num_devices: int
+) -> Task:
     """The task as one device knows it that has only its own data: all others hold nothing."""
-    held = [np.arange(len(data.train_targets) if one == device else 0) for one in range(num_devices)]
+    held = [
+        np.arange(len(data.train_targets) if one == device else 0) for one in range(num_devices)
+    ]
     return _task(experiment, data, held, seed)
 
 
@@ -65,7 +69,9 @@ def _task(experiment: Experiment, data: Dataset, shards: list[IntArray], seed: i
         example=facts.example(),
         initial=config.initial,
     )
-    task = make_task(model, data, shards, experiment.evaluate.samples, seed, goal.loss, goal.metrics)
+    task = make_task(
+        model, data, shards, experiment.evaluate.samples, seed, goal.loss, goal.metrics
+    )
     return replace(task, buffers=config.buffers, facts=facts)
 
 
@@ -85,13 +91,18 @@ def _deal(experiment: Experiment, data: Dataset, network: Network, seed: int) ->
     return [rng.permutation(shard)[: config.samples_per_device] for shard in shards]
 
 
-def draw_optimizers_of(experiment: Experiment, num_devices: int, seed: int) -> tuple[Optimizer, ...]:
+def draw_optimizers_of(
+    experiment: Experiment, num_devices: int, seed: int
+) -> tuple[Optimizer, ...]:
     """Each device's optimizer."""
     config = experiment.optimizers
     if config.devices:
         if len(config.devices) != num_devices:
             raise InputError(
-                "optimizers.devices", len(config.devices), f"{num_devices}, one per device", "List them all."
+                "optimizers.devices",
+                len(config.devices),
+                f"{num_devices}, one per device",
+                "List them all.",
             )
         return tuple(parse_optimizer(text) for text in config.devices)
     rng = generator(seed, "optimizers")

@@ -64,7 +64,11 @@ def testing_interval(experiment: Experiment, task: Task) -> int:
     measures it).
     """
     training, schedule = experiment.training, experiment.schedule
-    trained = schedule.tau_a * training.local_steps * (training.batch_size or round(task.shards.sizes.mean()))
+    trained = (
+        schedule.tau_a
+        * training.local_steps
+        * (training.batch_size or round(task.shards.sizes.mean()))
+    )
     if experiment.evaluate.models == "mean":
         return math.ceil(len(task.test_targets) / (trained * task.num_devices))
     hidden_layers = len(task.layout.slots) > 2

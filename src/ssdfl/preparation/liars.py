@@ -30,5 +30,7 @@ def _named(liars: Sequence[str], names: Sequence[str]) -> tuple[int, ...]:
     for liar in liars:
         if liar not in names:
             expected = f"names of devices, such as {', '.join(names[:3])}"
-            raise InputError("faults.liars", liar, expected, "ssdfl graph --save network.json writes names.")
+            raise InputError(
+                "faults.liars", liar, expected, "ssdfl graph --save network.json writes names."
+            )
     return tuple(sorted(names.index(liar) for liar in liars))

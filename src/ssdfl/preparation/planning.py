@@ -79,14 +79,17 @@ def given_plan(experiment: Experiment, network: Network) -> Plan | None:
     if experiment.clusters.plan:
         return fitting_plan(read_plan(Path(experiment.clusters.plan)), network)
     if experiment.clusters.number or network.num_devices < 2:
-        return plan_clusters(network, experiment.clusters.number or 1, MIXINGS[experiment.network.mixing])
+        return plan_clusters(
+            network, experiment.clusters.number or 1, MIXINGS[experiment.network.mixing]
+        )
     return None
 
 
 def measured_settings(experiment: Experiment, task: Task, seed: int) -> FormationSettings:
     """Formation's settings for an experiment; missing constants are measured at θ⁰."""
     measured = {
-        device: measure_device(experiment, task, device, seed) for device in measuring(task.num_devices)
+        device: measure_device(experiment, task, device, seed)
+        for device in measuring(task.num_devices)
     }
     return settings_of(experiment, task, measured)
 
@@ -99,10 +102,14 @@ def measuring(num_devices: int) -> list[int]:
 def measure_device(experiment: Experiment, task: Task, device: int, seed: int) -> DeviceConstants:
     """B, L and, of the first two that measure, γ of one device at θ⁰."""
     batch_size = experiment.training.batch_size
-    found = measure_constants(task, devices=[device], batch_size=batch_size, iterations=0, seed=seed)
+    found = measure_constants(
+        task, devices=[device], batch_size=batch_size, iterations=0, seed=seed
+    )
     smoothness = 0.0
     if device in measuring(task.num_devices)[:CURVED_DEVICES]:
-        curved = measure_constants(task, devices=[device], batches=1, iterations=8, samples=64, seed=seed)
+        curved = measure_constants(
+            task, devices=[device], batches=1, iterations=8, samples=64, seed=seed
+        )
         smoothness = float(curved.smoothness[0])
     return DeviceConstants(found.gradient_bound, found.initial_loss, smoothness)
 

@@ -71,7 +71,9 @@ class Prepared:
         return self.task if self.device == "cpu" else self.task.to(self.device)
 
 
-def prepare(experiment: Experiment, seed: int, data: Dataset, formed: Sequence[Plan] = ()) -> Prepared:
+def prepare(
+    experiment: Experiment, seed: int, data: Dataset, formed: Sequence[Plan] = ()
+) -> Prepared:
     """Draw everything that a seed determines.
 
     Args:

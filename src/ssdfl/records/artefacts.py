@@ -117,7 +117,9 @@ class Artefact:
         spec = values["network"]["spec"]
         values["network"]["spec"] = self.networks.get(spec, spec)
         if self.rule:
-            values["methods"] = [name if "+" in name else f"{name}+{self.rule}" for name in values["methods"]]
+            values["methods"] = [
+                name if "+" in name else f"{name}+{self.rule}" for name in values["methods"]
+            ]
 
     def part(self, names: Collection[str]) -> Artefact:
         """Only the panels, points and series with these names; all of a kind of which none is named.
@@ -128,8 +130,12 @@ class Artefact:
         whole = (self.panels, self.points, self.series)
         known = [variant.name for variants in whole for variant in variants if variant.name]
         for name in names:
-            _check_one_of(f"--only of {self.name}", name, known, "Name a panel, a point or a series.")
-        kept = [tuple(one for one in variants if one.name in names) or variants for variants in whole]
+            _check_one_of(
+                f"--only of {self.name}", name, known, "Name a panel, a point or a series."
+            )
+        kept = [
+            tuple(one for one in variants if one.name in names) or variants for variants in whole
+        ]
         return replace(self, panels=kept[0], points=kept[1], series=kept[2])
 
     def runs(self) -> list[Experiment]:
@@ -237,7 +243,10 @@ def _base_settings(common: Settings, own: Settings, profile: str) -> dict[str, A
 def _variants(tables: Iterable[Mapping[str, Any]]) -> tuple[Variant, ...]:
     return tuple(
         Variant(
-            table["name"], table.get("set", {}), tuple(table.get("thresholds", ())), table.get("paper", "")
+            table["name"],
+            table.get("set", {}),
+            tuple(table.get("thresholds", ())),
+            table.get("paper", ""),
         )
         for table in tables
     )
@@ -252,7 +261,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
-        raise InputError("artefact", str(path), "a TOML file", f"The reader says: {error}.") from None
+        raise InputError(
+            "artefact", str(path), "a TOML file", f"The reader says: {error}."
+        ) from None
 
 
 def _expected(path: Path) -> tuple[Mapping[str, str], ...]:

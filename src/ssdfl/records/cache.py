@@ -31,7 +31,9 @@ def single_runs(experiment: Experiment) -> list[Experiment]:
     evaluate = experiment.evaluate.model_copy(update={"target": EvaluateSection().target})
     anonymous = experiment.model_copy(update={"name": "run", "evaluate": evaluate})
     return [
-        _single_run(anonymous, method, seed) for seed in experiment.seeds for method in experiment.methods
+        _single_run(anonymous, method, seed)
+        for seed in experiment.seeds
+        for method in experiment.methods
     ]
 
 
@@ -39,7 +41,9 @@ def _single_run(experiment: Experiment, method: str, seed: int) -> Experiment:
     """One run. If clusters change nothing in it, it has one cluster: none are formed, and runs are shared."""
     clusters_matter = find_method(method).needs_plan or experiment.evaluate.gaps
     clusters = experiment.clusters if clusters_matter else ClustersSection(number=1)
-    return experiment.model_copy(update={"methods": (method,), "seeds": (seed,), "clusters": clusters})
+    return experiment.model_copy(
+        update={"methods": (method,), "seeds": (seed,), "clusters": clusters}
+    )
 
 
 def run_key(experiment: Experiment) -> str:
@@ -49,7 +53,9 @@ def run_key(experiment: Experiment) -> str:
     data, names, sizes and times. Other data sets and functions of one's own count by their names alone.
     """
     values = experiment.model_dump(mode="json", exclude={"name": True, "evaluate": {"target"}})
-    values["data"] = {key: value for key, value in values["data"].items() if value or key not in OWN_DATA}
+    values["data"] = {
+        key: value for key, value in values["data"].items() if value or key not in OWN_DATA
+    }
     if experiment.share == ShareSection():
         del values["share"]
     for section, key in FILES:

@@ -48,7 +48,9 @@ class Experiment(Section):
         min_length=1,
         strict=False,
     )
-    seeds: Annotated[tuple[Seed, ...], AfterValidator(distinct)] = Field((0, 1), min_length=1, strict=False)
+    seeds: Annotated[tuple[Seed, ...], AfterValidator(distinct)] = Field(
+        (0, 1), min_length=1, strict=False
+    )
     cycles: Count = 30
     network: NetworkSection = NetworkSection()
     clusters: ClustersSection = ClustersSection()
@@ -91,7 +93,9 @@ def _explain(problem: Any) -> InputError:
     if problem["type"] == "extra_forbidden":
         return _unknown_key(key, problem["input"])
     message = problem["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    return InputError(key, problem["input"], message.replace("'", ""), f"Set {key} to such a value.")
+    return InputError(
+        key, problem["input"], message.replace("'", ""), f"Set {key} to such a value."
+    )
 
 
 def _unknown_key(key: str, value: object) -> InputError:
@@ -148,7 +152,9 @@ def read_values(path: Path | str | None, settings: Sequence[str]) -> dict[str, A
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
-            raise InputError("experiment", str(path), "a TOML file", f"The reader says: {error}.") from None
+            raise InputError(
+                "experiment", str(path), "a TOML file", f"The reader says: {error}."
+            ) from None
         locate_files(values, path.parent)
     for setting in settings:
         _lay_over(values, setting)
@@ -191,7 +197,9 @@ def looks_like_path(text: str) -> bool:
 def _lay_over(values: dict[str, Any], setting: str) -> None:
     key, equals, text = setting.partition("=")
     if not equals:
-        raise InputError("--set", setting, "key=value", "Write it like --set training.learning_rate=0.1.")
+        raise InputError(
+            "--set", setting, "key=value", "Write it like --set training.learning_rate=0.1."
+        )
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):  # also of numbers with thousands of digits

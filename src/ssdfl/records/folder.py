@@ -121,7 +121,9 @@ class RunFolder:
     def goal(self, experiment: Experiment | None = None) -> Goal:
         """What the run's results are held to; accuracy if the folder does not say, as none did once."""
         evaluate = (experiment or self.experiment()).evaluate
-        scores = scores_from_json(self._task()["scores"]) if self.task_file.exists() else (ACCURACY,)
+        scores = (
+            scores_from_json(self._task()["scores"]) if self.task_file.exists() else (ACCURACY,)
+        )
         return make_goal(scores, evaluate.target, evaluate.reading)
 
     def notes(self) -> list[str]:
@@ -163,7 +165,9 @@ class RunFolder:
             InputError: the folder holds none.
         """
         if not self.experiment_file.exists():
-            raise InputError("run folder", str(self.path), "a folder that ssdfl run made", "Check the path.")
+            raise InputError(
+                "run folder", str(self.path), "a folder that ssdfl run made", "Check the path."
+            )
         return load_experiment(self.experiment_file)
 
     def write_experiment(self, experiment: Experiment, seed: int) -> None:
@@ -180,7 +184,9 @@ class RunFolder:
         """
         path, text = self.path / "network.json", to_json(network)
         if path.exists() and path.read_text(encoding="utf-8") != text:
-            raise InputError("network", network.title, f"the one in {path}", "Or choose another --out.")
+            raise InputError(
+                "network", network.title, f"the one in {path}", "Or choose another --out."
+            )
         write_text(path, text)
         section = experiment.network.model_copy(update={"spec": str(path.resolve())})
         return experiment.model_copy(update={"network": section})
@@ -294,7 +300,9 @@ class RunFolder:
             paths = (first, *others) if first.exists() else ()
             return [_read_unchanged(read_plan, path) for path in paths]
         except InputError as error:
-            raise InputError(error.what, error.got, error.expected, "Choose another --out.") from None
+            raise InputError(
+                error.what, error.got, error.expected, "Choose another --out."
+            ) from None
 
     def model(
         self,
@@ -316,7 +324,9 @@ class RunFolder:
             InputError: no such method, seed or device; a missing or damaged checkpoint.
         """
         # Named as text: this package needs no torch, and what loads models is above it.
-        load = cast(Callable[..., Any], import_object("ssdfl.experiments.models:load_model", "loader"))
+        load = cast(
+            Callable[..., Any], import_object("ssdfl.experiments.models:load_model", "loader")
+        )
         return load(self.path, method, seed, device, raw=raw)
 
     def write_rows(self, seed: int, method: str, rows: list[Row]) -> None:
@@ -375,7 +385,9 @@ class RunFolder:
         """Add the versions of a resumed run to ``versions.json``, unless they are the same as before."""
         known = self.versions()
         if not known or known[-1] != versions:
-            write_text(self.path / "versions.json", json.dumps([*known, dict(versions)], indent=1) + "\n")
+            write_text(
+                self.path / "versions.json", json.dumps([*known, dict(versions)], indent=1) + "\n"
+            )
 
     def versions(self) -> list[dict[str, str]]:
         """What the run was made with: one entry, and one more for every change while it was resumed."""
@@ -451,7 +463,9 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for key, value in values.items():
-        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+        found |= (
+            flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+        )
     return found
 
 

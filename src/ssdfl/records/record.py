@@ -83,7 +83,9 @@ def of_score(
         noun: the label by default.
     """
     templates = {"label": label, "column": column, "noun": noun}
-    return field(default=default, metadata={"templates": templates, "number": number, "own_better": better})
+    return field(
+        default=default, metadata={"templates": templates, "number": number, "own_better": better}
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +133,13 @@ class Record:
         "megabytes sent", unit="MB", noun="bytes", axis=True, ranked=True, log=True, better="lower"
     )
     time_s: float = metric(
-        "simulated seconds", unit="s", column="sim. s", axis=True, ranked=True, log=True, better="lower"
+        "simulated seconds",
+        unit="s",
+        column="sim. s",
+        axis=True,
+        ranked=True,
+        log=True,
+        better="lower",
     )
     real_s: float = metric(
         "real seconds",
@@ -148,7 +156,9 @@ class Record:
     score_3: float = of_score("mean test {}", number=3, default=math.nan)
     score_4: float = of_score("mean test {}", number=4, default=math.nan)
     liar_score: float = of_score("mean test {} of liars", default=math.nan)
-    training_gap: float = metric("distance from the mean after training", better="lower", default=math.nan)
+    training_gap: float = metric(
+        "distance from the mean after training", better="lower", default=math.nan
+    )
     cluster_gaps_before: tuple[float, ...] = ()
     cluster_gaps: tuple[float, ...] = ()
     cluster_gradients: tuple[float, ...] = ()
@@ -193,7 +203,10 @@ def _of_score(one: Field[Any], scores: Sequence[Score]) -> dict[str, Any]:
     """What a score's description says of a field."""
     score = scores[one.metadata["number"] - 1]
     templates = one.metadata["templates"].items()
-    said = {what: text.format(score.label).replace("mean test mean", "test mean") for what, text in templates}
+    said = {
+        what: text.format(score.label).replace("mean test mean", "test mean")
+        for what, text in templates
+    }
     column = f"{said['column']} {score.unit}".rstrip() if said["column"] else score.unit
     return {
         "label": said["label"],
@@ -222,7 +235,9 @@ def metrics_of(goal: Goal) -> dict[str, Metric]:
         ('test mean absolute error', 'mean absolute error', 'lower')
     """
     scores = (*goal.scores, *_UNNAMED[len(goal.scores) :])
-    described = {one.name: _of_score(one, scores) for one in fields(Record) if "templates" in one.metadata}
+    described = {
+        one.name: _of_score(one, scores) for one in fields(Record) if "templates" in one.metadata
+    }
     return METRICS | {name: replace(METRICS[name], **own) for name, own in described.items()}
 
 

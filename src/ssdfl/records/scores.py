@@ -210,4 +210,6 @@ def scores_from_json(found: Iterable[Mapping[str, Any]]) -> tuple[Score, ...]:
     try:
         return tuple(Score(**one) for one in found)
     except TypeError as error:
-        raise InputError("scores", str(found), "descriptions of scores", f"({error}) Restore them.") from None
+        raise InputError(
+            "scores", str(found), "descriptions of scores", f"({error}) Restore them."
+        ) from None

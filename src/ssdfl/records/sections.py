@@ -85,7 +85,9 @@ class Section(BaseModel):
 class NetworkSection(Section):
     """Which network, and how its devices weigh each other."""
 
-    spec: str = Field("sites:sites=4,size=5,seed=0", description="a spec or a file; see `ssdfl graph --help`")
+    spec: str = Field(
+        "sites:sites=4,size=5,seed=0", description="a spec or a file; see `ssdfl graph --help`"
+    )
     mixing: Literal["metropolis", "lazy", "fastest"] = Field(
         "metropolis", description="rule for mixing weights"
     )
@@ -99,26 +101,41 @@ class ClustersSection(Section):
     partition: Literal["cost", "balanced", "paper"] = Field(
         "cost", description="formation: how candidates are made"
     )
-    score: str = Field("time", description="time, bytes, drift, stationarity, integrated or module:function")
-    mode: Literal["auto", "literal", "fast"] = Field("auto", description="how thorough formation is")
+    score: str = Field(
+        "time", description="time, bytes, drift, stationarity, integrated or module:function"
+    )
+    mode: Literal["auto", "literal", "fast"] = Field(
+        "auto", description="how thorough formation is"
+    )
     strict: bool = Field(False, description="respect the conductance threshold, whatever it costs")
-    tolerance: Annotated[float, Field(gt=0)] = Field(10.0, description="Δ_tol, the tolerated consensus gap")
-    gradient_bound: Annotated[float, Field(ge=0)] = Field(0.0, description="B; 0 measures it on the task")
+    tolerance: Annotated[float, Field(gt=0)] = Field(
+        10.0, description="Δ_tol, the tolerated consensus gap"
+    )
+    gradient_bound: Annotated[float, Field(ge=0)] = Field(
+        0.0, description="B; 0 measures it on the task"
+    )
     threshold_step: Literal["eta", "eta_E"] = Field(
         "eta", description="the step size in Φ_min: η, as printed, or η times the local steps"
     )
     liars: Annotated[int, Field(ge=0)] = Field(
-        0, description="how many liars in each neighbourhood every cluster has to survive under trimmed"
+        0,
+        description="how many liars in each neighbourhood every cluster has to survive under trimmed",
     )
     variance_floor: NotNegative = Field(0.1, description="α, the variance floor of gradients")
     optimizer_weights: Annotated[
         tuple[NotNegative, NotNegative, NotNegative], AfterValidator(_some_positive)
-    ] = Field((1.0, 1.0, 1.0), description="ζ_1, ζ_2, ζ_3: weights of kind, μ and ρ in α_s", strict=False)
+    ] = Field(
+        (1.0, 1.0, 1.0), description="ζ_1, ζ_2, ζ_3: weights of kind, μ and ρ in α_s", strict=False
+    )
     optimizer_amplification: LeastAndMost = Field(
-        (0.0, 0.2), description="α^{o,min} and α^{o,max}: what optimizers contribute to α_s", strict=False
+        (0.0, 0.2),
+        description="α^{o,min} and α^{o,max}: what optimizers contribute to α_s",
+        strict=False,
     )
     data_amplification: LeastAndMost = Field(
-        (0.0, 0.2), description="α^{d,min} and α^{d,max}: what data contributes to α_s", strict=False
+        (0.0, 0.2),
+        description="α^{d,min} and α^{d,max}: what data contributes to α_s",
+        strict=False,
     )
 
 
@@ -127,14 +144,18 @@ class ScheduleSection(Section):
 
     tau_a: Count = Field(5, description="τ_a, training steps of a cycle")
     tau_r: Count = Field(1, description="τ_r, mixing-only steps of a cycle")
-    link_probability: Probability = Field(0.5, description="how likely a link is up in stc and cstc")
+    link_probability: Probability = Field(
+        0.5, description="how likely a link is up in stc and cstc"
+    )
 
 
 class FaultsSection(Section):
     """What fails while it runs."""
 
     link_loss: Probability = Field(0.0, description="probability that a link fails in a step")
-    device_loss: Probability = Field(0.0, description="probability that a device is away for a step")
+    device_loss: Probability = Field(
+        0.0, description="probability that a device is away for a step"
+    )
     liars: NumberOrNames = Field(
         0, description="how many devices send false messages, drawn at random, or their names"
     )
@@ -160,7 +181,8 @@ class DataSection(Section):
     )
     labels_per_device: Count = Field(3, description="for partition = labels: 3 is mild, 1 extreme")
     label_dealing: Literal["even", "random"] = Field(
-        "even", description="for partition = labels: whether labels go to devices evenly or at random"
+        "even",
+        description="for partition = labels: whether labels go to devices evenly or at random",
     )
     alpha: Annotated[float, Field(gt=0)] = Field(0.5, description="for partition = dirichlet")
     size_exponent: NotNegative = Field(
@@ -168,13 +190,15 @@ class DataSection(Section):
         description="for partition = size: the k-th largest device holds k^-exponent as much as the largest",
     )
     column: str = Field(
-        "", description="the column that decides which device gets a sample: a user, a site; not an input"
+        "",
+        description="the column that decides which device gets a sample: a user, a site; not an input",
     )
     target: str = Field(
         "", description="the table's column to predict, or several with commas; by default the last"
     )
     targets: Literal["auto", "classes", "numbers", "labels"] = Field(
-        "auto", description="what a table's targets are; auto: texts and few whole numbers are classes"
+        "auto",
+        description="what a table's targets are; auto: texts and few whole numbers are classes",
     )
     test_share: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.2, description="share of samples used for testing, if the data do not say"
@@ -185,7 +209,8 @@ class DataSection(Section):
         "experiment.toml, or module:function",
     )
     test: str = Field(
-        "", description="what a real device is tested with; else data.test_share of data.train is split off"
+        "",
+        description="what a real device is tested with; else data.test_share of data.train is split off",
     )
     encoding: str = Field(
         "",
@@ -194,7 +219,8 @@ class DataSection(Section):
     )
     samples_per_device: OrAll = Field(0, description="how many samples each device keeps; 0 is all")
     weights: Literal["equal", "size"] = Field(
-        "equal", description="how much a device counts in what all learn: all alike, or by its samples"
+        "equal",
+        description="how much a device counts in what all learn: all alike, or by its samples",
     )
 
 
@@ -202,7 +228,8 @@ class ShareSection(Section):
     """What devices tell others of their data, for the formation of clusters."""
 
     labels: Literal["counts", "rounded", "none"] = Field(
-        "counts", description="how many samples of each label: exactly, to a power of two, or nothing"
+        "counts",
+        description="how many samples of each label: exactly, to a power of two, or nothing",
     )
     samples: Literal["auto", "none", "sketch", "raw"] = Field(
         "auto",
@@ -218,7 +245,9 @@ class ShareSection(Section):
 class ModelSection(Section):
     """What is trained."""
 
-    name: str = Field("mlp", description="mlp, logreg, cnn, resnet8, lstm or package.module:factory")
+    name: str = Field(
+        "mlp", description="mlp, logreg, cnn, resnet8, lstm or package.module:factory"
+    )
     options: Options = Field(default_factory=dict, description="keyword arguments of the factory")
     initial: str = Field("", description="a safetensors file with parameters to start from")
     buffers: Literal["mix", "local"] = Field(
@@ -281,7 +310,8 @@ class OptimizersSection(Section):
         strict=False,
     )
     reset: Literal["step", "regime", "never"] = Field(
-        "regime", description="when momenta are reset: at every training step, at every regime, or never"
+        "regime",
+        description="when momenta are reset: at every training step, at every regime, or never",
     )
 
 
@@ -299,7 +329,9 @@ class EvaluateSection(Section):
         description="of the first metric, for cycles, bytes and seconds to target; auto is 0.85 for accuracy "
         "and none for others",
     )
-    gaps: bool = Field(False, description="record what the paper's bounds are about, for ssdfl bounds")
+    gaps: bool = Field(
+        False, description="record what the paper's bounds are about, for ssdfl bounds"
+    )
     models: Literal["all", "mean"] = Field(
         "all", description="test every device's model and their mean, or (quicker) only the mean"
     )
@@ -323,7 +355,9 @@ class EvaluateSection(Section):
 class EngineSection(Section):
     """What executes the schedule."""
 
-    name: Annotated[str, AfterValidator(_known_engine)] = Field("local", description=describe_engines())
+    name: Annotated[str, AfterValidator(_known_engine)] = Field(
+        "local", description=describe_engines()
+    )
     device: Annotated[str, Field(pattern=r"^\w+(:\d+)?$")] = Field(
         "cpu", description="where tensors live: cpu, cuda, cuda:1"
     )

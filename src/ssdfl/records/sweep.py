@@ -75,12 +75,19 @@ def load_sweep(path: Path, settings: tuple[str, ...] = ()) -> Sweep:
     values = read_values(path, settings)
     grid = _grid(values.pop("sweep", None))
     for key in sorted(COMMON & grid.keys()):
-        raise InputError(f"sweep.{key}", grid[key], "a key that changes runs", f"Set {key} once, for all.")
+        raise InputError(
+            f"sweep.{key}", grid[key], "a key that changes runs", f"Set {key} once, for all."
+        )
     combinations = []
     for chosen in product(*grid.values()):
         choices = dict(zip(grid, chosen, strict=True))
         combinations.append(Combination(choices, _experiment(values, choices, path.parent)))
-    command = ["ssdfl", "sweep", str(path), *(word for setting in settings for word in ("--set", setting))]
+    command = [
+        "ssdfl",
+        "sweep",
+        str(path),
+        *(word for setting in settings for word in ("--set", setting)),
+    ]
     name = combinations[0].experiment.name
     return Sweep(name, tuple(grid), tuple(combinations), shlex.join(command))
 
@@ -89,7 +96,9 @@ def _grid(table: object) -> dict[str, list[Any]]:
     """Keys with dots, and their values; tables in the table are sections."""
     remedy = 'Write such as "training.learning_rate" = [0.02, 0.05].'
     if not isinstance(table, dict) or not table:
-        raise InputError("sweep", "none" if table is None else table, "a table of keys and lists", remedy)
+        raise InputError(
+            "sweep", "none" if table is None else table, "a table of keys and lists", remedy
+        )
     grid = flat(table)
     for key, value in grid.items():
         if not isinstance(value, list) or not value:

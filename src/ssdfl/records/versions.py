@@ -17,7 +17,11 @@ def current_versions() -> dict[str, str]:
         >>> current_versions()["ssdfl"] == ssdfl.__version__
         True
     """
-    own = {"ssdfl": ssdfl.__version__, "Python": platform.python_version(), "system": platform.platform()}
+    own = {
+        "ssdfl": ssdfl.__version__,
+        "Python": platform.python_version(),
+        "system": platform.platform(),
+    }
     return own | {name: _installed(name) for name in PACKAGES}
 
 

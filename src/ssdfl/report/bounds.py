@@ -27,7 +27,15 @@ KINDS = ("measured", "published", "rigorous")
 
 def bound_table(summaries: Sequence[BoundSummary]) -> Table:
     """How often each form of each bound failed or said nothing, and how tight it was."""
-    headers = ["method", "statement", "rows", "form", "violated", "says nothing", "measured / bound"]
+    headers = [
+        "method",
+        "statement",
+        "rows",
+        "form",
+        "violated",
+        "says nothing",
+        "measured / bound",
+    ]
     return Table(headers, [_bound_row(one, form) for one in summaries for form in one.violated])
 
 

@@ -33,7 +33,9 @@ def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
     """
     _check_distinct(folders)
     names = run_names(folders)
-    runs = [RunResults(*tested_rows(folder), name) for folder, name in zip(folders, names, strict=True)]
+    runs = [
+        RunResults(*tested_rows(folder), name) for folder, name in zip(folders, names, strict=True)
+    ]
     commands = [shlex.join(["ssdfl", "run", str(folder.experiment_file)]) for folder in folders]
     write_text(path, comparison_page(", ".join(names), runs, commands, _shared_goal(folders)))
 
@@ -58,7 +60,9 @@ def _check_distinct(folders: Sequence[RunFolder]) -> None:
         raise InputError("runs", got, "at least two, each once", "Name two folders or more.")
 
 
-def comparison_page(title: str, runs: Sequence[RunResults], commands: Sequence[str], goal: Goal) -> str:
+def comparison_page(
+    title: str, runs: Sequence[RunResults], commands: Sequence[str], goal: Goal
+) -> str:
     """The page that shows runs side by side, compared by one goal.
 
     Args:
@@ -86,7 +90,9 @@ def _results(runs: Sequence[RunResults], goal: Goal) -> str:
         summaries += own
         names += [run.name] * len(own)
     headers, rows = summary_table(summaries, goal)
-    return html_table(["run", *headers], ([name, *row] for name, row in zip(names, rows, strict=True)))
+    return html_table(
+        ["run", *headers], ([name, *row] for name, row in zip(names, rows, strict=True))
+    )
 
 
 def _data(runs: Sequence[RunResults], goal: Goal) -> dict[str, Any]:

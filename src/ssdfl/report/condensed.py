@@ -60,7 +60,12 @@ class Condensed:
         kinds = self._kinds([str(one["optimizer"]) for one in devices])
         lying = np.bincount(self.group, [one.get("liar", False) for one in devices]) > 0
         return [
-            {"device": k, "optimizer": kinds[k], "samples": samples[k], "labels": labels[k].tolist()}
+            {
+                "device": k,
+                "optimizer": kinds[k],
+                "samples": samples[k],
+                "labels": labels[k].tolist(),
+            }
             | ({"liar": True} if lying[k] else {})
             for k in range(len(samples))
         ]
@@ -85,7 +90,9 @@ def condensed(network: Network, clusters: Clusters, groups: int) -> Condensed:
     group = _groups(labels, groups)
     first = np.unique(group, return_index=True)[1]
     counts = np.bincount(group)
-    names = [f"{network.names[k]} and {n - 1} more" for k, n in zip(first, counts.tolist(), strict=True)]
+    names = [
+        f"{network.names[k]} and {n - 1} more" for k, n in zip(first, counts.tolist(), strict=True)
+    ]
     links, latency_s, bandwidth_Bps = _links(network, group)
     small = make_network(
         len(first),
@@ -123,7 +130,9 @@ def _links(network: Network, group: IntArray) -> tuple[IntArray, FloatArray, Flo
     ends = np.sort(group[network.links], axis=1)
     across = ends[:, 0] != ends[:, 1]
     n = int(group.max()) + 1
-    keys, place, count = np.unique(ends[across] @ np.array([n, 1]), return_inverse=True, return_counts=True)
+    keys, place, count = np.unique(
+        ends[across] @ np.array([n, 1]), return_inverse=True, return_counts=True
+    )
     links = np.stack(np.divmod(keys, n), axis=1)
     latency_s = np.bincount(place, network.latency_s[across]) / count
     return links, latency_s, np.bincount(place, network.bandwidth_Bps[across]) / count

@@ -68,7 +68,9 @@ def _plot_map(figure: Figure, axes: Axes, positions: FloatArray) -> None:
     for outline in WORLD:
         axes.fill(*np.array(outline).T, facecolor="#e2e8df", edgecolor="#c3cdbf", zorder=0)
     low, high = positions.min(axis=0), positions.max(axis=0)
-    margin = np.maximum((high - low) * [0.1, 0.2], 2.0)  # a single city gets some of its surroundings, too
+    margin = np.maximum(
+        (high - low) * [0.1, 0.2], 2.0
+    )  # a single city gets some of its surroundings, too
     (west, south), (east, north) = low - margin, high + margin
     axes.set(xlim=(west, east), ylim=(south, north))
     stretch = 1 / np.cos(np.radians((south + north) / 2))
@@ -188,7 +190,9 @@ def plot_curves(
     return figure
 
 
-def _plot_curve(axes: Axes, rows: Sequence[Row], cost: Metric, quantity: Metric, place: int) -> None:
+def _plot_curve(
+    axes: Axes, rows: Sequence[Row], cost: Metric, quantity: Metric, place: int
+) -> None:
     found = curve(rows, quantity.name, [cost.name])
     x = found.costs[cost.name] / cost.scale
     colour, dash = COLOURS[place % len(COLOURS)], DASHES[place % len(DASHES)]

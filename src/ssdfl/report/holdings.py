@@ -15,7 +15,9 @@ MOST_LABELS = 30
 """Above this number, only samples are drawn."""
 
 
-def plot_holdings(names: Sequence[str], sizes: IntArray, labels: IntArray | None, title: str) -> Figure:
+def plot_holdings(
+    names: Sequence[str], sizes: IntArray, labels: IntArray | None, title: str
+) -> Figure:
     """A bar for each device, and below it how many samples of each label it holds.
 
     Args:

@@ -174,7 +174,12 @@ def _cross_tests(folder: RunFolder, experiment: Experiment) -> str:
     tests, score = folder.cross_tests(), folder.goal(experiment).score
     if tests is None:
         return ""
-    headers = [f"{score.header} of the model of", *(f"on {name}" for name in tests.devices), "mean", "worst"]
+    headers = [
+        f"{score.header} of the model of",
+        *(f"on {name}" for name in tests.devices),
+        "mean",
+        "worst",
+    ]
     rows = [
         [name, *map(score.number, (*found, sum(found) / len(found), score.worst(found)))]
         for name, found in zip(tests.devices, tests.scores, strict=True)
@@ -212,7 +217,9 @@ def _plan_text(seed: int, plan: Plan, shown: bool) -> str:
     )
 
 
-def _bounds(folder: RunFolder, experiment: Experiment, rows: Sequence[BoundRow], goes_on: bool) -> str:
+def _bounds(
+    folder: RunFolder, experiment: Experiment, rows: Sequence[BoundRow], goes_on: bool
+) -> str:
     if rows:
         table = html_table(*bound_table(summarise_bounds(list(rows))))
         return f'<div class="scroll">{table}</div>'
@@ -232,7 +239,9 @@ def _how_to_get_bounds(folder: RunFolder, experiment: Experiment, goes_on: bool)
         return "The paper's bounds are for one local step. Run with --set training.local_steps=1."
     if goes_on:
         return "Compared when the run ends."
-    return f"Not compared yet: {shlex.join(['ssdfl', 'bounds', str(folder.path)])}, then ssdfl report."
+    return (
+        f"Not compared yet: {shlex.join(['ssdfl', 'bounds', str(folder.path)])}, then ssdfl report."
+    )
 
 
 def _versions(folder: RunFolder) -> str:
@@ -248,7 +257,9 @@ def _versions_of(name: str, parts: Sequence[Mapping[str, str]]) -> list[str]:
     return [versions.get(name, "–") for versions in parts]
 
 
-def _plot_figures(folder: RunFolder, experiment: Experiment, rows: Sequence[Row]) -> list[tuple[Path, str]]:
+def _plot_figures(
+    folder: RunFolder, experiment: Experiment, rows: Sequence[Row]
+) -> list[tuple[Path, str]]:
     """Draw all figures; their paths and captions."""
     costs = listed(METRICS[name].noun for name in names_of_ranked_costs(rows))
     goal = folder.goal(experiment)

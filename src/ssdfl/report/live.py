@@ -22,7 +22,11 @@ def live_page(folder: RunFolder, experiment: Experiment, facts: Facts) -> str:
 
 
 def live_news(
-    folder: RunFolder, experiment: Experiment, rows: Sequence[Row], status: dict[str, Any], facts: Facts
+    folder: RunFolder,
+    experiment: Experiment,
+    rows: Sequence[Row],
+    status: dict[str, Any],
+    facts: Facts,
 ) -> str:
     """The content of ``data.json``: everything that the page shows of the records so far."""
     bounds = folder.read_bounds() if status["ended"] else []

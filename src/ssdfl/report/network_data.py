@@ -90,7 +90,9 @@ def plan_data(plan: Plan, drawn: IntArray | None = None) -> dict[str, Any]:
     shown = np.arange(plan.num_devices) if drawn is None else drawn
     return {
         "chosen": chosen.index(plan.clusters) if plan.clusters in chosen else None,
-        "candidates": [_candidate(candidate, plan.num_devices, shown) for candidate in plan.candidates],
+        "candidates": [
+            _candidate(candidate, plan.num_devices, shown) for candidate in plan.candidates
+        ],
         "score": plan.score_name,
     }
 
@@ -125,7 +127,8 @@ def formation_line(plan: Plan) -> str:
 def settings_table(plan: Plan) -> str:
     """The numbers that formation used."""
     rows = (
-        (name, value if isinstance(value, str) else f"{value:g}") for name, value in plan.settings.items()
+        (name, value if isinstance(value, str) else f"{value:g}")
+        for name, value in plan.settings.items()
     )
     return html_table(("setting", "value"), rows)
 

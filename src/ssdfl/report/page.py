@@ -27,7 +27,13 @@ def fill(template: str, **values: str) -> str:
 
 
 def page(
-    title: str, body: str, data: Any, scripts: Sequence[str], *, charts: bool = False, asks: str = "'none'"
+    title: str,
+    body: str,
+    data: Any,
+    scripts: Sequence[str],
+    *,
+    charts: bool = False,
+    asks: str = "'none'",
 ) -> str:
     """A whole page: one file that loads nothing else, which its content policy enforces.
 

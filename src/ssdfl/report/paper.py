@@ -115,10 +115,14 @@ def _told(expected: Mapping[tuple[str, str, str, str], str], case: CaseKey) -> d
     return {identity[-1]: value for identity, value in expected.items() if identity[:-1] == case}
 
 
-def _questions(artefact: Artefact, panel: Variant, runs: Sequence[Sequence[Row]]) -> list[_Question]:
+def _questions(
+    artefact: Artefact, panel: Variant, runs: Sequence[Sequence[Row]]
+) -> list[_Question]:
     """The quantities of a panel's case: each threshold in each cost, or the final accuracy."""
     asked = product(panel.thresholds or (None,), _costs(artefact, runs))
-    return [_Question(artefact.kind, artefact.reading, threshold, cost) for threshold, cost in asked]
+    return [
+        _Question(artefact.kind, artefact.reading, threshold, cost) for threshold, cost in asked
+    ]
 
 
 def _identity(row: Mapping[str, str]) -> tuple[str, str, str, str]:

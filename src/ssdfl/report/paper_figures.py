@@ -61,7 +61,11 @@ def _plots(artefact: Artefact, numbers: Sequence[Entry]) -> dict[str, list[Entry
     """
     if artefact.kind == "table":
         return group_by(numbers, attrgetter("panel"))
-    drawn = [entry for entry in numbers if entry.threshold in ("", _first_threshold(artefact, entry.panel))]
+    drawn = [
+        entry
+        for entry in numbers
+        if entry.threshold in ("", _first_threshold(artefact, entry.panel))
+    ]
     return group_by(drawn, partial(_title, artefact))
 
 
@@ -83,7 +87,9 @@ def _plot_curves(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[E
     for colour, entry in _coloured(entries):
         of_seeds = runs[entry.panel, entry.point, entry.series]
         cycles = [of_seeds[0][k]["cycle"] for k in _tested(of_seeds, artefact)]
-        by_cycle = [[run[k][artefact.reading] for run in of_seeds] for k in _tested(of_seeds, artefact)]
+        by_cycle = [
+            [run[k][artefact.reading] for run in of_seeds] for k in _tested(of_seeds, artefact)
+        ]
         _plot_band(axes, cycles, by_cycle, colour, entry.series)
         _plot_papers(axes, cycles[-1:], [entry], colour, 8)
     axes.set_ylim(0, 100)
@@ -101,7 +107,9 @@ def _plot_band(
     middle = np.array([100 * fmean(values) for values in by_cycle])
     spread = np.array([100 * (half_width(values) or 0.0) for values in by_cycle])
     axes.plot(cycles, middle, color=colour, label=label, linewidth=1.6)
-    axes.fill_between(cycles, middle - spread, middle + spread, color=colour, alpha=0.12, linewidth=0)
+    axes.fill_between(
+        cycles, middle - spread, middle + spread, color=colour, alpha=0.12, linewidth=0
+    )
 
 
 def _percents(entries: Sequence[Entry]) -> tuple[list[float], list[float]]:
@@ -115,7 +123,9 @@ def _plot_table(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[En
     """Ours and the paper's side by side: thresholds across, a place for each method beside them."""
     series = group_by(entries, attrgetter("series"))
     top = 1.05 * artefact.cases[0].experiment.cycles
-    for place, (colour, (name, own)) in enumerate(zip(cycle(COLOURS), series.items(), strict=False)):
+    for place, (colour, (name, own)) in enumerate(
+        zip(cycle(COLOURS), series.items(), strict=False)
+    ):
         shift = 0.8 * ((place + 0.5) / len(series) - 0.5)
         for k, entry in enumerate(own):
             _plot_ours(axes, k + shift - 0.02, entry, colour, top)
@@ -139,7 +149,9 @@ def _plot_ours(axes: Axes, x: float, entry: Entry, colour: str, top: float) -> N
 def _plot_reported(axes: Axes, x: float, entry: Entry, colour: str, top: float) -> None:
     """A cross where the paper is, at the top if it has a dash."""
     if entry.paper:
-        axes.plot(x, top if entry.paper == NONE else float(entry.paper), "x", color=colour, markersize=6)
+        axes.plot(
+            x, top if entry.paper == NONE else float(entry.paper), "x", color=colour, markersize=6
+        )
 
 
 def _plot_points(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
@@ -160,13 +172,17 @@ def _plot_bars(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Ent
         left = (place - (len(series) - 1) / 2) * width
         x = [k + left for k in range(len(own))]
         y, errors = _percents(own)
-        axes.bar(x, y, width, yerr=errors, color=COLOURS[place], label=name, error_kw={"elinewidth": 0.8})
+        axes.bar(
+            x, y, width, yerr=errors, color=COLOURS[place], label=name, error_kw={"elinewidth": 0.8}
+        )
         _plot_papers(axes, x, own, "black", 6)
     axes.set_xticks(range(len(artefact.points)), [point.name for point in artefact.points])
     axes.set_ylim(0, 100)
 
 
-def _plot_papers(axes: Axes, x: Sequence[float], entries: Sequence[Entry], colour: str, size: float) -> None:
+def _plot_papers(
+    axes: Axes, x: Sequence[float], entries: Sequence[Entry], colour: str, size: float
+) -> None:
     """A cross for each number that the paper quotes."""
     for at, entry in zip(x, entries, strict=True):
         if entry.paper:
@@ -180,7 +196,9 @@ def _plot_bound(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[En
         scores = sorted(chain.from_iterable(of_seed.items() for of_seed in of_seeds))
         by_number = group_by(scores, itemgetter(0))
         middle = [geometric_mean(score for _, score in own) for own in by_number.values()]
-        axes.plot(list(by_number), middle, color=colour, marker="o", markersize=4, label=entry.point)
+        axes.plot(
+            list(by_number), middle, color=colour, marker="o", markersize=4, label=entry.point
+        )
     axes.set_yscale("log")
     first = runs[entries[0].panel, entries[0].point, entries[0].series][0]
     axes.set_xlim(0, max(row["clusters"] for row in first) + 1)

@@ -132,4 +132,6 @@ def _not_ranked(runs: Sequence[RunResults]) -> list[str]:
 
 
 def _unfinished(run: RunResults) -> str:
-    return f"{run.name} is unfinished: {run.missing}." if run.name else f"Unfinished: {run.missing}."
+    return (
+        f"{run.name} is unfinished: {run.missing}." if run.name else f"Unfinished: {run.missing}."
+    )

@@ -180,7 +180,9 @@ def _scores_by_cycle(run: Sequence[Row], most: int, groups: Condensed | None) ->
 def _bounds(rows: Sequence[BoundRow]) -> list[dict[str, Any]]:
     """Means over clusters and seeds of measured, published and rigorous, by statement."""
     by_method = group_by(rows, attrgetter("method"))
-    by_statement = {method: group_by(own, attrgetter("statement")) for method, own in by_method.items()}
+    by_statement = {
+        method: group_by(own, attrgetter("statement")) for method, own in by_method.items()
+    }
     return [
         _statement_data(method, statement, by_statement[method].get(statement, []))
         for method, statement in product(by_method, STATEMENTS)

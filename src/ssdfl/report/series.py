@@ -53,7 +53,9 @@ def curve(rows: Sequence[Row], quantity: str, costs: Sequence[str] | None = None
     )
 
 
-def _reduced(reduce: Callable[[FloatArray], Any], cycles: Sequence[Sequence[Row]], name: str) -> FloatArray:
+def _reduced(
+    reduce: Callable[[FloatArray], Any], cycles: Sequence[Sequence[Row]], name: str
+) -> FloatArray:
     """(P,) a metric reduced over the seeds of each cycle."""
     return np.array([reduce(_values(of_cycle, name)) for of_cycle in cycles])
 

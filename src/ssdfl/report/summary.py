@@ -109,7 +109,9 @@ class MethodSummary:
     def flat(self) -> dict[str, Any]:
         """All values by name, for JSON and CSV: ``bytes_to_target``, ``sent_bytes`` and so on."""
         ranked = [name for name in RANKED_COSTS if name in self.totals]
-        to_target = {f"{_FLAT_NAMES.get(name, name)}_to_target": self.to_target.get(name) for name in ranked}
+        to_target = {
+            f"{_FLAT_NAMES.get(name, name)}_to_target": self.to_target.get(name) for name in ranked
+        }
         totals = dict(self.totals)
         cycles = int(totals.pop("cycle"))
         return {
@@ -172,7 +174,9 @@ def _comparable_runs(
     return _up_to_shared_test(tested, reading)
 
 
-def _up_to_shared_test(runs: Sequence[Sequence[Row]], reading: str) -> tuple[list[Sequence[Row]], str]:
+def _up_to_shared_test(
+    runs: Sequence[Sequence[Row]], reading: str
+) -> tuple[list[Sequence[Row]], str]:
     """Runs up to the last cycle that all of them have tested."""
     last = min(_last_test(run, reading)["cycle"] for run in runs)
     return [_until(run, last) for run in runs], f"after cycle {last}"
@@ -222,7 +226,10 @@ def _costs_to_target(runs: Sequence[Sequence[Row]], goal: Goal, name: str) -> li
     """Of the seeds that reached the target, if there is one."""
     if goal.target is None:
         return []
-    costs = (cost_to_target(run, goal.target, name, goal.reading, better=goal.score.better) for run in runs)
+    costs = (
+        cost_to_target(run, goal.target, name, goal.reading, better=goal.score.better)
+        for run in runs
+    )
     return [cost for cost in costs if cost is not None]
 
 

@@ -39,7 +39,11 @@ class SweepResult:
     def rows(self) -> list[Row]:
         """All records, with method and seed."""
         method = self.summary.method
-        return [{"method": method, "seed": seed, **row} for seed, run in self.runs.items() for row in run]
+        return [
+            {"method": method, "seed": seed, **row}
+            for seed, run in self.runs.items()
+            for row in run
+        ]
 
 
 def sweep_results(sweep: Sweep, cache: Path) -> list[SweepResult]:
@@ -81,7 +85,8 @@ def write_sweep(sweep: Sweep, results: Sequence[SweepResult], out: Path) -> list
     write_text(paths[1], _markdown(sweep, results))
     save(plot_sweep(sweep, results), paths[2])
     write_text(
-        paths[3], comparison_page(sweep.name, _named_runs(sweep, results), [sweep.command], _goal(results))
+        paths[3],
+        comparison_page(sweep.name, _named_runs(sweep, results), [sweep.command], _goal(results)),
     )
     return paths
 
@@ -103,7 +108,9 @@ def _named_runs(sweep: Sweep, results: Sequence[SweepResult]) -> list[RunResults
         own = list(group)
         combination = own[0].combination
         rows = [row for result in own for row in result.rows]
-        found.append(RunResults(combination.experiment, rows, _combination_name(sweep, combination)))
+        found.append(
+            RunResults(combination.experiment, rows, _combination_name(sweep, combination))
+        )
     return found
 
 
@@ -139,7 +146,9 @@ def plot_sweep(sweep: Sweep, results: Sequence[SweepResult]) -> Figure:
         _plot_scores(score, places, summaries, style, goal.score.scale)
         _plot_cost(cost, places, summaries, style)
     score.set_ylabel(f"final {goal.header}")
-    cost.set_ylabel("megabytes, no target" if goal.target is None else f"megabytes to {goal.shown_target}")
+    cost.set_ylabel(
+        "megabytes, no target" if goal.target is None else f"megabytes to {goal.shown_target}"
+    )
     cost.set_xticks(range(len(labels)), labels, parse_math=False)
     cost.set_xlabel(", ".join(sweep.keys))
     score.legend(frameon=False, ncols=len(by_method))
@@ -159,7 +168,10 @@ def _plot_scores(
 
 
 def _plot_cost(
-    axes: Axes, places: Sequence[float], summaries: Sequence[MethodSummary], style: Mapping[str, Any]
+    axes: Axes,
+    places: Sequence[float],
+    summaries: Sequence[MethodSummary],
+    style: Mapping[str, Any],
 ) -> None:
     """Megabytes to the target; nothing where it was not reached."""
     megabytes = [summary.to_target.get("sent_bytes", math.nan) / 1e6 for summary in summaries]

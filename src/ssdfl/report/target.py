@@ -40,7 +40,11 @@ def cost_to_target(
     sign = 1 if better == "higher" else -1
     for row in run:
         if sign * row[quantity] >= sign * target and is_measured(row, cost):
-            return _interpolated(before, row, target, cost, quantity) if interpolate else float(row[cost])
+            return (
+                _interpolated(before, row, target, cost, quantity)
+                if interpolate
+                else float(row[cost])
+            )
         before = row if is_measured(row, quantity) else before
     return None
 

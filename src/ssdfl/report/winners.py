@@ -48,7 +48,9 @@ def winners(summaries: Sequence[MethodSummary], goal: Goal) -> list[Winner]:
 
 def _soonest(finished: Sequence[MethodSummary], goal: Goal) -> list[Winner]:
     """The winner of each cost that is known for all methods that reached the target."""
-    reached = [summary for summary in finished if goal.target is not None and summary.reached_target]
+    reached = [
+        summary for summary in finished if goal.target is not None and summary.reached_target
+    ]
     everybody_did = len(reached) == len(finished)
     return [_least_cost(reached, everybody_did, goal, cost) for cost in _shared_costs(reached)]
 
@@ -92,7 +94,9 @@ def _final_scores(summaries: Sequence[MethodSummary], score: Score) -> str:
 def _by_winner(soonest: Sequence[Winner]) -> str:
     """``sdfl by cycles (8), ssdfl by bytes (9.1 MB) and simulated seconds (3.1 s)``."""
     by_method = group_by(soonest, attrgetter("method"))
-    return ", ".join(f"{method} by {listed(map(_reason, won))}" for method, won in by_method.items())
+    return ", ".join(
+        f"{method} by {listed(map(_reason, won))}" for method, won in by_method.items()
+    )
 
 
 def _reason(winner: Winner) -> str:
@@ -142,7 +146,9 @@ def _lead(best: MethodSummary, other: MethodSummary, score: Score) -> float:
     return score.sign * (best.score - other.score) / score.scale
 
 
-def _least_cost(reached: Sequence[MethodSummary], everybody_did: bool, goal: Goal, metric: Metric) -> Winner:
+def _least_cost(
+    reached: Sequence[MethodSummary], everybody_did: bool, goal: Goal, metric: Metric
+) -> Winner:
     ordered = sorted(reached, key=lambda summary: summary.to_target[metric.name])
     least = ordered[0].to_target[metric.name]
     level = [one for one in ordered if one.to_target[metric.name] <= (1 + LEVEL_SHARE) * least]

@@ -42,7 +42,9 @@ class Constants:
         for name in ("learning_rate", "gradient_bound", "smoothness", "tolerance"):
             if not 0 < getattr(self, name) <= LARGEST:
                 remedy = "Measure it, or leave it out."
-                raise InputError(name, getattr(self, name), f"a number above 0, to {LARGEST:g}", remedy)
+                raise InputError(
+                    name, getattr(self, name), f"a number above 0, to {LARGEST:g}", remedy
+                )
         for name in ("initial_loss", "variance_floor"):
             check_range(name, getattr(self, name), 0, LARGEST)
 

@@ -53,7 +53,11 @@ def effective_gradient(
 
 
 def effective_loss(
-    state: RegimeState, losses: FloatArray, A_intra: MixingMatrix, learning_rate: float, centred: bool = False
+    state: RegimeState,
+    losses: FloatArray,
+    A_intra: MixingMatrix,
+    learning_rate: float,
+    centred: bool = False,
 ) -> float:
     """``L̃`` of `eq:eff_g_loss`: losses, momentum, proximal terms and the graph regulariser.
 
@@ -76,7 +80,12 @@ def effective_loss(
     moved = state.X - state.start
     momentum = float(((moved if centred else state.X) * state.history).sum())
     proximal = float((state.mu[:, None] * moved**2).sum()) / 2
-    return float(losses.sum()) + momentum + proximal + regulariser(state.X, A_intra) / (2 * learning_rate)
+    return (
+        float(losses.sum())
+        + momentum
+        + proximal
+        + regulariser(state.X, A_intra) / (2 * learning_rate)
+    )
 
 
 def regulariser(X: FloatArray, A: MixingMatrix) -> float:
@@ -90,7 +99,9 @@ def regulariser(X: FloatArray, A: MixingMatrix) -> float:
     return float((X * (X - A @ X)).sum())
 
 
-def consensus_gaps(X: FloatArray, clusters: tuple[tuple[int, ...], ...]) -> tuple[FloatArray, float]:
+def consensus_gaps(
+    X: FloatArray, clusters: tuple[tuple[int, ...], ...]
+) -> tuple[FloatArray, float]:
     """(S,) ``‖Δ_s‖`` within each cluster and ``‖Δ̂‖`` over all devices (`eq:prf_intracons_2`).
 
     Examples:
@@ -98,5 +109,7 @@ def consensus_gaps(X: FloatArray, clusters: tuple[tuple[int, ...], ...]) -> tupl
         >>> inside.round(6).tolist(), round(across**2, 6)
         ([1.414214, 0.0], 8.0)
     """
-    inside = [np.linalg.norm(X[list(cluster)] - X[list(cluster)].mean(axis=0)) for cluster in clusters]
+    inside = [
+        np.linalg.norm(X[list(cluster)] - X[list(cluster)].mean(axis=0)) for cluster in clusters
+    ]
     return np.array(inside, dtype=float), float(np.linalg.norm(X - X.mean(axis=0)))

@@ -34,7 +34,9 @@ def consensus_gap(constants: Constants, clusters: Sequence[ClusterTerms]) -> flo
     return math.sqrt(inside + between)
 
 
-def integrated_bound(constants: Constants, network: ClusterTerms, clusters: Sequence[ClusterTerms]) -> float:
+def integrated_bound(
+    constants: Constants, network: ClusterTerms, clusters: Sequence[ClusterTerms]
+) -> float:
     """Theorem 2's bound on a cycle's squared gradients with `consensus_gap`, from agreeing devices.
 
     The theorem weighs the gap by τ_r − 1, so at τ_r = 1 it would not see the clusters' gap at all;
@@ -42,10 +44,14 @@ def integrated_bound(constants: Constants, network: ClusterTerms, clusters: Sequ
     0 for single devices and large for clusters that mix, so single devices have the least bound;
     Φ_min excludes them.
     """
-    bound = integrated_convergence(constants, network, clusters, network.size * constants.initial_loss, 0.0)
+    bound = integrated_convergence(
+        constants, network, clusters, network.size * constants.initial_loss, 0.0
+    )
     if not math.isfinite(bound):
         return bound
     gap = consensus_gap(constants, clusters)
     longer = replace(constants, tau_r=constants.tau_r + 1)
-    with_gap, without = (integrated_convergence(longer, network, clusters, 0.0, size) for size in (gap, 0.0))
+    with_gap, without = (
+        integrated_convergence(longer, network, clusters, 0.0, size) for size in (gap, 0.0)
+    )
     return bound + with_gap - without

@@ -138,7 +138,12 @@ def integrated_convergence(
         The bound, or infinity where η is above a cluster's ``1 − λ₂(Ã_s)`` or ``2 / (α̂_s Γ_s)``,
         where the bound's own denominator is not positive, or where A does not mix.
     """
-    η, B, τ_a, τ_r = constants.learning_rate, constants.gradient_bound, constants.tau_a, constants.tau_r
+    η, B, τ_a, τ_r = (
+        constants.learning_rate,
+        constants.gradient_bound,
+        constants.tau_a,
+        constants.tau_r,
+    )
     training = _training_terms(network, clusters)
     denominator = _descent(constants, training)
     clusters_mix = all(η <= 1 - cluster.lambda_2 for cluster in clusters)

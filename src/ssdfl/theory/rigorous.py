@@ -40,7 +40,8 @@ def momentum_gap(constants: Constants, cluster: ClusterTerms) -> float:
     pairs = [(later, earlier) for later in range(τ_a) for earlier in range(later)]
     return max(
         (
-            momentum_norm(constants, cluster, later - earlier) + momentum_norm(constants, cluster, earlier)
+            momentum_norm(constants, cluster, later - earlier)
+            + momentum_norm(constants, cluster, earlier)
             for later, earlier in pairs
         ),
         default=0.0,
@@ -133,7 +134,9 @@ def intra_consensus(constants: Constants, cluster: ClusterTerms, initial_gap: fl
     η = constants.learning_rate
     gap, travelled = initial_gap, 0.0
     for q in range(constants.tau_a):
-        push = constants.gradient_bound * math.sqrt(cluster.size) + momentum_norm(constants, cluster, q)
+        push = constants.gradient_bound * math.sqrt(cluster.size) + momentum_norm(
+            constants, cluster, q
+        )
         gap, travelled = (
             contraction(cluster) * gap + η * (push + cluster.mu * travelled),
             (1 + η * cluster.mu) * travelled + (1 - cluster.lambda_min) * initial_gap + η * push,

@@ -111,7 +111,9 @@ def _names(world: World, *devices: int) -> tuple[str, str]:
     return world.names[a], world.names[b]
 
 
-def _on_links(world: World, fault: Fault, ends: Iterator[tuple[int, int]], **changes: float) -> None:
+def _on_links(
+    world: World, fault: Fault, ends: Iterator[tuple[int, int]], **changes: float
+) -> None:
     """Change some directions of links for a while."""
     for pair in ends:
         key = _names(world, *pair)

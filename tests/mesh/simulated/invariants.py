@@ -63,7 +63,9 @@ def check_heard(world: World, one: Taken) -> None:
         said = f"{world.names[one.device]} mixed at step {one.step} what {world.names[j]} "
         _require(j in linked, said + "sent without a link")
         if j in world.liars:
-            _require(bool(torch.isfinite(row).all()) and row.shape == one.own.shape, said + "made up")
+            _require(
+                bool(torch.isfinite(row).all()) and row.shape == one.own.shape, said + "made up"
+            )
         else:
             _require(row.numpy().tobytes() in world.published[j, one.step], said + "never sent")
 

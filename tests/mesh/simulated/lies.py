@@ -29,7 +29,9 @@ class Liar:
 
     def answer(self, request: Request, honest: Answer) -> Answer | None:
         """What it says instead; None is silence."""
-        response = Response.FromString(honest if isinstance(honest, bytes) else honest.SerializeToString())
+        response = Response.FromString(
+            honest if isinstance(honest, bytes) else honest.SerializeToString()
+        )
         answer: Answer | None = response
         for lie in self.lies:
             if self.source.random() < self.often and isinstance(answer, Response):
@@ -68,7 +70,9 @@ def _forged(liar: Liar, request: Request, response: Response) -> Answer:
     if response.HasField("status"):
         plan = response.status.plan_digest
         for name in "bcd":
-            forged = Witness(device=name, step=liar.last_step, plan_digest=plan, certificate=name.encode())
+            forged = Witness(
+                device=name, step=liar.last_step, plan_digest=plan, certificate=name.encode()
+            )
             response.status.witnesses.append(forged)
     return response
 
@@ -89,7 +93,9 @@ def _other_step(liar: Liar, request: Request, response: Response) -> Answer:
 def _other_size(liar: Liar, request: Request, response: Response) -> Answer:
     if request.HasField("pull"):
         data = np.zeros(5, dtype="<f4").tobytes()
-        return Response(parameters=Parameters(step=request.pull.step, dtype="float32", count=5, data=data))
+        return Response(
+            parameters=Parameters(step=request.pull.step, dtype="float32", count=5, data=data)
+        )
     return response
 
 

@@ -71,7 +71,9 @@ class SimulatedNetwork:
 class Question:
     """A question under way: the first answer counts."""
 
-    def __init__(self, transport: SimulatedTransport, neighbour: str, data: bytes, wanted: Wanted) -> None:
+    def __init__(
+        self, transport: SimulatedTransport, neighbour: str, data: bytes, wanted: Wanted
+    ) -> None:
         self.transport, self.neighbour, self.data = transport, neighbour, data
         self.answer: bytes | None = None
         self.refused, self.is_open = "", True
@@ -125,7 +127,9 @@ class SimulatedTransport:
         """Stop answering and asking."""
         self._handler = None
 
-    def ask(self, neighbour: str, request: Request, timeout_s: float, wanted: Wanted = always) -> Response:
+    def ask(
+        self, neighbour: str, request: Request, timeout_s: float, wanted: Wanted = always
+    ) -> Response:
         """A neighbour's answer."""
         assert neighbour in self._neighbours, f"{self.name} asks {neighbour}, which is no neighbour"
         question = Question(self, neighbour, request.SerializeToString(), wanted)
@@ -155,7 +159,9 @@ class SimulatedTransport:
             return
         request = Request.FromString(question.data)
         if request.WhichOneof("kind") == "pull":
-            self.scheduler.start(partial(self._answer, name, request, question), self.host, "answer")
+            self.scheduler.start(
+                partial(self._answer, name, request, question), self.host, "answer"
+            )
         else:
             self._answer(name, request, question)
 

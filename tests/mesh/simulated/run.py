@@ -70,7 +70,9 @@ def run_plan(plan: Plan) -> Outcome:
         failure = f"{type(error).__name__}: {error}"
     first = remixes_from(plan, world.taken)
     mixed_again = sum(one.step >= first for one in world.taken)
-    return Outcome(plan, failure, world.scheduler.events, len(world.taken), mixed_again, world.scheduler.now)
+    return Outcome(
+        plan, failure, world.scheduler.events, len(world.taken), mixed_again, world.scheduler.now
+    )
 
 
 def run_quietly(number: int) -> Outcome:
@@ -88,7 +90,9 @@ def rows_of(outcome: Outcome) -> set[str]:
 
 def add(path: Path, outcomes: list[Outcome]) -> None:
     """Add outcomes to a file of counts."""
-    counts = {row["what"]: Counter({key: float(row[key]) for key in COLUMNS[1:]}) for row in read(path)}
+    counts = {
+        row["what"]: Counter({key: float(row[key]) for key in COLUMNS[1:]}) for row in read(path)
+    }
     for what in ("all", "none", *FAULTS, "liar"):
         counts.setdefault(what, Counter())
     for outcome in outcomes:
@@ -122,18 +126,26 @@ def show(path: Path) -> None:
     print("| " + " | ".join(COLUMNS) + " |")
     print("|---" + "|---:" * (len(COLUMNS) - 1) + "|")
     for row in read(path):
-        print("| " + " | ".join([row["what"], *(f"{int(row[key]):,}" for key in COLUMNS[1:])]) + " |")
+        print(
+            "| " + " | ".join([row["what"], *(f"{int(row[key]):,}" for key in COLUMNS[1:])]) + " |"
+        )
 
 
 def main() -> None:
     """Run the schedules that the command line names."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--schedules", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0, help="number of the first schedule")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, help="a CSV file to add the counts to")
-    parser.add_argument("--log", action="store_true", help="run in this process and show devices' logs")
-    parser.add_argument("--show", type=Path, help="print such a file as a table, and do nothing else")
+    parser.add_argument(
+        "--log", action="store_true", help="run in this process and show devices' logs"
+    )
+    parser.add_argument(
+        "--show", type=Path, help="print such a file as a table, and do nothing else"
+    )
     options = parser.parse_args()
     if options.show:
         show(options.show)

@@ -325,7 +325,9 @@ class SimulatedPool(Executor):
         self._runtime, self._idle, self._name = runtime, threads, name
         self._waiting: deque[tuple[SimulatedFuture, Callable[[], object]]] = deque()
 
-    def submit(self, call: Callable[..., object], /, *args: object, **options: object) -> SimulatedFuture:
+    def submit(
+        self, call: Callable[..., object], /, *args: object, **options: object
+    ) -> SimulatedFuture:
         """Do something as soon as a thread is free."""
         future = SimulatedFuture(self._runtime.scheduler)
         self._waiting.append((future, partial(call, *args, **options)))

@@ -56,7 +56,9 @@ def _quiet(caplog):
 @pytest.mark.parametrize("first", range(0, SCHEDULES, 24))
 def test_invariants_hold_whatever_fails(first):
     numbers = range(10**6 + first, 10**6 + first + 24)
-    assert not [(number, failure) for number in numbers if (failure := run.run_schedule(number).failure)]
+    assert not [
+        (number, failure) for number in numbers if (failure := run.run_schedule(number).failure)
+    ]
 
 
 @pytest.mark.parametrize("what", ONCE_FAILED)
@@ -188,7 +190,9 @@ def test_a_frozen_process_does_nothing_and_a_dead_one_never_again():
     seen = []
     for host in (frozen, dead):
         runtime = SimulatedRuntime(scheduler, host)
-        runtime.start(lambda runtime=runtime: (runtime.sleep(1), seen.append(runtime.now())), "sleeps")
+        runtime.start(
+            lambda runtime=runtime: (runtime.sleep(1), seen.append(runtime.now())), "sleeps"
+        )
     scheduler.after(0.5, lambda: setattr(frozen, "frozen_until", 4.0))
     scheduler.after(0.5, lambda: scheduler.kill(dead))
     scheduler.run(10)
@@ -202,7 +206,9 @@ def test_a_link_that_is_cut_one_way_works_the_other_way():
         FAULTS["one way"](world, Fault("one way", 0, 1, 0.0, 5.0))
         for ends in (("a", "b"), ("b", "a")):
             world.network.send(*ends, lambda ends=ends: arrived.append(ends))
-        world.scheduler.after(6.0, lambda: world.network.send("a", "b", lambda: arrived.append("later")))
+        world.scheduler.after(
+            6.0, lambda: world.network.send("a", "b", lambda: arrived.append("later"))
+        )
         world.scheduler.run(7.0)
     assert arrived == [("b", "a"), "later"]
 

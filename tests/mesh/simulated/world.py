@@ -50,7 +50,12 @@ def toy_job(method: str, spec: str) -> Job:
     inputs = ScheduleInputs(network, spectral_bisection(network, 2), tau_a=1, tau_r=1, seed=3)
     schedule = find_method(method).schedule(inputs)
     return tiny_job(
-        method, spec, optimizers="sgd", cycles=CYCLES, steps_per_cycle=STEPS_PER_CYCLE, schedule=schedule
+        method,
+        spec,
+        optimizers="sgd",
+        cycles=CYCLES,
+        steps_per_cycle=STEPS_PER_CYCLE,
+        schedule=schedule,
     )
 
 
@@ -206,7 +211,9 @@ class PlanInMemory:
     def formed(self) -> Plan:
         """A plan from what all devices tell."""
         own = Device(np.array([1.0 + self.node.index, 2.0]), 0.1 * self.node.index)
-        flood = Flood(self.node, own, self.signer, DeviceConstants(1.0, 1.0, 1.0), self.disk.own_fact)
+        flood = Flood(
+            self.node, own, self.signer, DeviceConstants(1.0, 1.0, 1.0), self.disk.own_fact
+        )
         self.disk.own_fact = flood.facts()
         known = flood.gather(GATHER_S)
         self.disk.facts = flood.facts()
@@ -340,7 +347,11 @@ class ToyEngine(DeviceEngine):
     def _heard(self, own_weight, weights, pulls, own):
         heard = super()._heard(own_weight, weights, pulls, own)
         rows = {j: pull.result() for j, pull in pulls.items()}
-        self.last = own.rows[0], dict(weights), {j: row for j, row in rows.items() if row is not None}
+        self.last = (
+            own.rows[0],
+            dict(weights),
+            {j: row for j, row in rows.items() if row is not None},
+        )
         return heard
 
     def advance(self, state, step, t):

@@ -26,7 +26,9 @@ class MLflowLog:
     """
 
     def __init__(self, experiment: Experiment, out: Path, resumed: bool) -> None:
-        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # a run reports to nobody that it runs
+        os.environ.setdefault(
+            "MLFLOW_DISABLE_TELEMETRY", "true"
+        )  # a run reports to nobody that it runs
         self._mlflow = require("mlflow", "mlflow")
         self._entities = require("mlflow.entities", "mlflow")
         logging.getLogger("mlflow").setLevel(logging.WARNING)
@@ -62,7 +64,9 @@ class MLflowLog:
         try:
             self._client = self._mlflow.MlflowClient()
             known = self._client.get_experiment_by_name(name)
-            self._group = str(known.experiment_id if known else self._client.create_experiment(name))
+            self._group = str(
+                known.experiment_id if known else self._client.create_experiment(name)
+            )
         except Exception as error:  # of whatever lies between us and the tracking server
             place = self._mlflow.get_tracking_uri()
             remedy = f"Set MLFLOW_TRACKING_URI. MLflow says: {error}"
@@ -83,7 +87,9 @@ class MLflowLog:
     def _find(self, seed: int, method: str) -> int:
         quote = "'" if '"' in self._folder else '"'
         tags = {"folder": self._folder, "method": method, "seed": str(seed)}
-        condition = " and ".join(f"tags.{name} = {quote}{value}{quote}" for name, value in tags.items())
+        condition = " and ".join(
+            f"tags.{name} = {quote}{value}{quote}" for name, value in tags.items()
+        )
         runs = self._client.search_runs([self._group], condition, max_results=1)
         if not runs:
             return 0

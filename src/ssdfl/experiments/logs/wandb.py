@@ -194,4 +194,6 @@ def _read(file: Path) -> _Index:
         return _Index.model_validate_json(file.read_bytes())
     except ValidationError as error:
         remedy = "Remove it: --resume --log wandb then starts new W&B runs."
-        raise InputError("W&B runs of this folder", str(file), "JSON as we wrote it", remedy) from error
+        raise InputError(
+            "W&B runs of this folder", str(file), "JSON as we wrote it", remedy
+        ) from error

@@ -15,7 +15,9 @@ FIRST_SMOOTHING = 3e-4
 NEXT_SMOOTHING = 3e-5  # of a part of a cell that was bounded before
 _LEAST_SMOOTHING = 1e-6
 _SHRINK = 0.85
-_ITERATIONS = 50  # between two additions of triangles; with few of them the ascent never gathers speed
+_ITERATIONS = (
+    50  # between two additions of triangles; with few of them the ascent never gathers speed
+)
 _ROUNDS = 60
 _TRIANGLES = 3000
 _VIOLATION = 1e-2

@@ -131,7 +131,11 @@ def _by_pair(node: Node) -> list[Node]:
     found = _bounded(node)
     kept, gone = node.pair = _pivot(found.Y)
     return [
-        Node(node.cell.merged(kept, gone, sign), found.dual.after_merge(kept, gone, sign), NEXT_SMOOTHING)
+        Node(
+            node.cell.merged(kept, gone, sign),
+            found.dual.after_merge(kept, gone, sign),
+            NEXT_SMOOTHING,
+        )
         for sign in (1, -1)
     ]
 

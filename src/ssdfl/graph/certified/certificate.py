@@ -14,7 +14,14 @@ from ssdfl.graph.certified.branching import Node, prove, spectral
 from ssdfl.graph.certified.problem import Problem
 from ssdfl.graph.certified.timer import Timer
 from ssdfl.graph.components import component_labels
-from ssdfl.graph.conductance import EXACT, Conductance, conductance, cut_conductance, refine, sweep_cut
+from ssdfl.graph.conductance import (
+    EXACT,
+    Conductance,
+    conductance,
+    cut_conductance,
+    refine,
+    sweep_cut,
+)
 from ssdfl.graph.frontier import frontier_order
 from ssdfl.graph.mixing import MixingMatrix
 from ssdfl.graph.sparsest_cut import search_cuts

@@ -48,7 +48,9 @@ def check_certificate(weights: Matrix, certificate: dict[str, Any]) -> None:
     try:
         _check(W, certificate)
     except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
-        raise error if isinstance(error, Refused) else Refused(f"malformed certificate: {error!r}") from error
+        raise (
+            error if isinstance(error, Refused) else Refused(f"malformed certificate: {error!r}")
+        ) from error
 
 
 def _demand(holds: bool, message: str) -> None:
@@ -60,7 +62,10 @@ def _check(W: Matrix, certificate: dict[str, Any]) -> None:
     n = len(W)
     lower, upper = float(certificate["lower"]), float(certificate["upper"])
     _demand(certificate["version"] == 1, "unknown version")
-    _demand(W.shape == (n, n) and bool(np.abs(W - W.T).max() <= TOLERANCE), "the matrix is not symmetric")
+    _demand(
+        W.shape == (n, n) and bool(np.abs(W - W.T).max() <= TOLERANCE),
+        "the matrix is not symmetric",
+    )
     _demand(bool((W >= -TOLERANCE).all()), "the matrix has negative weights")
     _demand(bool(np.abs(W.sum(axis=1) - 1).max() <= TOLERANCE), "the matrix's rows do not sum to 1")
     _demand(0 <= lower <= upper + TOLERANCE, "the interval is empty")
@@ -70,7 +75,9 @@ def _check(W: Matrix, certificate: dict[str, Any]) -> None:
     proof = certificate["proof"]
     show = {"none": _nothing, "frontier": _by_frontier, "relaxation": _by_tree}
     shown = max(0.0, show[proof["kind"]](W, proof, inside, lower, upper))
-    _demand(shown >= lower - TOLERANCE * max(lower, TOLERANCE), f"only {shown} is shown, not {lower}")
+    _demand(
+        shown >= lower - TOLERANCE * max(lower, TOLERANCE), f"only {shown} is shown, not {lower}"
+    )
 
 
 def _members(cut: list[int], n: int) -> Matrix:
@@ -85,7 +92,10 @@ def _check_cut(W: Matrix, inside: Matrix, upper: float) -> None:
     size = int(inside.sum())
     _demand(0 < size < len(W), "the cut is empty or everything")
     value = float(inside @ W @ (1 - inside)) / min(size, len(W) - size)
-    _demand(abs(value - upper) <= TOLERANCE * max(upper, TOLERANCE) * 10, f"the cut has {value}, not {upper}")
+    _demand(
+        abs(value - upper) <= TOLERANCE * max(upper, TOLERANCE) * 10,
+        f"the cut has {value}, not {upper}",
+    )
 
 
 def _nothing(W: Matrix, proof: dict[str, Any], inside: Matrix, lower: float, upper: float) -> float:
@@ -95,14 +105,18 @@ def _nothing(W: Matrix, proof: dict[str, Any], inside: Matrix, lower: float, upp
 # The proof by a frontier.
 
 
-def _by_frontier(W: Matrix, proof: dict[str, Any], inside: Matrix, lower: float, upper: float) -> float:
+def _by_frontier(
+    W: Matrix, proof: dict[str, Any], inside: Matrix, lower: float, upper: float
+) -> float:
     """``lower`` if no set conducts less by more than rounding, else it is refused."""
     order = [int(device) for device in proof["order"]]
     n = len(W)
     _demand(sorted(order) == list(range(n)), "the order does not name every device once")
     target = lower * (1 - TOLERANCE)
     position = {device: step for step, device in enumerate(order)}
-    last = [max(position[u] for u in np.flatnonzero(W[v] + np.eye(n)[v]).tolist()) for v in range(n)]
+    last = [
+        max(position[u] for u in np.flatnonzero(W[v] + np.eye(n)[v]).tolist()) for v in range(n)
+    ]
     frontier: list[int] = []
     masks, sizes, values = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1)
     for step, device in enumerate(order):
@@ -143,7 +157,9 @@ def _forget(masks: Integers, frontier: list[int], needed: list[bool]) -> tuple[I
     return moved, [frontier[place] for place in kept]
 
 
-def _best_of_each(masks: Integers, sizes: Integers, values: Matrix) -> tuple[Integers, Integers, Matrix]:
+def _best_of_each(
+    masks: Integers, sizes: Integers, values: Matrix
+) -> tuple[Integers, Integers, Matrix]:
     """Of partial sets alike at the frontier, those that no set of at most their size beats."""
     by_group = np.lexsort((values, sizes, masks))
     masks, sizes, values = masks[by_group], sizes[by_group], values[by_group]
@@ -276,7 +292,11 @@ def _limits(n: int, low: int, high: int, y: Matrix) -> list[tuple[Matrix, float]
         exactly = np.concatenate([np.ones(n), [float(n - 2 * low)]])
         return [(np.outer(exactly, exactly), 0.0), other]
     imbalance = np.outer(ones, ones)
-    return [(imbalance, float((n - 2 * low) ** 2)), (-imbalance, -float((n - 2 * high) ** 2)), other]
+    return [
+        (imbalance, float((n - 2 * low) ** 2)),
+        (-imbalance, -float((n - 2 * high) ** 2)),
+        other,
+    ]
 
 
 def _take_triangles(M: Matrix, bound: dict[str, Any]) -> float:

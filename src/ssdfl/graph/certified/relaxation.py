@@ -45,7 +45,9 @@ class Dual:
         diagonal[kept] += diagonal[gone]
         triangles, which = tri.after_merge(self.triangles, kept, gone, sign)
         weights = self.weights[which]
-        return replace(self, diagonal=np.delete(diagonal, gone), triangles=triangles, weights=weights)
+        return replace(
+            self, diagonal=np.delete(diagonal, gone), triangles=triangles, weights=weights
+        )
 
     def with_triangles(self, more: IntArray) -> Dual:
         """Without the triangles that do not matter, and with others."""
@@ -105,7 +107,9 @@ class Relaxation:
         """Improve multipliers; `best` and `offset` keep those of the best bound on the way."""
         size = len(dual.diagonal)
         self._triangles = dual.triangles
-        limited: list[tuple[float | None, float | None]] = [(0, _MOST * self._scale)] * len(dual.limits)
+        limited: list[tuple[float | None, float | None]] = [(0, _MOST * self._scale)] * len(
+            dual.limits
+        )
         free: list[tuple[float | None, float | None]] = [(None, None)] * size
         positive: list[tuple[float | None, float | None]] = [(0, None)] * len(dual.weights)
         found = optimize.minimize(

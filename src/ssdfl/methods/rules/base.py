@@ -39,7 +39,11 @@ class Message:
     """
 
     def __init__(
-        self, *parts: Rows, compressor: Compressor | None = None, exact: Rows = None, kept: Rows = None
+        self,
+        *parts: Rows,
+        compressor: Compressor | None = None,
+        exact: Rows = None,
+        kept: Rows = None,
     ) -> None:
         self.parts, self.compressor, self.exact, self.kept = parts, compressor, exact, kept
 
@@ -178,7 +182,11 @@ class Rule(ABC):
             InputError: it cannot run on such a schedule.
         """
         if matrices is None or matrices > MOST_MATRICES:
-            got = "one whose links change at random" if matrices is None else f"one of {matrices} matrices"
+            got = (
+                "one whose links change at random"
+                if matrices is None
+                else f"one of {matrices} matrices"
+            )
             expected = f"one that takes turns with at most {MOST_MATRICES} matrices, without faults"
             remedy = "The rule must hear every message. Take cta:compressor=… instead."
             raise InputError(f"schedule of {type(self).__name__}", got, expected, remedy)
@@ -199,7 +207,9 @@ class Rule(ABC):
         """(n, d) what every local step goes down along besides its own direction."""
         raise NotImplementedError
 
-    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
+    def send(
+        self, at: Moment, theta: Rows, move: Move | None, memory: Memory
+    ) -> tuple[Message, Memory]:
         """What devices send, and what they keep. ``move`` is None if the rule is early.
 
         By default the parameters: at the start of the step if the rule is early, else after

@@ -31,13 +31,19 @@ class Choco(Rule):
     steady = True
 
     def __post_init__(self) -> None:
-        check_range("gamma", self.gamma, 0, 1, "1 mixes in full; 0 takes what suits the compressor.")
+        check_range(
+            "gamma", self.gamma, 0, 1, "1 mixes in full; 0 takes what suits the compressor."
+        )
 
     def init(self, theta: Rows) -> Memory:
         """Everyone's public copy is the initial model."""
-        return {f"{name}{k}": theta.clone() for k in range(self.matrices) for name in ("public", "sum")}
+        return {
+            f"{name}{k}": theta.clone() for k in range(self.matrices) for name in ("public", "sum")
+        }
 
-    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
+    def send(
+        self, at: Moment, theta: Rows, move: Move | None, memory: Memory
+    ) -> tuple[Message, Memory]:
         """What changes in the public copy."""
         assert move is not None
         public = memory[f"public{at.matrix}"]
@@ -76,7 +82,9 @@ class Compressed(WrappedRule):
         super().__post_init__()
         object.__setattr__(self, "compressor", compressor)
 
-    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
+    def send(
+        self, at: Moment, theta: Rows, move: Move | None, memory: Memory
+    ) -> tuple[Message, Memory]:
         """What the rule within sends, compressed."""
         message, memory = super().send(at, theta, move, memory)
         assert self.compressor is not None

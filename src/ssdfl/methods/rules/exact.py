@@ -41,7 +41,9 @@ class GradientTracking(Rule):
         """From the own gradient to everyone's."""
         return memory["tracker"] - memory["gradient"]
 
-    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
+    def send(
+        self, at: Moment, theta: Rows, move: Move | None, memory: Memory
+    ) -> tuple[Message, Memory]:
         """The parameters after training, and the tracker."""
         assert move is not None
         if not at.trains:

@@ -77,7 +77,9 @@ def _options_of(make: Callable[..., Any]) -> set[str]:
     }
 
 
-def _converted(name: str, make: Callable[..., Any], options: Mapping[str, str], given: int) -> dict[str, Any]:
+def _converted(
+    name: str, make: Callable[..., Any], options: Mapping[str, str], given: int
+) -> dict[str, Any]:
     return call_with_options(make, options, f"rule {name}", given)
 
 

@@ -75,7 +75,9 @@ class Outer(WrappedRule):
 
     def init(self, theta: Rows) -> Memory:
         """Where the first cycle begins."""
-        return self.with_inner({"anchor": theta.clone(), "velocity": theta * 0}, self.rule.init(theta))
+        return self.with_inner(
+            {"anchor": theta.clone(), "velocity": theta * 0}, self.rule.init(theta)
+        )
 
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard

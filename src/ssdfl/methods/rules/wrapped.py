@@ -42,7 +42,9 @@ class WrappedRule(Rule):
         """As the rule within does."""
         return self.rule.steer(at, self.inner(memory))
 
-    def send(self, at: Moment, theta: Rows, move: Move | None, memory: Memory) -> tuple[Message, Memory]:
+    def send(
+        self, at: Moment, theta: Rows, move: Move | None, memory: Memory
+    ) -> tuple[Message, Memory]:
         """What the rule within sends."""
         message, kept = self.rule.send(at, theta, move, self.inner(memory))
         return message, self.with_inner(memory, kept)
@@ -50,7 +52,11 @@ class WrappedRule(Rule):
     @staticmethod
     def inner(memory: Memory) -> Memory:
         """What the rule within keeps, by its own names."""
-        return {name.removeprefix(_INNER): rows for name, rows in memory.items() if name.startswith(_INNER)}
+        return {
+            name.removeprefix(_INNER): rows
+            for name, rows in memory.items()
+            if name.startswith(_INNER)
+        }
 
     @staticmethod
     def with_inner(memory: Memory, kept: Memory) -> Memory:
