@@ -39,6 +39,7 @@ from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
 from ssdfl.learning import Home
 from ssdfl.learning.layout import flat
+from ssdfl.mappings import prefixed, without
 
 PARAMETERS, FROZEN, _MEMORY = "model.", "frozen.", "memory."
 
@@ -51,11 +52,10 @@ def save_state(state: State, job: Job, path: Path, devices: IntArray | None = No
     """
     kept = state.memory if lasting(job, state) else lasting_memory(state.memory)
     own = home_of(kept)
-    memory = {name: rows for name, rows in kept.items() if name not in _names_at_home(own)}
     tensors = {
-        **{PARAMETERS + name: stack for name, stack in _models(job, state, own).items()},
-        **{FROZEN + name: tensor for name, tensor in job.task.shared_state().items()},
-        **{_MEMORY + name: rows for name, rows in memory.items()},
+        **prefixed(PARAMETERS, _models(job, state, own)),
+        **prefixed(FROZEN, job.task.shared_state()),
+        **prefixed(_MEMORY, without(kept, _names_at_home(own))),
         "trained": torch.from_numpy(state.trained),
         "ready_s": torch.from_numpy(state.ready_s),
     }

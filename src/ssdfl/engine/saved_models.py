@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch import Tensor
 from ssdfl.engine.checkpoint import FROZEN, PARAMETERS
 from ssdfl.engine.checkpoint_file import read_facts
 from ssdfl.errors import InputError
+from ssdfl.mappings import picked
 from ssdfl.records.config import Experiment
 
 MEAN = "mean"
@@ -50,18 +52,28 @@ def read_model(paths: Sequence[Path], device: int | str) -> SavedModel:
     with ExitStack() as stack:
         files = [_File(stack.enter_context(_opened(path)), path) for path in paths]
         _check_alike(files)
-        places = {number: (file, row) for file in files for number, row in file.rows.items()}
-        known_names = {
-            name: number for file in files for name, number in file.facts.devices.items()
-        }
-        chosen = (
-            next(iter(places)) if len(places) == 1 else _number(device, known_names, places.keys())
-        )
-        own = _mean(files) if chosen is None else places[chosen][0].own(places[chosen][1])
-        state = own | files[0].shared()
-        in_order = {name: state[name] for name in files[0].facts.state if name in state}
+        chosen = _chosen(files, device)
+        state = _state(files, chosen) | files[0].shared()
         cycle = min(file.facts.cycle for file in files)
+        in_order = picked(state, files[0].facts.state)
         return SavedModel(in_order, files[0].facts.model, chosen, cycle)
+
+
+def _chosen(files: Sequence[_File], device: int | str) -> int | None:
+    """The number of a device, of the only one if there are no others; None for the mean of all."""
+    numbers = dict.fromkeys(chain.from_iterable(file.rows for file in files))
+    if len(numbers) == 1:
+        return next(iter(numbers))
+    names = dict(chain.from_iterable(file.facts.devices.items() for file in files))
+    return _number(device, names, numbers)
+
+
+def _state(files: Sequence[_File], device: int | None) -> dict[str, Tensor]:
+    """What a device has of the model, or the mean of all devices."""
+    if device is None:
+        return _mean(files)
+    file = next(file for file in files if device in file.rows)
+    return file.own(file.rows[device])
 
 
 def about_model(
@@ -136,7 +148,7 @@ def _opened(path: Path) -> Any:
         raise InputError("checkpoint", str(path), "a whole file", f"({error})") from None
 
 
-def _number(device: int | str, names: dict[str, int], known: Sequence[int] | Any) -> int | None:
+def _number(device: int | str, names: dict[str, int], known: Collection[int]) -> int | None:
     """A device's number, by its number or name; None for the mean."""
     if device == MEAN:
         return None
