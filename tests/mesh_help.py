@@ -93,7 +93,7 @@ def come_together(processes, steps=150):
     processes.stop()
 
 
-def train_on(processes, steps=10, timeout_s=18):
+def train_on(processes, steps=6, timeout_s=18):
     """Wait until all devices that run are past where any is now, sooner than the patience ends."""
     wait_for_step(processes, max(_steps(processes)) + steps, timeout_s)
 

@@ -140,7 +140,7 @@ def test_a_mesh_of_two_hosts_trains_on_while_the_cable_is_out(machines, tmp_path
         at = time.time()
         wait_for_words(places[0] / "3" / "device.log", "4 is gone")
         wait_for_words(places[1] / "4" / "device.log", "3 is gone")
-        wait_for_step(max(steps()) + 10, timeout_s=18)  # less than the patience: nobody waits
+        wait_for_step(max(steps()) + 6, timeout_s=18)  # less than the patience: nobody waits
         machines[1].plug_cable()
         wait_for_step(max(steps()) + 150)
     finally:
