@@ -108,6 +108,11 @@ def with_dropout(image_shape, num_classes):
     )
 
 
+def everyone(state):
+    """All devices' parameters."""
+    return state.X if state.shares is None else state.shares.everyone(state.X)
+
+
 def runs_of(some_jobs):
     """In a rank: each job's records and final parameters."""
     found = {}
@@ -115,7 +120,7 @@ def runs_of(some_jobs):
         cycles = list(run(job, "distributed"))
         found[name] = (
             [dataclasses.asdict(record) for record, _ in cycles],
-            cycles[-1][1].whole(job).X,
+            everyone(cycles[-1][1]),
         )
     return found
 

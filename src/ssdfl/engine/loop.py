@@ -19,7 +19,7 @@ from ssdfl.engine.honest import Honest
 from ssdfl.engine.job import Job
 from ssdfl.engine.ranks import common_error
 from ssdfl.engine.shares import Shares
-from ssdfl.engine.state import State, home_of
+from ssdfl.engine.state import Start, State, home_of
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError, import_object
 from ssdfl.learning import Home, fork_generators
@@ -56,12 +56,12 @@ def make_engine(name: str, job: Job) -> Engine:
 
 
 def run(
-    job: Job, engine: str = "local", state: State | None = None, in_place: bool = False
+    job: Job, engine: str = "local", state: Start | None = None, in_place: bool = False
 ) -> Iterator[tuple[Record, State]]:
     """Execute a job, from the start or from a state; yield each cycle's record and the state after it.
 
     Args:
-        state: where to continue; of ranks that run the job together, only that of rank 0 counts.
+        state: where to continue; ranks that run the job together all give the same.
         in_place: the state that was yielded may change when the next is asked for. Saves the memory and time
             of a copy.
 
@@ -69,15 +69,18 @@ def run(
         InputError: an unknown engine, or parameters that grew beyond all bounds (step and device named).
     """
     with closing(make_engine(engine, job)) as executor:
-        state = executor.begin(state)
+        here = None if state is None else state.part(job, executor.shares.devices)
+        del state  # the engine continues in its memory
+        now = executor.begin(here)
+        del here
         loop = Loop(job, executor)
-        while state.step < job.last_step:
+        while now.step < job.last_step:
             with one_thread_each(), fork_generators(job.task.device):
-                state = loop.step(state)
-                while state.step % job.steps_per_cycle:
-                    state = loop.step(state)
-                record = loop.record(state)
-            yield record, state if in_place else state.clone()
+                now = loop.step(now)
+                while now.step % job.steps_per_cycle:
+                    now = loop.step(now)
+                record = loop.record(now)
+            yield record, now if in_place else now.clone()
 
 
 class Loop:

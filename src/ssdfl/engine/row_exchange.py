@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ssdfl.engine.rank_mixing import PeerRows, RankMixing
-from ssdfl.engine.ranks import find_on_rank_0, number_of_ranks, rank
+from ssdfl.engine.ranks import find_on_rank_0, number_of_ranks, rank, wait_for_ranks
 from ssdfl.errors import InputError
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -134,13 +134,8 @@ def _ranks_that_share_memory(token: str) -> set[int]:
     files = [SHARED_MEMORY / f"ssdfl-{token}-{number}" for number in range(number_of_ranks())]
     if allowed:
         files[rank()].touch()
-    _wait_for_all()
+    wait_for_ranks()
     there = {number for number, file in enumerate(files) if file.exists()} if allowed else set()
-    _wait_for_all()
+    wait_for_ranks()
     files[rank()].unlink(missing_ok=True)
     return there - {rank()}
-
-
-def _wait_for_all() -> None:
-    if number_of_ranks() > 1:
-        dist.barrier()
