@@ -170,7 +170,7 @@ def traffic():
         state, sent = engine.begin(None), []
         for t in range(2 * job.steps_per_cycle):
             before, step = engine.exchange.rows.sent_bytes, job.schedule(t)
-            X, memory, _, _ = engine.advance(state, step, t)
+            X, memory, *_ = engine.advance(state, step, t)
             state = dataclasses.replace(state, X=X, memory=memory, trained=step.train)
             sent.append(engine.exchange.rows.sent_bytes - before)
         found[method] = sent

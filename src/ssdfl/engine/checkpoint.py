@@ -87,6 +87,7 @@ def _save_parts(state: State, job: Job, path: Path, shares: RankShares) -> None:
     """Write this rank's part of a state, and in rank 0 the list of parts."""
     rows = _on_cpu(_rows_to_save(job, state))
     checksum = write_part(path.parent, rank(), rows, _facts(job, state, shares.devices))
+    ready_s = shares.everyone(torch.from_numpy(state.ready_s[shares.devices])).numpy()
     checksums = texts_of_ranks(checksum)  # having all, rank 0 knows that all parts are there
     if rank() == 0:
         parts = {
@@ -94,7 +95,7 @@ def _save_parts(state: State, job: Job, path: Path, shares: RankShares) -> None:
             for number, (found, devices) in enumerate(zip(checksums, shares.parts, strict=True))
         }
         facts = _facts(job, state, None) | {"format": FORMAT_IN_PARTS, "parts": parts}
-        _write(_common_to_save(job, state), path, facts)
+        _write(_common_to_save(job, replace(state, ready_s=ready_s)), path, facts)
     wait_for_ranks()
     remove_parts(path.parent, [part_name(rank(), checksum)], rank(), len(shares.parts))
 

@@ -14,7 +14,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from ssdfl.arrays import IntArray
+from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.engine.engine import Advanced
 from ssdfl.engine.inboxes import Inboxes
 from ssdfl.engine.job import Job
@@ -36,11 +36,13 @@ class RankExchange:
 
     Attributes:
         rows: what goes to and comes from other ranks.
+        ready_s: (N,) when devices can start the step; of other ranks' devices nobody need know.
     """
 
     def __init__(self, job: Job, shares: Shares) -> None:
         owner, raw, keep = _owner(shares), not job.rule.linear, job.distinct_steps
         self.devices = shares.devices
+        self.ready_s = np.zeros(len(owner))
         self.rows = RowExchange(job.first_message.rows[0])
         like = job.first_message.rows
 
@@ -60,7 +62,14 @@ class RankExchange:
 
     def post(self, W: MixingMatrix, messages: Tensor) -> None:
         """Begin to send the rows that other ranks mix."""
-        self.rows.post(self._parts(W), messages)
+        self.rows.post(self._parts(W), messages, self.ready_s[self.devices])
+
+    def heard_s(self, W: MixingMatrix) -> FloatArray:
+        """(N,) when the devices here and those that they hear were ready."""
+        ready_s = self.ready_s.copy()
+        for peer in self._parts(W).peers:
+            ready_s[peer.senders] = self.rows.ready_s[peer.rank]
+        return ready_s
 
     def mixing(self, W: MixingMatrix) -> Mixing:
         """The part of W between this rank's devices."""
@@ -130,7 +139,10 @@ class DistributedEngine:
         """The step of this rank's devices."""
         own = self.shares.devices
         inside = replace(state, trained=state.trained[own])
-        return self._local.advance(inside, Step(step.train[own], step.W), t, bool(step.train.any()))
+        self.exchange.ready_s = state.ready_s
+        part = Step(step.train[own], step.W)
+        done = self._local.advance(inside, part, t, bool(step.train.any()))
+        return done._replace(ready_s=self.exchange.heard_s(step.W))
 
     def close(self) -> None:
         """End the threads and leave no shared memory."""

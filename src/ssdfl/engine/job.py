@@ -115,10 +115,19 @@ class Job:
         """The bytes of one message on the wire."""
         return self.first_message.size_bytes
 
-    def clock(self) -> Clock:
-        """Simulated time: messages leave at the start of a step, or after training if the rule wants that."""
-        keep = self.distinct_steps
-        return Clock(self.network, self.message_bytes, sends_early=self.rule.early, keep=keep)
+    def clock(self, devices: IntArray | None = None) -> Clock:
+        """Simulated time: messages leave at the start of a step, or after training if the rule wants that.
+
+        Args:
+            devices: whose time it keeps, if not everyone's.
+        """
+        return Clock(
+            self.network,
+            self.message_bytes,
+            sends_early=self.rule.early,
+            keep=self.distinct_steps,
+            devices=devices,
+        )
 
     def rate(self, t: int) -> float:
         """η of step t."""

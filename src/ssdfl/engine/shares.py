@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ssdfl.arrays import IntArray
+from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.engine.ranks import rank
 
 
@@ -34,6 +34,9 @@ class Shares(Protocol):
     def everyone(self, own: Tensor) -> Tensor:
         """(N, …) everyone's values in order of devices, given the own (n, …)."""
 
+    def latest(self, ready_s: FloatArray) -> float:
+        """When the last device is ready, given (N,) times of which those of the own devices count."""
+
 
 class LocalShares:
     """One process that asks no other: it has all devices, or is a lone device."""
@@ -52,6 +55,10 @@ class LocalShares:
     def everyone(self, own: Tensor) -> Tensor:
         """The values."""
         return own
+
+    def latest(self, ready_s: FloatArray) -> float:
+        """The largest: one process knows the times of all devices."""
+        return float(ready_s.max())
 
 
 class RankShares:
@@ -85,3 +92,9 @@ class RankShares:
         for part, values in zip(self.parts, received, strict=True):
             whole[torch.from_numpy(part)] = values[: len(part)]
         return whole
+
+    def latest(self, ready_s: FloatArray) -> float:
+        """The largest of the times that each rank knows: those of its own devices."""
+        latest = torch.tensor(ready_s[self.devices].max())
+        dist.all_reduce(latest, dist.ReduceOp.MAX)
+        return float(latest)

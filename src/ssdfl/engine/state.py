@@ -30,7 +30,8 @@ class State:
         memory: what optimizers, rules and models keep, by name: (k, w) rows of the devices that keep it, in
             ascending order (`memory_keepers`).
         trained: (N,) who trained in the last step; the others start a new regime when they train next.
-        ready_s: (N,) simulated seconds at which each device can start its next step.
+        ready_s: (N,) simulated seconds at which each device can start its next step; in ranks, those of
+            the devices here.
         transmissions: directed messages so far.
         real_s: seconds that a real device took so far; NaN in a simulation.
         shares: which devices are here if not all are.
