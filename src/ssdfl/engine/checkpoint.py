@@ -1,13 +1,14 @@
 """A run's state on disk, in safetensors: readable anywhere, executable nowhere.
 
-model.NAME          (n, …) a parameter or buffer of n devices' models, as `state_dict` names and shapes it
+model.NAME          (n, …) a parameter or buffer of n devices' models, named as in `state_dict`
 frozen.NAME         (…) one that all devices share
 memory.OWNER.NAME   (k, w) what optimizers and rules keep, in the order of the metadata's layout
 trained, ready_s    (N,) who trained last, and when each device is ready
 
-The metadata ``ssdfl`` is JSON: a checksum of all else, the method, how far the run is, whose models these
-are, what they take and give, and the layout of a row in which ssdfl keeps a model's numbers while it trains.
-Ranks write models and memory into a part each, beside the checkpoint (`engine.checkpoint_parts`).
+The metadata ``ssdfl`` is JSON: a checksum of the rest, the method, how far the run is, whose models
+these are, what they take and give, and the layout of a row in which ssdfl keeps a model's numbers
+while it trains. Ranks write models and memory into one part each, beside the checkpoint
+(`engine.checkpoint_parts`).
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ from ssdfl.learning.layout import flat
 def save_state(state: State, job: Job, path: Path, devices: IntArray | None = None) -> None:
     """Write a state; what optimizers keep only if it matters for what comes.
 
-    Of ranks, each writes its own devices' rows, and rank 0 the list of these parts when all are on the disk: all
-    have to ask at the same time.
+    Each rank writes the rows of its own devices. When all parts are on the disk, rank 0 writes
+    their list. All ranks have to ask at the same time.
 
     Args:
         devices: those that the state is of; all of the job's by default.
@@ -194,7 +195,7 @@ class Checkpoint:
     def part(self, job: Job, devices: IntArray) -> State:
         """The state of some devices; ranks have to ask at the same time, each for its own.
 
-        Rank 0 alone reads what all devices share: the others may be on machines that have only their parts.
+        Only rank 0 reads what all devices share: other machines may have only their parts.
 
         Raises:
             InputError: in all ranks, what any of them finds wrong with the files.
@@ -372,7 +373,7 @@ def _memory(holders: list[Holder], job: Job, state: State, devices: IntArray) ->
 
 
 def _saved_as(job: Job, name: str, rows: Tensor) -> tuple[str, Tensor]:
-    """The name of memory in files, and what its rows look like; buffers at home are with the models."""
+    """The name of memory in files, and rows like its rows; buffers at home are with the models."""
     owner = memory_name(MODEL, "")
     if not name.startswith(owner):
         return MEMORY + name, rows

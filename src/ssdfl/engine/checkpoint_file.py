@@ -1,4 +1,4 @@
-"""The file of a checkpoint: tensors, what is known of them, and a checksum that one flipped bit breaks."""
+"""The file of a checkpoint: tensors, facts about them, and a checksum that finds any change."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Facts(BaseModel):
         state: the names in a model's ``state_dict``, in its order.
         model: what a model takes and gives.
         layout: where each tensor lies in a row.
-        parts: by name, the files beside this one that hold the devices' rows; none if this one does.
+        parts: by name, the files beside this one that hold devices' rows; none if this one does.
         raw: the same as JSON has it.
     """
 
@@ -89,7 +89,7 @@ class Facts(BaseModel):
 
 
 def write_tensors(tensors: dict[str, Tensor], path: Path, facts: dict[str, object]) -> None:
-    """Write tensors with facts as their metadata and a checksum of both; a full disk raises OSError."""
+    """Write tensors, facts as metadata, and a checksum of both; a full disk raises OSError."""
     write_sealed(tensors, path, sealed(tensors, facts)[0])
 
 
@@ -110,10 +110,10 @@ def write_sealed(tensors: dict[str, Tensor], path: Path, text: str) -> None:
 
 
 def read_facts(file: Any, path: Path) -> Facts:
-    """What the metadata of an open checkpoint says, once all of the file is found to be as it was written.
+    """The metadata of an open checkpoint, after checking that the whole file is undamaged.
 
     Raises:
-        InputError: another version of ssdfl wrote it, it is damaged, or it is no checkpoint.
+        InputError: another version of ssdfl wrote it, it is damaged, or it is not a checkpoint.
     """
     text = (file.metadata() or {}).get(_KEY, "")
     facts = _parsed(text, path)

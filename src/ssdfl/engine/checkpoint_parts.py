@@ -3,8 +3,8 @@
 checkpoint.safetensors              everything; or what all devices share, and the list of parts
 part-RANK-CHECKSUM.safetensors      the models and memory of one rank's devices
 
-A part never replaces another one, since its checksum is in its name. So the checkpoint of before is whole until
-the new list replaces the old one, and only then are the old parts removed.
+A part never replaces another one, since its checksum is in its name. So the last checkpoint stays
+whole until the new list replaces the old one. Only then are the old parts removed.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def gathered(
 
 @contextmanager
 def holders_of(path: Path, facts: Facts, wanted: IntArray | None = None) -> Iterator[list[Holder]]:
-    """The open files that hold rows of some devices, or of all: the checkpoint itself, or its parts.
+    """The open files with rows of some devices, or of all: the checkpoint itself, or its parts.
 
     Raises:
         InputError: one is missing, damaged, or not the one that the checkpoint lists.
@@ -166,7 +166,7 @@ def part_name(rank: int, checksum: str) -> str:
 def remove_parts(folder: Path, kept: Sequence[str], rank: int = 0, num_ranks: int = 1) -> None:
     """Remove parts that are not listed any more.
 
-    Each rank removes its own, and those of ranks that there are no longer are shared out: so nobody removes
+    Each rank removes its own, and a share of those of ranks that no longer exist. So nobody removes
     what another rank is about to list.
     """
     for path in folder.glob(PARTS):

@@ -1,4 +1,4 @@
-"""The processes that run one job together, as torchrun starts them, and what they tell each other."""
+"""The processes that run one job together, as torchrun starts them, and their messages."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ _joinings = count()
 
 
 def _attempt() -> str:
-    """A name that ranks which torchrun has started together, on one machine, share with none before them.
+    """A store prefix unique to this launch, so that restarted ranks ignore stale addresses.
 
-    Its store outlives them, and the addresses of the dead in it. Torchruns of several machines count restarts
-    apart; there the store has to be a new one each time (`docs/cluster.md`).
+    The store outlives the ranks. On several machines, each torchrun counts its own restarts, so
+    there the store must be new each time (`docs/cluster.md`).
     """
     alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]
     return f"attempt-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}" if alone else "attempt"
@@ -75,7 +75,7 @@ def means_lost_ranks(error: RuntimeError) -> bool:
 
 
 def own_device(name: str) -> str:
-    """Which of torch's devices this process uses: of several GPUs, ranks of a machine have one each."""
+    """The torch device of this process; with several GPUs, each rank of a machine has its own."""
     return (
         f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
         if name == "cuda" and started_as_rank()
@@ -121,7 +121,8 @@ def all_succeed(work: Callable[[], Result]) -> Result:
     """What work gives in each rank, if it succeeds in all of them.
 
     Raises:
-        InputError: in all ranks, the mistake of the first that made one; `OtherRankError` in ranks above 0.
+        InputError: in all ranks, the mistake of the first that made one; `OtherRankError` except in
+            rank 0.
     """
     if number_of_ranks() == 1:
         return work()

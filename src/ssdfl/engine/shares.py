@@ -35,7 +35,7 @@ class Shares(Protocol):
         """(N, …) everyone's values in order of devices, given the own (n, …)."""
 
     def latest(self, ready_s: FloatArray) -> float:
-        """When the last device is ready, given (N,) times of which those of the own devices count."""
+        """When the last device is ready, given (N,) times of which the own devices' count."""
 
 
 class LocalShares:
@@ -62,7 +62,7 @@ class LocalShares:
 
 
 class RankShares:
-    """Each rank has some devices. Only rows that mix go from GPU to GPU; all else passes through memory."""
+    """Each rank has some devices. Rows that mix go between GPUs; the rest goes through memory."""
 
     def __init__(self, parts: Sequence[IntArray]) -> None:
         self.parts = parts

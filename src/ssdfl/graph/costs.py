@@ -132,7 +132,7 @@ class Clock:
         return messages.deliver(ready_s, compute_s, self.sends_early), messages.transmissions
 
     def _messages(self, W: MixingMatrix) -> Messages:
-        """What a step that mixes with W sends to the devices whose time is kept; all of it is counted."""
+        """What a step with W sends to the devices whose time is kept; all messages are counted."""
         messages = self._all_messages(W)
         return messages if self._receives is None else messages.to(self._receives)
 
