@@ -301,16 +301,11 @@ def _check_job(path: Path, facts: Facts, job: Job) -> None:
 
 
 def _check_devices(path: Path, facts: Facts, job: Job, wanted: IntArray) -> None:
-    """Refuse a checkpoint of other devices, and parts that have not one row for each."""
+    """Refuse a checkpoint of other devices."""
     found, expected = facts.devices, _devices(job, wanted)
     known = expected.items() <= found.items() <= _devices(job, None).items()
     if not known or list(found.values()) != sorted(found.values()):
         raise InputError(f"devices in {path}", ", ".join(found), ", ".join(expected), ANEW)
-    listed = [device for part in facts.parts.values() for device in part.devices]
-    beside = all(Path(name).name == name for name in facts.parts)
-    if facts.parts and not (beside and sorted(listed) == list(found.values())):
-        one_each = "files beside it with one row for each device"
-        raise InputError(f"parts in {path}", ", ".join(facts.parts), one_each, ANEW)
 
 
 def _check_times(path: Path, ready_s: FloatArray) -> None:

@@ -28,6 +28,7 @@ _UNKNOWN = "0" * 64
 """Stands where the checksum will be while it is computed."""
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
+PartName = Annotated[str, Field(pattern=r"^part-\d+-[0-9a-f]{16}\.safetensors$")]
 
 
 class Slot(BaseModel):
@@ -78,7 +79,7 @@ class Facts(BaseModel):
     state: list[str]
     model: dict[str, Any] | None
     layout: dict[str, Slot] = Field(min_length=1)
-    parts: dict[str, Part] = Field({})
+    parts: dict[PartName, Part] = Field({})
     real_s: Annotated[float, Field(ge=0)] = Field(math.nan, validate_default=False)
     raw: dict[str, Any]
 

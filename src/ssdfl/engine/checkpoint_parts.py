@@ -95,11 +95,20 @@ def holders_of(path: Path, facts: Facts, wanted: IntArray | None = None) -> Iter
             devices = np.array(list(facts.devices.values()), dtype=np.int64)
             yield [Holder(file, path, facts, devices)]
             return
+        _check_parts(path, facts)
         yield [
             _holder(stack, path.parent / name, part, facts)
             for name, part in facts.parts.items()
             if wanted is None or np.isin(part.devices, wanted).any()
         ]
+
+
+def _check_parts(path: Path, facts: Facts) -> None:
+    """Refuse parts that have not one row for each device."""
+    listed = [device for part in facts.parts.values() for device in part.devices]
+    if sorted(listed) != list(facts.devices.values()):
+        expected = "one row for each device"
+        raise InputError(f"parts in {path}", ", ".join(facts.parts), expected, ANEW)
 
 
 def _holder(stack: ExitStack, path: Path, listed: Part, of: Facts) -> Holder:
