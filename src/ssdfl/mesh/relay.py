@@ -16,6 +16,8 @@ from ssdfl.errors import require
 from ssdfl.mesh.mesh_pb2 import Piece
 from ssdfl.mesh.routes import Pair, ordered
 
+PURPOSE_KEY = "ssdfl-purpose"
+PURPOSES = ("talk", "ping")
 PEER_KEY = "ssdfl-peer-bin"
 PIECE_BYTES = 1 << 16
 MAX_CALLS = 4
@@ -50,8 +52,10 @@ class Relay:
     async def serve(self, caller: str, peer: str, purpose: str, context: Any) -> None:
         """Hold a neighbour's call, joined to one of its peer's, until either ends."""
         pair = ordered(caller, peer)
-        if pair not in self.pairs:
-            await self._refuse("PERMISSION_DENIED", f"no relay between {caller} and {peer}", context)
+        if pair not in self.pairs or purpose not in PURPOSES:
+            await self._refuse(
+                "PERMISSION_DENIED", f"no relay between {caller} and {peer}", context
+            )
         async with self._counted(caller, peer, purpose, context):
             if caller == pair[0]:
                 await self._dial(pair, purpose, context)

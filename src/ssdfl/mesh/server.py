@@ -20,12 +20,10 @@ from google.protobuf.message import DecodeError
 from ssdfl.errors import NotYetError, require
 from ssdfl.mesh.mesh_pb2 import Request, Response
 from ssdfl.mesh.open_files import connections_allowed
-from ssdfl.mesh.relay import PEER_KEY, Relay
+from ssdfl.mesh.relay import PEER_KEY, PURPOSE_KEY, PURPOSES, Relay
 from ssdfl.mesh.reverse_call import ReverseCall
 
 SERVICE = "ssdfl.mesh.v1.Device"
-PURPOSE_KEY = "ssdfl-purpose"
-PURPOSES = ("talk", "ping")
 MAX_REQUESTS = 8
 """Of one neighbour at a time, so that it cannot take all threads from the others."""
 MAX_WRITES = 2
@@ -270,7 +268,6 @@ class Server:
             pass
         finally:
             send(None)
-
 
     async def _relay(self, _: Any, context: Any) -> None:
         """A neighbour that cannot be dialled wants to reach another one through this device."""

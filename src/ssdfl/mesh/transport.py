@@ -21,9 +21,10 @@ from typing import Any, Protocol
 from ssdfl.errors import require
 from ssdfl.mesh.mesh_pb2 import Refusal, Request, Response
 from ssdfl.mesh.names import certificate_name
+from ssdfl.mesh.relay import PURPOSE_KEY, PURPOSES
 from ssdfl.mesh.reverse_call import CHECK_EVERY_S, ReverseCall
 from ssdfl.mesh.routes import DIRECT, Routes
-from ssdfl.mesh.server import PURPOSE_KEY, PURPOSES, SERVICE, Server
+from ssdfl.mesh.server import SERVICE, Server
 from ssdfl.mesh.tunnels import Tunnels
 
 MAX_MESSAGE_BYTES = 64 << 20
@@ -188,7 +189,7 @@ class GrpcTransport:
 
     @cached_property
     def _tunnels(self) -> Tunnels:
-        return Tunnels(self._credentials, self._options, PURPOSES, lambda: self._neighbours)
+        return Tunnels(self._credentials, self._options, lambda: self._neighbours)
 
     def _connect(self, neighbours: Mapping[str, str], handler: Handler) -> None:
         """Dial neighbours; a device that cannot be dialled itself keeps calls open to them."""

@@ -22,9 +22,9 @@ from typing import Any, Protocol
 from ssdfl.errors import require
 from ssdfl.mesh.mesh_pb2 import Piece
 from ssdfl.mesh.names import certificate_name
-from ssdfl.mesh.relay import PEER_KEY, PIECE_BYTES
+from ssdfl.mesh.relay import PEER_KEY, PIECE_BYTES, PURPOSE_KEY, PURPOSES
 from ssdfl.mesh.routes import Relays
-from ssdfl.mesh.server import PURPOSE_KEY, SERVICE, STOP_S, event_loop, on_loop
+from ssdfl.mesh.server import SERVICE, STOP_S, event_loop, on_loop
 
 JOIN_S = 2.0
 """How long a relay may take to join a call before another is tried."""
@@ -51,7 +51,6 @@ class Tunnels:
 
     Args:
         options: of gRPC.
-        purposes: each has connections of its own.
         addresses: of the neighbours that may be relays; looked up whenever one is needed.
     """
 
@@ -59,14 +58,13 @@ class Tunnels:
         self,
         credentials: SupportsPem,
         options: tuple[tuple[str, int], ...],
-        purposes: tuple[str, ...],
         addresses: Callable[[], Mapping[str, str]],
     ) -> None:
         self._grpc: Any = require("grpc", "mesh")
         self._credentials = self._grpc.ssl_channel_credentials(
             credentials.authority, credentials.key, credentials.certificate
         )
-        self._options, self._purposes, self._addresses = options, purposes, addresses
+        self._options, self._addresses = options, addresses
         self._folder = Path(tempfile.mkdtemp(prefix="ssdfl-"))  # others cannot enter it
         self._relays: dict[str, tuple[str, ...]] = {}
         self._broken: Counter[str] = Counter()
@@ -114,11 +112,13 @@ class Tunnels:
         server = await asyncio.start_unix_server(partial(self._entered, peer, purpose), path)
         self._entrances.append(server)
 
-    async def _entered(self, peer: str, purpose: str, reader: Any, writer: Any) -> None:
-        """gRPC has opened a connection to a neighbour: take it through a relay."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._keep(task)
+    def _entered(self, peer: str, purpose: str, reader: Any, writer: Any) -> None:
+        """gRPC has opened a connection to a neighbour."""
+        taking = self._take(peer, purpose, reader, writer)
+        self._keep(asyncio.get_running_loop().create_task(taking))
+
+    async def _take(self, peer: str, purpose: str, reader: Any, writer: Any) -> None:
+        """Take a connection to a neighbour through one of its relays."""
         try:
             for relay in self._in_turn(peer):
                 if await self._taken_through(relay, peer, purpose, reader, writer):
@@ -149,7 +149,7 @@ class Tunnels:
         return joined
 
     def _begin_to_wait(self, peer: str, relay: str) -> None:
-        for purpose in self._purposes:
+        for purpose in PURPOSES:
             for _ in range(PLACES):
                 self._start(self._wait_at(relay, peer, purpose))
 
