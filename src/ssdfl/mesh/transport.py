@@ -189,7 +189,14 @@ class GrpcTransport:
 
     @cached_property
     def _tunnels(self) -> Tunnels:
-        return Tunnels(self._credentials, self._options, lambda: self._neighbours)
+        return Tunnels(self._own, self._options, lambda: self._neighbours)
+
+    @cached_property
+    def _own(self) -> Any:
+        """This device's credentials, as gRPC has them."""
+        return self._grpc.ssl_channel_credentials(
+            self._credentials.authority, self._credentials.key, self._credentials.certificate
+        )
 
     def _connect(self, neighbours: Mapping[str, str], handler: Handler) -> None:
         """Dial neighbours; a device that cannot be dialled itself keeps calls open to them."""
@@ -249,11 +256,8 @@ class GrpcTransport:
 
     def _dial(self, name: str, purpose: str, address: str) -> None:
         """Make a channel to a neighbour; gRPC connects it when it is used."""
-        credentials = self._grpc.ssl_channel_credentials(
-            self._credentials.authority, self._credentials.key, self._credentials.certificate
-        )
         options = (*self._options, ("grpc.ssl_target_name_override", certificate_name(name)))
-        channel = self._grpc.secure_channel(address, credentials, options=options)
+        channel = self._grpc.secure_channel(address, self._own, options=options)
         self._channels[name, purpose] = channel
         self._asks[name, purpose] = channel.unary_unary(
             f"/{SERVICE}/Ask",

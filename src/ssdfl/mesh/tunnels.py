@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ssdfl.errors import require
 from ssdfl.mesh.mesh_pb2 import Piece
@@ -35,36 +35,22 @@ PLACES = 2
 log = logging.getLogger(__name__)
 
 
-class SupportsPem(Protocol):
-    """A device's key and certificates."""
-
-    @property
-    def key(self) -> bytes: ...
-    @property
-    def certificate(self) -> bytes: ...
-    @property
-    def authority(self) -> bytes: ...
-
-
 class Tunnels:
     """Ends of connections through relays.
 
     Args:
-        options: of gRPC.
+        credentials, options: of gRPC's channels.
         addresses: of the neighbours that may be relays; looked up whenever one is needed.
     """
 
     def __init__(
         self,
-        credentials: SupportsPem,
+        credentials: Any,
         options: tuple[tuple[str, int], ...],
         addresses: Callable[[], Mapping[str, str]],
     ) -> None:
         self._grpc: Any = require("grpc", "mesh")
-        self._credentials = self._grpc.ssl_channel_credentials(
-            credentials.authority, credentials.key, credentials.certificate
-        )
-        self._options, self._addresses = options, addresses
+        self._credentials, self._options, self._addresses = credentials, options, addresses
         self._folder = Path(tempfile.mkdtemp(prefix="ssdfl-"))  # others cannot enter it
         self._relays: dict[str, tuple[str, ...]] = {}
         self._broken: Counter[str] = Counter()
