@@ -76,11 +76,15 @@ def _misses_one(status: Status) -> bool:
 
 
 class ProgressFile:
+<<<<<<< HEAD
     """Appends a line when there is news, and every 10 s.
 
     News is that all devices have finished another cycle, that trouble begins or ends, or that
     devices join or leave.
     """
+=======
+    """Appends a line when all devices finish a cycle, when trouble changes, and every 10 s."""
+>>>>>>> main
 
     def __init__(self, mesh: Path) -> None:
         self.path = mesh / PROGRESS
