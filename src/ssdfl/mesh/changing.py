@@ -159,8 +159,8 @@ def remove_devices(mesh: Mesh, names: Collection[str], cycle: int | None = None)
     """Sign a change after which some devices are no longer in a mesh.
 
     Raises:
-        InputError: a device that it has not, the rest is not connected or lacks a relay, or an impossible
-            cycle.
+        InputError: a device that it has not, the rest is not connected or lacks a relay, or an
+            impossible cycle.
     """
     rest = without(mesh.network, names)
     check_dialling(rest, [mesh.addresses[name] for name in rest.names])

@@ -96,13 +96,8 @@ def init_mesh(
         certificates: make an authority and certificates; without, put your own into the folders.
 
     Raises:
-<<<<<<< HEAD
-        InputError: the folder holds a mesh already, a name that cannot be a folder, or two neighbours
-            that cannot reach each other.
-=======
-        InputError: the folder already holds a mesh, a name cannot be a folder, or neither of two
-            neighbours can be dialled.
->>>>>>> main
+        InputError: the folder already holds a mesh, a name cannot be a folder, or two neighbours
+            cannot reach each other.
     """
     if holds_mesh(out):
         raise InputError("--out", str(out), "a folder with no mesh in it", "Choose another.")

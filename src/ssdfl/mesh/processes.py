@@ -102,8 +102,8 @@ class MeshProcesses:
     def statuses(self) -> list[dict[str, Any]]:
         """What each device last wrote about itself, members first.
 
-        It has ``failed``, the exit code, if the device ended with an error; ``left`` if it is not in
-        the mesh any more; ``joining`` if it is to join and has not begun.
+        It has ``failed``, the exit code, if the device ended with an error; ``left`` if it is no
+        longer in the mesh; ``joining`` if it is to join and has not begun.
         """
         failed = {folder: {"failed": code} for folder, code in self.failed().items()}
         members, others = self._members(), self._known_devices()
@@ -153,7 +153,7 @@ def _has_begun(folder: Path) -> bool:
 
 
 def _status_of_member(folder: Path) -> dict[str, Any]:
-    """What a device last wrote about itself; one that joined after the start may have yet to begin."""
+    """What a member last wrote about itself, or that it is yet to join."""
     joining = bool(read_device(folder).joins) and not _has_begun(folder)
     return device_status(folder) | ({"joining": True} if joining else {})
 

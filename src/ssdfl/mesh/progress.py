@@ -45,7 +45,7 @@ def _present(statuses: Sequence[Status]) -> list[Status]:
 
 def _cycle(statuses: Sequence[Status]) -> int:
     """How many cycles all have finished that take part."""
-    return min(status.get("cycle", 0) for status in _present(statuses))
+    return min(int(status.get("cycle", 0)) for status in _present(statuses))
 
 
 def _scores(statuses: Sequence[Status]) -> list[str]:
@@ -76,15 +76,11 @@ def _misses_one(status: Status) -> bool:
 
 
 class ProgressFile:
-<<<<<<< HEAD
     """Appends a line when there is news, and every 10 s.
 
     News is that all devices have finished another cycle, that trouble begins or ends, or that
     devices join or leave.
     """
-=======
-    """Appends a line when all devices finish a cycle, when trouble changes, and every 10 s."""
->>>>>>> main
 
     def __init__(self, mesh: Path) -> None:
         self.path = mesh / PROGRESS

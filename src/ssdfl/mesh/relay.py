@@ -1,7 +1,7 @@
-"""The relay's part: bytes from one neighbour to another, none of which can be dialled.
+"""The relay's part: bytes from one neighbour to another, neither of which can be dialled.
 
-A relay knows who the two are and how much they send each other. What passes is a TLS connection between the
-two, so it can be neither read nor changed here without their noticing.
+A relay knows who the two are and how much they send each other. What passes is a TLS connection
+between the two: the relay cannot read it, nor change it without their noticing.
 """
 
 from __future__ import annotations
@@ -104,9 +104,11 @@ class Relay:
 
     async def _join(self, context: Any, dialled: _Waiting) -> None:
         """Pass bytes both ways until one of the two ends its call."""
-        both = (context, dialled.context), (dialled.context, context)
-        tasks = [asyncio.ensure_future(self._pass_on(*one)) for one in both]
-        tasks.append(asyncio.ensure_future(dialled.ended.wait()))
+        tasks: list[asyncio.Future[Any]] = [
+            asyncio.ensure_future(self._pass_on(context, dialled.context)),
+            asyncio.ensure_future(self._pass_on(dialled.context, context)),
+            asyncio.ensure_future(dialled.ended.wait()),
+        ]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:

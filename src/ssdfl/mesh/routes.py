@@ -1,7 +1,7 @@
 """Who relays for whom: two neighbours of which neither can be dialled meet at a third device.
 
-A relay is linked to both and can be dialled. Of the two, the one whose name sorts last dials, so that all
-three agree without a word. Everything follows from the network and from who has an address.
+A relay is linked to both and can be dialled. Of the two, the one whose name sorts last dials.
+Everything follows from the network and from who has an address, so all three agree without a word.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """This device's ends of connections that go through relays.
 
-Inside is an ordinary connection of the mesh: gRPC over TLS, on which both ends show their certificates. It
-comes out of gRPC at a local socket instead of at a TCP port. From there a tunnel takes the bytes to a relay,
-which passes them on to the other device's tunnel, and that brings them to its server's local socket. So
-whatever holds of a direct connection holds here: who may call, what is checked, and all limits.
+Inside is an ordinary connection of the mesh: gRPC over TLS, on which both ends show certificates.
+Only its path differs. gRPC dials a local socket instead of a TCP port; from there a tunnel takes
+the bytes to a relay, which passes them on to the other device's tunnel, and that brings them to the
+local socket of its server. So all that holds of direct connections holds here: who may call, what
+is checked, and every limit.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class Tunnels:
     async def _taken_through(
         self, relay: str, peer: str, purpose: str, reader: Any, writer: Any
     ) -> bool:
-        """Take a connection through a relay until it ends; whether the relay has joined it at all."""
+        """Take a connection through a relay until it ends; whether the relay joined it at all."""
         joined = False
         try:
             async with self._call(relay, peer, purpose) as call:
@@ -200,7 +201,14 @@ async def _wait_until_joined(call: Any) -> None:
 
 
 async def _read(call: Any) -> Any:
-    """The next piece; gRPC raises the same where a relay has cancelled a call and where this task was."""
+    """The next piece of a call.
+
+    gRPC raises CancelledError also where the relay has cancelled the call, which is no reason for
+    this task to end.
+
+    Raises:
+        ConnectionError: the relay has cancelled the call.
+    """
     try:
         return await call.read()
     except asyncio.CancelledError:
