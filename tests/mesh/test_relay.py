@@ -184,7 +184,7 @@ class Spoiler:
     def __init__(self, kind, relay_of):
         self.kind, self.relay_of, self.spoiled = kind, relay_of, 0
 
-    async def pass_on(self, relay, source, target):
+    async def copy(self, relay, source, target):
         number = 0
         while isinstance(piece := await source.read(), bytes):
             number += 1
@@ -199,10 +199,10 @@ class Spoiler:
 def spoil(monkeypatch, kind, relay_of):
     spoiler = Spoiler(kind, relay_of)
 
-    async def pass_on(self, source, target):
-        await spoiler.pass_on(self, source, target)
+    async def copy(self, source, target):
+        await spoiler.copy(self, source, target)
 
-    monkeypatch.setattr(Relay, "_pass_on", pass_on)
+    monkeypatch.setattr(Relay, "_copy", copy)
     return spoiler
 
 

@@ -96,8 +96,6 @@ class Relay:
             await self._refuse("UNAVAILABLE", f"{pair[1]} does not wait here", context)
         dialled = calls.popleft()
         try:
-            for one in (dialled.context, context):
-                await one.write(_JOINED)
             await self._join(context, dialled)
         finally:
             dialled.ended.set()
@@ -117,6 +115,11 @@ class Relay:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _pass_on(self, source: Any, target: Any) -> None:
-        """Pass on what comes from one device to the other; too large a piece ends both calls."""
+        """Tell one device that the other is there, and pass on what that sends."""
+        await target.write(_JOINED)
+        await self._copy(source, target)
+
+    async def _copy(self, source: Any, target: Any) -> None:
+        """Copy pieces from one call to another; too large a one ends both."""
         while isinstance(piece := await source.read(), bytes) and len(piece) <= _LARGEST:
             await target.write(piece)
