@@ -1,6 +1,7 @@
 """Two devices that cannot be dialled, and what is between them."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from itertools import cycle
 
 import grpc
 import pytest
@@ -37,7 +39,7 @@ pytestmark = pytest.mark.mesh
 
 AUTHORITY = Authority()
 PING, PULL = Request(ping=Ping()), Request(pull=Pull())
-LARGE = "x" * (3 << 20)
+LARGE = "x" * (1 << 20)
 LINKS = [("ann", "bob"), ("ann", "hub"), ("bob", "hub"), ("cat", "hub"), ("hub", "other")]
 LINKS += [("ann", "other"), ("bob", "other")]
 NAMES = ("ann", "bob", "cat", "hub", "other")
@@ -89,14 +91,14 @@ class Devices:
             response_deserializer=Piece.FromString,
         )
         asked = ((PEER_KEY, peer.encode()), (PURPOSE_KEY, purpose))
-        call = relayed(_sent(pieces or (), ended), metadata=asked, timeout=20)
+        call = relayed(_sent(pieces or (), ended), metadata=asked, timeout=60)
         self._stack.callback(call.cancel)
         return call
 
 
 def _sent(pieces, ended):
     yield from pieces
-    ended.wait(20)
+    ended.wait(60)
 
 
 @pytest.fixture
@@ -105,18 +107,18 @@ def devices():
         yield Devices(stack)
 
 
-def heard(transport, name, request=PING, within_s=30):
+def heard(transport, name, request=PING, within_s=90):
     """A neighbour's answer, as soon as there is one."""
     deadline = time.monotonic() + within_s
     while True:
         try:
-            return transport.ask(name, request, 3)
+            return transport.ask(name, request, 10)
         except UnreachableError:
             assert time.monotonic() < deadline
             time.sleep(0.1)
 
 
-def eventually(condition, within_s=20):
+def eventually(condition, within_s=60):
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline
@@ -167,8 +169,8 @@ def test_another_relay_takes_over_when_one_dies(devices):
     heard(bob, "ann")
     heard(ann, "bob")
     relays[0].stop()
-    assert heard(bob, "ann", PULL, 10).refusal.reason == LARGE
-    assert heard(ann, "bob", PULL, 10).refusal.reason == LARGE
+    assert heard(bob, "ann", PULL).refusal.reason == LARGE
+    assert heard(ann, "bob", PULL).refusal.reason == LARGE
 
 
 SPOILED = {
@@ -212,11 +214,14 @@ def test_a_relay_that_changes_what_it_passes_on_is_noticed(devices, monkeypatch,
     spoiler = spoil(monkeypatch, kind, lambda: hub._server.relay)
     ann, bob = devices.start("ann"), devices.start("bob")
     answers = []
-    for transport, name in [(bob, "ann"), (ann, "bob")] * 3:
+    deadline = time.monotonic() + 90
+    for transport, name in cycle([(bob, "ann"), (ann, "bob")]):
         with suppress(UnreachableError):
-            answers.append(transport.ask(name, PULL, 1).refusal.reason)
+            answers.append(transport.ask(name, PULL, 2).refusal.reason)
+        if spoiler.spoiled > 3:
+            break
+        assert time.monotonic() < deadline
         time.sleep(0.1)
-    assert spoiler.spoiled
     assert answers == []
 
 
@@ -328,6 +333,8 @@ def test_they_train_through_a_third_as_in_the_simulation(tmp_path):
     expected, _ = local_parameters(experiment, "ssdfl")
     assert final_parameters(mesh) == pytest.approx(expected, abs=2e-5)
     assert "0 is reached through 2" in (mesh / "1" / "device.log").read_text()
+    lines = [json.loads(path.read_text()) for path in mesh.glob("*/status.json")]
+    assert [(one["bad_messages"], one["refused"]) for one in lines] == [(0, 0)] * 3
 
 
 def test_they_train_on_machines_without_a_way_to_each_other(tmp_path):

@@ -22,6 +22,8 @@ PEER_KEY = "ssdfl-peer-bin"
 PIECE_BYTES = 1 << 16
 MAX_CALLS = 4
 """Of one device to another at a time, waiting and joined, for each purpose."""
+LAST_WRITE_S = 1.0
+"""How long a piece may take to leave when its call ends."""
 _LARGEST: Final = PIECE_BYTES + 16
 """A piece with what protobuf adds."""
 _JOINED: Final = Piece().SerializeToString()
@@ -116,10 +118,20 @@ class Relay:
 
     async def _pass_on(self, source: Any, target: Any) -> None:
         """Tell one device that the other is there, and pass on what that sends."""
-        await target.write(_JOINED)
+        await _write(_JOINED, target)
         await self._copy(source, target)
 
     async def _copy(self, source: Any, target: Any) -> None:
         """Copy pieces from one call to another; too large a one ends both."""
         while isinstance(piece := await source.read(), bytes) and len(piece) <= _LARGEST:
-            await target.write(piece)
+            await _write(piece, target)
+
+
+async def _write(piece: bytes, target: Any) -> None:
+    """Send a piece; a call can end only when nothing is being sent on it."""
+    writing = asyncio.ensure_future(target.write(piece))
+    try:
+        await asyncio.shield(writing)
+    except asyncio.CancelledError:
+        await asyncio.wait({writing}, timeout=LAST_WRITE_S)
+        raise
