@@ -2,10 +2,11 @@
 
     python benchmarks/mesh.py             # all, a few minutes
     python benchmarks/mesh.py --quick     # the exchange only
-    python benchmarks/mesh.py --small     # memory and start of devices with little data of their own
+    python benchmarks/mesh.py --small     # memory and start of devices with little own data
 
-The exchange: processes pull the paper's CNN, 2.2 MB, from each other again and again, by the mesh's transport
-and by bare TLS sockets that both check certificates, taking turns. Compare the ratio: machines are noisy.
+The exchange: processes pull the paper's CNN, 2.2 MB, from each other repeatedly. The mesh's
+transport and bare TLS sockets that both check certificates take turns. Compare the ratio:
+machines are noisy.
 """
 
 import argparse
@@ -57,7 +58,7 @@ def credentials_of(folder: Path, name: str) -> Credentials:
 
 
 class BareSockets:
-    """A thread for each neighbour that answers a byte with 2.2 MB, and a socket to each to ask on."""
+    """A thread per neighbour that answers a byte with 2.2 MB, and a socket to each to ask on."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder, self.name = folder, name
@@ -140,7 +141,7 @@ WAYS: dict[str, Callable[[Path, str], BareSockets | Mesh]] = {"sockets": BareSoc
 
 
 def member(folder: Path, name: str, neighbours: list[str], pipe: Connection) -> None:
-    """One process: for each order ``(way, rounds)``, pull from all neighbours at once, so many times."""
+    """One process: for each order ``(way, rounds)``, pull from all neighbours at once."""
     ends = {way: make(folder, name) for way, make in WAYS.items()}
     pipe.send({way: end.port for way, end in ends.items()})
     for way, ports in pipe.recv().items():
@@ -211,7 +212,8 @@ MOST_MB, MOST_START_S = 300, 6
 
 def resident_mb(code: str) -> float:
     """The peak of a process that runs some code."""
-    shown = "print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
+    found = "line for line in open('/proc/self/status') if line.startswith('VmHWM')"
+    shown = f"print(next({found}).split()[1])"
     command = [sys.executable, "-c", f"{code}\n{shown}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return int(done.stdout.split()[-1]) / 1e3
@@ -276,9 +278,8 @@ def print_small(found: dict[str, Any]) -> None:
         print(f"| `{name}` alone | {found[name]:.0f} | |")
     for form in ("npz", "parquet"):
         one = found[form]
-        print(
-            f"| 5 devices, 1,000 rows each, `.{form}` | {one['peak_MB']:.0f} | {one['start_s']:.1f} s |"
-        )
+        start = f"{one['peak_MB']:.0f} | {one['start_s']:.1f} s"
+        print(f"| 5 devices, 1,000 rows each, `.{form}` | {start} |")
     print(f"\nWanted: at most {MOST_MB} MB, and {MOST_START_S} s on a quiet machine.")
 
 
@@ -358,9 +359,8 @@ def main() -> None:
         print("\n| | seconds a step | MB sent in all | peak MB of a process |")
         print("|---|---|---|---|")
         for method, found in result["whole"].items():
-            print(
-                f"| {method} | {found['step_s']:.3f} | {found['sent_MB']:.0f} | {found['peak_MB']:.0f} |"
-            )
+            costs = f"{found['sent_MB']:.0f} | {found['peak_MB']:.0f}"
+            print(f"| {method} | {found['step_s']:.3f} | {costs} |")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The command in this very process, since to start Python takes longer than what many tests ask of it."""
+"""The command in this process, since starting Python takes longer than many tests do."""
 
 import io
 import os

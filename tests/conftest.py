@@ -18,7 +18,7 @@ def _no_data_of_the_machine(monkeypatch, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _no_waiting_for_the_disk(monkeypatch):
-    """No test cuts the power, and a busy disk takes ten milliseconds to write each small file for good."""
+    """No test cuts the power, and a busy disk takes ten milliseconds to sync each small file."""
     monkeypatch.setattr("ssdfl.files.os.fsync", lambda file: None)
 
 

@@ -42,7 +42,7 @@ Popen = subprocess.Popen
 
 
 def _forked(words, **options):
-    """`subprocess.Popen`; ``python -m ssdfl WORDS`` is begun by a server that has imported everything."""
+    """`subprocess.Popen`, but a server with imports done starts ``python -m ssdfl WORDS``."""
     if words[1:3] != ["-m", "ssdfl"]:
         return Popen(words, **options)
     return Forked("forked:run_command", words[3:], **options)
@@ -85,7 +85,7 @@ def finish(processes, timeout_s=120):
 
 
 def come_together(processes, steps=300):
-    """Let all devices train so many steps more than any has now, and stop them: they have mixed again."""
+    """Let all devices train ``steps`` more than any has now, and stop them: they have mixed."""
     wait_for_step(
         processes, max(status.get("step", 0) for status in processes.statuses()) + steps, 240
     )
@@ -132,7 +132,7 @@ def accuracies(mesh):
 
 
 def check_as_good(mesh, undisturbed):
-    """Faults have cost neither accuracy nor agreement; devices that were stopped are some steps apart."""
+    """Faults cost neither accuracy nor agreement; stopped devices are some steps apart."""
     assert accuracies(mesh).mean() == pytest.approx(undisturbed.score, abs=0.05)
     X = final_parameters(mesh)
     spread = np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean())
@@ -140,7 +140,7 @@ def check_as_good(mesh, undisturbed):
 
 
 def _own_ports():
-    """Numbers of ports that neither the system gives to callers nor another worker of pytest-xdist takes."""
+    """Ports that neither the system gives to callers nor another pytest-xdist worker takes."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 4
     ports = range(10_000 + 5_000 * worker, 15_000 + 5_000 * worker)
     return itertools.islice(itertools.cycle(ports), secrets.randbelow(len(ports)), None)
@@ -150,7 +150,7 @@ PORTS = _own_ports()
 
 
 def _bind(one):
-    """As `ssdfl.mesh.hosts` does; between the choice of a port and its device's start nothing takes it."""
+    """As `ssdfl.mesh.hosts` does; nothing takes a port before its device starts."""
     while True:
         port = next(PORTS)
         with suppress(OSError):

@@ -174,7 +174,7 @@ def traffic():
 
 
 def matrices_built():
-    """In a rank: how many matrices it prepares in two periods of 40 steps, each with a W of its own."""
+    """In a rank: how many matrices it prepares in two periods of 40 steps, each with its own W."""
     job = tiny_job("sdfl", cycles=27, evaluate_every=27)
 
     def anew(t):
@@ -188,7 +188,7 @@ def matrices_built():
 
 
 def shared_memory():
-    """In a rank: to and from how many ranks rows went through shared memory, and the files left of them."""
+    """In a rank: how many ranks it shares memory with, each way, and the files left behind."""
     used, left = {}, {}
     for method in ("ssdfl", "sdfl"):
         job = tiny_job(method, "sites:sites=4,size=3,seed=0", clusters=4)

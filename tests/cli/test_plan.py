@@ -159,8 +159,8 @@ def test_data_that_would_have_to_be_downloaded_is_not(tmp_path):
 def test_clusters_that_an_experiment_gives_are_told(tmp_path, given):
     told = command("plan", "--quick", "--set", given, cwd=tmp_path).stderr
     assert (
-        f"note: ssdfl run forms no clusters here, since the experiment has {given.replace('=', ' = ')}"
-        in told
+        "note: ssdfl run forms no clusters here, "
+        f"since the experiment has {given.replace('=', ' = ')}" in told
     )
 
 

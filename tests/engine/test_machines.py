@@ -1,4 +1,4 @@
-"""Two machines with a network between them: ranks of both, and a mesh of both, also when something breaks."""
+"""Two machines with a network between them: ranks and a mesh on both, also under faults."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Runs of several ranks: into the folders of other engines, on from their checkpoints, and after a death."""
+"""Runs of several ranks: into other engines' folders, from their checkpoints, after a death."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def torchrun(*words, said, restarts="0", **variables):
     )
 
 
-# Stacked gradients load torch._dynamo, which takes each new rank two seconds: convolutions are not stacked.
+# Stacked gradients load torch._dynamo, two seconds for each new rank; convolutions are not stacked.
 NEW_RANKS = [*TINY, "model.name=rank_jobs:small_cnn"]
 LONG = [*TINY, "model.name=rank_jobs:unhurried_cnn", "cycles=30", 'methods=["ssdfl"]']
 LONG += ["evaluate.every=15", "engine.name=distributed"]

@@ -77,7 +77,7 @@ def test_two_join_and_three_leave_while_all_others_train_on(tmp_path):
 
 
 def test_a_device_with_its_own_data_joins_while_another_is_away(tmp_path):
-    """No file has everyone's summaries: a newcomer learns them and the facts from its neighbours."""
+    """No file has everyone's summaries: a newcomer gets them and the facts from neighbours."""
     files = write_files(tmp_path / "files")
     experiment = own_settings(
         tmp_path, f"data.name={files}", "data.weights=size", "clusters.number=0", "cycles=150"

@@ -312,7 +312,8 @@ def test_only_whole_runs_of_shared_seeds_are_rankable():
     ]
     assert headline([results], HALF) == (
         "Best final accuracy: ssdfl, 80.0 %, 10.0 points ahead of sdfl, of one seed only. "
-        "Soonest at 50 %: ssdfl and sdfl by cycles (1), bytes (1 MB) and simulated seconds (0.5 s). "
+        "Soonest at 50 %: ssdfl and sdfl by cycles (1), bytes (1 MB) "
+        "and simulated seconds (0.5 s). "
         "The reference central is not ranked. Unfinished: 16 of 32 cycles are recorded. "
         "Only complete runs are ranked, on the seeds that every ranked method finished."
     )

@@ -1,4 +1,4 @@
-"""No rigorous bound is ever violated; the published ones are known to be, by the smallest examples."""
+"""No rigorous bound is ever violated; small examples violate the published ones."""
 
 import math
 
@@ -59,7 +59,8 @@ def test_corollary_1_fails_on_random_problems():
 def test_corollary_1_fails_for_small_steps_of_one_device():
     """τ_a B ‖x‖ is printed as τ_a B ‖x‖², which is smaller below 1: momentum does the rest.
 
-    One device, L = ½ θ², θ⁰ = 1, ρ = 0.9, η = 0.01. Printed, L̃ may rise by 0.0098 less than it does.
+    One device, L = ½ θ², θ⁰ = 1, ρ = 0.9, η = 0.01. As printed, L̃ may rise 0.0098 less than it
+    does.
     """
     η, ρ = 0.01, 0.9
     θ_0, θ_1 = 1.0, 1.0 - η * 1.0
@@ -73,7 +74,7 @@ def test_corollary_1_fails_for_small_steps_of_one_device():
 
 
 def test_theorem_1_fails_for_one_device_with_momentum():
-    """L̃ is taken as at least 0, but its momentum term may be negative, and ‖x‖² > ‖x‖ is used for small x.
+    """L̃ is taken as at least 0, but momentum may make it negative; ‖x‖² > ‖x‖ is used for small x.
 
     One device, L = ½ θ², θ⁰ = 0.01, ρ = 0.9, η = 0.1, τ_a = 6.
     """
@@ -108,7 +109,7 @@ def test_lemma_2_on_a_ring_and_a_complete_network(n):
 
 
 def test_lemma_2_fails_where_the_smallest_eigenvalue_is_the_largest_in_size():
-    """Three devices linked to three others: λ₂ = ¼, λ_min = −½, so three mixings leave 1/8 and not 1/16."""
+    """Three devices linked to three others: λ₂ = ¼, λ_min = −½; 3 mixings leave 1/8, not 1/16."""
     network = make_network(6, [(i, j) for i in range(3) for j in range(3, 6)])
     A = metropolis(network.adjacency)
     X = np.array([1.0, 1, 1, -1, -1, -1])[:, None]
@@ -142,7 +143,7 @@ def test_no_learning_rate_helps_where_mixing_is_too_far_from_positive():
 
 
 def test_theorem_1_for_long_regimes():
-    """The average falls to 0 without noise and momentum; the published condition fails from some τ_a on."""
+    """The average falls to 0 without noise and momentum; the published condition fails later."""
     plain = ClusterTerms(4, lambda_2=0.5, lambda_min=0.5, rho=0.0, mu=0.0)
     averages, printed = [], []
     for τ_a in (10, 100, 1000, 10_000):

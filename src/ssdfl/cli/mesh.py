@@ -84,7 +84,8 @@ def init(
     )
     typer.echo(f"{len(folders)} devices in {out}. Start one: ssdfl device {folders[0]}")
     typer.echo(
-        f"All on this host: ssdfl mesh up {out}. Keep {out / 'ca' / 'authority.key'} off the devices."
+        f"All on this host: ssdfl mesh up {out}. "
+        f"Keep {out / 'ca' / 'authority.key'} off the devices."
     )
 
 

@@ -26,8 +26,8 @@ def plan(
     experiment: Annotated[
         Path | None,
         typer.Option(
-            help="Experiment (TOML) to plan for: its training, model and data. Without it and NETWORK, "
-            "./ssdfl.toml, else the default one."
+            help="Experiment (TOML) to plan for: its training, model and data. "
+            "Without it and NETWORK, ./ssdfl.toml, else the default one."
         ),
     ] = None,
     settings: Annotated[

@@ -1,8 +1,8 @@
 """Device descriptors in a CSV file or a data frame.
 
-``device,label_0,label_1,…[,rho][,mu]``: the device's name in the network, how many samples of each label it
-holds, and its momentum and proximal factor if it uses them. Further columns give a device's costs, named with
-their units as in network files: ``compute_ms``, ``uplink_Mbps``, ….
+``device,label_0,label_1,…[,rho][,mu]``: the device's name in the network, how many samples of each
+label it holds, and its momentum and proximal factor if it uses them. Further columns give a
+device's costs, named with their units as in network files: ``compute_ms``, ``uplink_Mbps``, ….
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _check_complete(table: _Table, names: Sequence[str], found: Container[str]) 
 
 
 def with_device_costs(network: Network, source: Path | str | pandas.DataFrame) -> Network:
-    """The network with the costs that a table of its devices has; what is empty there stays as it was.
+    """The network with the costs in a table of its devices; empty cells change nothing.
 
     Raises:
         InputError: a value that cannot be used.

@@ -1,6 +1,6 @@
-"""Scores of a partition: what formation makes as small as it can.
+"""Scores of a partition, which formation minimises.
 
-A score is a function ``score(inputs, clusters) -> float``, lower is better. A user's own is named as
+A score is a function ``score(inputs, clusters) -> float``; lower is better. Your own is named as
 ``package.module:function`` or passed as a function.
 """
 
@@ -197,7 +197,7 @@ def stationarity(inputs: ScoreInputs, clusters: Clusters) -> float:
 
 
 def integrated(inputs: ScoreInputs, clusters: Clusters) -> float:
-    """Theorem 2 with Lemma 1's finite recursion and the drift between clusters: mixing against drift."""
+    """Theorem 2 with Lemma 1's finite recursion and drift between clusters."""
     whole = inputs.terms(tuple(range(inputs.network.num_devices)))
     terms = [inputs.terms(cluster) for cluster in clusters]
     return integrated_bound(inputs.constants, whole, terms)

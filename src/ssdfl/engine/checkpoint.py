@@ -1,12 +1,13 @@
 """A run's state on disk, in safetensors: readable anywhere, executable nowhere.
 
-model.NAME          (n, …) a parameter or buffer of n devices' models, as `state_dict` names and shapes it
+model.NAME          (n, …) a parameter or buffer of n devices' models, named as in `state_dict`
 frozen.NAME         (…) one that all devices share
 memory.OWNER.NAME   (k, w) what optimizers and rules keep, in the order of the metadata's layout
 trained, ready_s    (N,) who trained last, and when each device is ready
 
-The metadata ``ssdfl`` is JSON: a checksum of all else, the method, how far the run is, whose models these
-are, what they take and give, and the layout of a row in which ssdfl keeps a model's numbers while it trains.
+The metadata ``ssdfl`` is JSON: a checksum of the rest, the method, how far the run is, whose models
+these are, what they take and give, and the layout of a row in which ssdfl keeps a model's numbers
+while it trains.
 """
 
 from __future__ import annotations
@@ -146,7 +147,8 @@ def _read(path: Path) -> tuple[Facts, dict[str, Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
             facts = read_facts(file, path)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+            names = file.keys()  # a method: the file is no mapping
+            tensors = {name: file.get_tensor(name) for name in names}
     except InputError:
         raise
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The file of a checkpoint: tensors, what is known of them, and a checksum that one flipped bit breaks."""
+"""The file of a checkpoint: tensors, facts about them, and a checksum that finds any change."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Facts(BaseModel):
 
 
 def write_tensors(tensors: dict[str, Tensor], path: Path, facts: dict[str, object]) -> None:
-    """Write tensors with facts as their metadata and a checksum of both; a full disk raises OSError."""
+    """Write tensors, facts as metadata, and a checksum of both; a full disk raises OSError."""
     unsigned = json.dumps({"checksum": _UNKNOWN} | facts)
     checksum = _checksum(unsigned, sorted(tensors.items()))
     text = unsigned.replace(_UNKNOWN, checksum, 1)
@@ -84,10 +84,10 @@ def write_tensors(tensors: dict[str, Tensor], path: Path, facts: dict[str, objec
 
 
 def read_facts(file: Any, path: Path) -> Facts:
-    """What the metadata of an open checkpoint says, once all of the file is found to be as it was written.
+    """The metadata of an open checkpoint, after checking that the whole file is undamaged.
 
     Raises:
-        InputError: another version of ssdfl wrote it, it is damaged, or it is no checkpoint.
+        InputError: another version of ssdfl wrote it, it is damaged, or it is not a checkpoint.
     """
     text = (file.metadata() or {}).get(_KEY, "")
     facts = _parsed(text, path)

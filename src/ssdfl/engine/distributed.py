@@ -1,7 +1,8 @@
-"""The engine of many processes: each runs some clusters as `local` does, and rows cross between them.
+"""The engine of many processes: each runs some clusters like `local` and exchanges rows.
 
-While devices mix inside clusters nothing leaves a rank. A step that mixes across ranks sends its boundary
-rows, before the rank's own devices train if the rule allows it, and adds them when they have come.
+While devices mix inside clusters, nothing leaves a rank. A step that mixes across ranks sends its
+boundary rows, before the rank's own devices train if the rule allows it, and adds the others' rows
+when they arrive.
 """
 
 from __future__ import annotations
@@ -95,9 +96,9 @@ class RankExchange:
         return self._inboxes(W), torch.cat([messages, *received])
 
     def _senders_first(self, W: MixingMatrix) -> tuple[MixingMatrix, IntArray]:
-        """(n, s) the weights of this rank's devices and of those they hear, and which devices these are.
+        """(n, s) weights of this rank's devices and those they hear, and which devices these are.
 
-        The rank's own are first.
+        The rank's own devices come first.
         """
         senders = np.concatenate([self.devices, *(peer.senders for peer in self._parts(W).peers)])
         place = np.full(W.shape[1], -1, dtype=np.int64)

@@ -58,15 +58,15 @@ def make_engine(name: str, job: Job) -> Engine:
 def run(
     job: Job, engine: str = "local", state: State | None = None, in_place: bool = False
 ) -> Iterator[tuple[Record, State]]:
-    """Execute a job, from the start or from a state; yield each cycle's record and the state after it.
+    """Run a job, from the start or from a state; yield each cycle's record and the state after it.
 
     Args:
         state: where to continue; of ranks that run the job together, only that of rank 0 counts.
-        in_place: the state that was yielded may change when the next is asked for. Saves the memory and time
-            of a copy.
+        in_place: asking for the next state may change the one that was yielded. Saves the memory
+            and time of a copy.
 
     Raises:
-        InputError: an unknown engine, or parameters that grew beyond all bounds (step and device named).
+        InputError: an unknown engine, or diverging parameters (step and device are named).
     """
     with closing(make_engine(engine, job)) as executor:
         state = executor.begin(state)
@@ -220,7 +220,7 @@ def _mean_tested(
 
 
 def mean_of_home(shares: Shares, home: Home) -> Home:
-    """(1, k) each: the buffers of the mean model that are not mixed; of whole numbers the largest."""
+    """(1, k) each: the mean model's buffers that are not mixed; of whole numbers the largest."""
     return {
         name: shares.mean(rows)
         if rows.is_floating_point()

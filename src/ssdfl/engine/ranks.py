@@ -1,4 +1,4 @@
-"""The processes that run one job together, as torchrun starts them, and what they tell each other."""
+"""The processes that run one job together, as torchrun starts them, and their messages."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ _joinings = count()
 
 
 def _attempt() -> str:
-    """A name that ranks which torchrun has started together, on one machine, share with none before them.
+    """A store prefix unique to this launch, so that restarted ranks ignore stale addresses.
 
-    Its store outlives them, and the addresses of the dead in it. Torchruns of several machines count restarts
-    apart; there the store has to be a new one each time (`docs/cluster.md`).
+    The store outlives the ranks. On several machines, each torchrun counts its own restarts, so
+    there the store must be new each time (`docs/cluster.md`).
     """
     alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]
     return f"attempt-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}" if alone else "attempt"
@@ -73,7 +73,7 @@ def means_lost_ranks(error: RuntimeError) -> bool:
 
 
 def own_device(name: str) -> str:
-    """Which of torch's devices this process uses: of several GPUs, ranks of a machine have one each."""
+    """The torch device of this process; with several GPUs, each rank of a machine has its own."""
     return (
         f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
         if name == "cuda" and started_as_rank()

@@ -22,8 +22,8 @@ FORBIDDEN = "SSDFL_SHARED_MEMORY"
 class RowExchange:
     """Sends and receives the rows that mix across ranks.
 
-    `post` returns at once and `receive` waits, so that rows travel while devices train. Between ranks of one
-    machine they lie in shared memory, and a message only says that they are there.
+    `post` returns at once and `receive` waits, so that rows travel while devices train. Between
+    ranks of one machine, rows lie in shared memory and messages only announce them.
 
     Attributes:
         sent_bytes: parameters that this rank has sent so far, notices not counted.
@@ -129,7 +129,7 @@ def _reserve(file: int, size_bytes: int) -> None:
 
 
 def _ranks_that_share_memory(token: str) -> set[int]:
-    """The other ranks whose file this rank finds: those of the same machine, if nothing forbids it."""
+    """The other ranks whose file this rank finds: those of the same machine, if permitted."""
     allowed = os.environ.get(FORBIDDEN) != "0" and os.access(SHARED_MEMORY, os.W_OK)
     files = [SHARED_MEMORY / f"ssdfl-{token}-{number}" for number in range(number_of_ranks())]
     if allowed:

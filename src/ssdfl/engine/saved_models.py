@@ -88,7 +88,8 @@ class _File:
 
     def names(self, prefix: str) -> dict[str, str]:
         """The names in the model of tensors whose names in the file begin so."""
-        found = [name for name in self.file.keys() if name.startswith(prefix)]  # noqa: SIM118 - not a dict
+        names = self.file.keys()  # a method: the file is no mapping
+        found = [name for name in names if name.startswith(prefix)]
         return {name.removeprefix(prefix): name for name in found}
 
     def shapes(self) -> dict[str, list[int]]:

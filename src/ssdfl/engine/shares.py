@@ -40,8 +40,8 @@ class Shares(Protocol):
         """(N, …) everyone's rows in rank 0, the own rows elsewhere.
 
         Args:
-            keepers: the devices that have such a row, if not all have; the own rows are those of the own
-                devices among them.
+            keepers: the devices that have such a row, if not all have one; the own rows belong to
+                the own devices among them.
         """
 
 
@@ -69,7 +69,7 @@ class LocalShares:
 
 
 class RankShares:
-    """Each rank has some devices. Only rows that mix go from GPU to GPU; all else passes through memory."""
+    """Each rank has some devices. Rows that mix go between GPUs; the rest goes through memory."""
 
     def __init__(self, parts: Sequence[IntArray]) -> None:
         self.parts = parts
@@ -101,7 +101,7 @@ class RankShares:
         return whole
 
     def collected(self, own: Tensor, keepers: IntArray | None = None) -> Tensor:
-        """(N, …) all ranks' rows in rank 0, which needs the memory for them; the own rows elsewhere."""
+        """(N, …) all ranks' rows in rank 0, which must hold them; the own rows elsewhere."""
         if rank() > 0:
             for rows in _pieces(own.cpu().contiguous()):
                 dist.send(rows, 0)

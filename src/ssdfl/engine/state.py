@@ -16,7 +16,7 @@ from ssdfl.engine.shares import Shares
 from ssdfl.learning import Home, OptimizerKind
 
 RULE, MODEL = "rule", "model"
-"""Who keeps memory besides kinds of optimizers: the rule, and the model its buffers that stay at home."""
+"""Owners of memory besides optimizers: the rule, and the model for buffers that stay at home."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +26,9 @@ class State:
     Attributes:
         step: how many steps are done.
         X: (n, d) parameters of the devices here.
-        memory: what optimizers, rules and models keep, by name: (k, w) rows of the devices that keep it, in
-            ascending order (`memory_keepers`).
-        trained: (N,) who trained in the last step; the others start a new regime when they train next.
+        memory: what optimizers, rules and models keep, by name: (k, w) rows of the devices that
+            keep it, in ascending order (`memory_keepers`).
+        trained: (N,) who trained in the last step; the others start a new regime on next training.
         ready_s: (N,) simulated seconds at which each device can start its next step.
         transmissions: directed messages so far.
         real_s: seconds that a real device took so far; NaN in a simulation.

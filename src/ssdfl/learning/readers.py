@@ -63,7 +63,10 @@ def read_path(path: Path, reading: Reading = AS_IT_IS) -> Dataset:
         if holds(path):
             with reading_file(path):
                 return read(path, reading)
-    kinds = "a .parquet, .csv or .npz file, or a folder of tables, of images by class, or of Hugging Face's"
+    kinds = (
+        "a .parquet, .csv or .npz file, "
+        "or a folder of tables, of images by class, or of Hugging Face's"
+    )
     raise InputError("data.name", str(path), kinds, "See docs/data.md.")
 
 
@@ -275,7 +278,10 @@ def arrays_dataset(
 
 
 _TOKENS = "Whole numbers are taken as tokens, as they are."
-_SCALED = "Inputs: to mean 0 and deviation 1 over the training set, each channel of images, each column else."
+_SCALED = (
+    "Inputs: to mean 0 and deviation 1 over the training set, "
+    "each channel of images, each column else."
+)
 _SCALED_TARGETS = "Targets: to mean 0 and deviation 1 for training; scores are in their own units."
 
 

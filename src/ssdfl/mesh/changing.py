@@ -1,6 +1,6 @@
-"""What whoever holds the authority's key does: sign changes of membership, and write newcomers' folders.
+"""Sign changes of membership and write newcomers' folders, with the authority's key.
 
-MESH/changes/1.json, 2.json, …    all changes so far; devices' folders that are here get each of them, too
+MESH/changes/1.json, 2.json, …    all changes so far; device folders here get each of them, too
 """
 
 from __future__ import annotations
@@ -124,10 +124,10 @@ class Mesh:
             write_text(folder / CHANGES / f"{change.change.version}.json", change.text)
 
     def cycle(self, asked: int | None) -> int:
-        """The cycle after which a change takes effect: as asked, or soon after those that devices are at.
+        """The cycle after which a change takes effect: as asked, or soon after the devices' own.
 
         Raises:
-            InputError: nobody knows where they are, or it is too late or before another change.
+            InputError: nobody knows their cycles, or it is too late or before another change.
         """
         after = max((known.change.cycle for known in self.changes), default=0)
         found = max(self._soon(), after + 1) if asked is None else asked
@@ -183,7 +183,8 @@ def add_devices(
         additions: links between newcomers and the mesh's devices, or others, by name.
         hosts: where newcomers listen; without them, on free ports if the whole mesh is on loopback.
         optimizer: the newcomers'; by default it is drawn as at the start.
-        files: a folder with a table for each newcomer, named after it, where devices have data of their own.
+        files: a folder with a table for each newcomer, named after it, if devices have their own
+        data.
         certificates: make certificates; without, put your own into the folders.
 
     Raises:
@@ -266,7 +267,7 @@ def _write_newcomer(mesh: Mesh, config: DeviceConfig, certificates: bool) -> Non
 
 
 def _copy_settings(like: Path, folder: Path) -> None:
-    """Give a newcomer what is the same for all, and modules; a plan that was formed it forms for itself."""
+    """Give a newcomer the shared settings and modules; it forms a formed plan for itself."""
     folder.mkdir(parents=True, exist_ok=True)
     modules = [path.name for path in like.glob("*.py")]
     given = [] if (like / FACTS).exists() else [PLAN]

@@ -72,7 +72,7 @@ log = logging.getLogger(__name__)
 
 
 class RunningDevice:
-    """One device: it meets its neighbours, agrees on a plan with all, trains, and writes down how it goes.
+    """One device: it meets its neighbours, agrees on a plan with all, trains, and keeps a journal.
 
     Attributes:
         member: the device in the present network.
@@ -149,10 +149,10 @@ class RunningDevice:
             self.node.close()
 
     def _entered(self) -> tuple[Edition, Job | None, State | None]:
-        """The edition in which the device begins or continues, its job there, and where it is in it.
+        """The edition in which the device begins or continues, its job there, and its state.
 
-        There is no job if the device is not in the mesh any more. If most neighbours have formed another
-        plan, their facts are gathered anew, once.
+        The job is None if the device has left the mesh. If most neighbours have formed another
+        plan, their facts are gathered once more.
         """
         for is_last in (False, True):
             plan = self._plan()
@@ -249,7 +249,7 @@ class RunningDevice:
         self.node.linger(state.step)
 
     def _state(self, job: Job, edition: Edition) -> State:
-        """Where the device stopped, or the start; one that joins takes its neighbours' parameters."""
+        """Where the device stopped, or the start; a newcomer takes its neighbours' parameters."""
         checkpoint, index = self.folder / CHECKPOINT, self.node.index
         if checkpoint.exists():
             return load_moved_state(checkpoint, job, index)
@@ -266,8 +266,8 @@ class RunningDevice:
     def _wait_for_plans(self, job: Job, state: State, plan: Plan) -> None:
         """Wait for neighbours to have a plan, all of them at the start.
 
-        A device that comes back also waits for those that may be coming back, unless others have gone on
-        without it. Nobody waits for devices that the plan was formed without.
+        A device that comes back also waits for others that may be coming back, unless the mesh has
+        continued without it. Nobody waits for devices that the plan was formed without.
         """
         begins = not self._has_agreed()
         limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
@@ -294,7 +294,7 @@ class RunningDevice:
         refuse_other_plans(self.node, others)
 
     def _has_agreed(self) -> bool:
-        """Whether it has agreed with its neighbours before: only after that is there a checkpoint."""
+        """Whether it has agreed with its neighbours before: a checkpoint exists only after that."""
         return (self.folder / CHECKPOINT).exists()
 
     def _train(self, job: Job, state: State, edition: Edition) -> State:
@@ -350,10 +350,10 @@ def _may_form_again(plan: Plan, state: State) -> bool:
 
 
 def run_device(folder: Path, data: Path | None = None, metrics_port: int | None = None) -> bool:
-    """Run the device of a folder until it has finished or is asked to stop; whether it has finished.
+    """Run the device of a folder until it finishes or is asked to stop; whether it finished.
 
     Args:
-        data: the folder with data sets, for those that are dealt by number.
+        data: the folder with data sets, for those dealt by number.
         metrics_port: where to serve metrics on loopback, if anywhere.
 
     Raises:
@@ -388,7 +388,7 @@ def _run(folder: Path, data: Path | None, metrics_port: int | None) -> bool:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Refuse a folder that another process runs; the lock ends with its process, however that ends."""
+    """Refuse a folder that another process runs; the lock ends with its process in any case."""
     with ExitStack() as stack:
         deadline = time.monotonic() + LOCK_S
         while (holder := _holder_of(stack, folder / LOCK)) and time.monotonic() < deadline:

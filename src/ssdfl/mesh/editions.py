@@ -1,8 +1,8 @@
 """The mesh before and after each change of its membership: network, plan, optimizers, addresses.
 
-Everything follows from the start and from the chain of changes, so all devices find the same. A plan is
-repaired from the one before: with what devices told at the start, and what a change says of newcomers. Of a
-newcomer about which nothing is known, the average of all others is assumed.
+Everything follows from the start and from the chain of changes, so all devices find the same. A
+plan is repaired from the one before, with what devices told at the start and what a change says of
+newcomers. A newcomer about which nothing is known counts as the average of all others.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _known_plan(edition: Edition, folder: Path) -> Plan | None:
 
 
 def _repaired(before: Plan, edition: Edition, member: Member, folder: Path) -> Plan:
-    """The plan before, fitted to the network; one that the experiment makes by number is made again."""
+    """The plan before, adapted to the network; one that the experiment makes is made again."""
     plan = given_plan(member.experiment, edition.network)
     if plan is None:
         devices, distances = _facts(edition, member)

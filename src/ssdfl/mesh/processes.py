@@ -166,10 +166,10 @@ def _last_output(folder: Path) -> str:
 
 
 def collect(mesh: Path, out: Path) -> RunFolder:
-    """Collect what the devices of a mesh wrote into a run's folder: records for reports, and models.
+    """Collect what a mesh's devices wrote into a run's folder: records for reports, and models.
 
-    A record averages the devices that wrote one for its cycle. It lacks what no device knows alone: the mean
-    model's score, and consensus distances except the last, which comes from the checkpoints.
+    A record averages the devices that wrote one for its cycle. It lacks what no device knows alone:
+    the mean model's score, and consensus distances except the last, which comes from checkpoints.
 
     Raises:
         InputError: no device has finished a cycle.
@@ -195,7 +195,7 @@ def collect(mesh: Path, out: Path) -> RunFolder:
 
 
 def _was_collected(run: RunFolder) -> bool:
-    """Whether a folder holds what was collected before, which may be renewed; facts must be the same."""
+    """Whether a folder holds an earlier collection, which may be renewed if facts are the same."""
     return (
         run.experiment_file.exists()
         and engine_traits(run.experiment().engine.name).process_per_device
@@ -225,7 +225,7 @@ def collected_rows(folders: list[Path]) -> list[Row]:
         if any(rows):
             distance = _consensus_distance(honest) if cycle == last else math.nan
             record = _record(cycle, rows, lies, bytes_each, distance, score)
-            # Devices that joined are not in the network that the mesh began with, which reports show.
+            # Reports show the mesh's first network, which devices that joined later are not in.
             records.append(asdict(replace(record, device_score=record.device_score[:first])))
     return records
 

@@ -57,7 +57,7 @@ def _misses_one(status: Status) -> bool:
 
 
 class ProgressFile:
-    """Appends a line when all devices have finished a cycle more, when trouble changes, and every 10 s."""
+    """Appends a line when all devices finish a cycle, when trouble changes, and every 10 s."""
 
     def __init__(self, mesh: Path) -> None:
         self.path = mesh / PROGRESS

@@ -1,7 +1,7 @@
 """The answering side of gRPC: who may call, how much at a time, and for how long.
 
-Calls are held by one event loop, so an idle one costs a few kilobytes and no thread. A thread is taken only
-when the caller has shown a neighbour's certificate and its whole request is there.
+One event loop holds the calls, so an idle call costs a few kilobytes and no thread. A thread is
+taken only once the caller has shown a neighbour's certificate and its whole request has arrived.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ PURPOSE_KEY = "ssdfl-purpose"
 MAX_REQUESTS = 8
 """Of one neighbour at a time, so that it cannot take all threads from the others."""
 MAX_WRITES = 2
-"""Answers on their way to one neighbour, pings aside: one that does not fetch them costs no more memory."""
+"""Unfetched answers per neighbour, pings aside, so that a slow reader costs bounded memory."""
 MAX_REQUEST_BYTES = 4 << 20
 SPARE_NEIGHBOURS = 8
-"""That may join before others have to wait for threads, which are started only when they are needed."""
+"""How many may join before others wait for threads, which start only when needed."""
 PING_THREADS = 2
 RECEIPT_S = 10.0
 """How long a neighbour may take to send a request: a few hundred bytes."""
@@ -146,7 +146,7 @@ class Server:
         return port
 
     def meet(self, names: Iterable[str]) -> None:
-        """Let more neighbours call; those that may call before always may, and the handler refuses them."""
+        """Let more neighbours call. Earlier ones still may; the handler refuses them if need be."""
         self._writing |= {
             name: asyncio.Semaphore(MAX_WRITES) for name in names if name not in self._names
         }
@@ -257,7 +257,7 @@ class Server:
     async def _read_answers(
         self, context: Any, reverse_call: ReverseCall, send: Callable[[Request | None], None]
     ) -> None:
-        """Hand answers to those who wait for them, until the neighbour ends the call or sends nonsense."""
+        """Hand answers to those who wait, until the neighbour ends the call or sends nonsense."""
         try:
             while isinstance(content := await context.read(), bytes):
                 reverse_call.heard(Response.FromString(content))

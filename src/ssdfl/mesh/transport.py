@@ -1,8 +1,9 @@
 """How devices ask each other: an interface, and gRPC with mutual TLS behind it.
 
-A device can ask any neighbour if one of the two can be dialled. A device that cannot be dialled keeps a call
-open to each neighbour and answers the questions that come back on it (`ssdfl.mesh.reverse_call`). Pings have
-connections of their own, so that a neighbour whose slow link is busy with parameters does not look dead.
+A device can ask any neighbour if one of the two can be dialled. A device that cannot be dialled
+keeps a call open to each neighbour and answers the questions that come back on it
+(`ssdfl.mesh.reverse_call`). Pings have their own connections, so that a neighbour whose slow link
+is busy with parameters does not look dead.
 """
 
 from __future__ import annotations
@@ -261,7 +262,7 @@ class GrpcTransport:
         self.port = self._server.start(credentials)
 
     def _attach(self, connection: Connection, handler: Handler) -> None:
-        """Keep a call open to a neighbour and answer what it asks there; dial again whenever it ends."""
+        """Keep a call open to a neighbour and answer its questions; dial again when it ends."""
         name, purpose = connection
         call = self._channels[connection].stream_stream(
             f"/{SERVICE}/Attach",

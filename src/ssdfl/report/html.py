@@ -137,7 +137,8 @@ def run_parts(
 def tiles(found: Sequence[Winner]) -> str:
     """The winners side by side."""
     return "".join(
-        f'<div class="tile"><h3>{escape(one.category)}</h3><p class="winner">{escape(one.method)}</p>'
+        f'<div class="tile"><h3>{escape(one.category)}</h3>'
+        f'<p class="winner">{escape(one.method)}</p>'
         f'<p class="value">{escape(one.value)}</p><p class="margin">{escape(one.margin)}</p></div>'
         for one in found
     )

@@ -94,9 +94,9 @@ def markdown(
     lines = [
         f"# {artefact.title}",
         "",
-        f"{source} Given is: {unit}; mean over {len(artefact.seeds)} seeds ± half the 95 % confidence"
-        " interval, in bold brackets the paper's number. A dash: not reached by every seed; then how many"
-        " did, and when the mean over seeds does.",
+        f"{source} Given is: {unit}; mean over {len(artefact.seeds)} seeds ± half the 95 %"
+        " confidence interval, in bold brackets the paper's number. A dash: not reached by every"
+        " seed; then how many did, and when the mean over seeds does.",
         "",
         f"    {command}",
         "",
