@@ -372,7 +372,7 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
             "training.learning_rate = nan",
             "a finite number",
         ),
-        (["plan", "ring:n=5", "--devices", "net.csv"], "header of net.csv", "device,label_0"),
+        (["plan", "ring:n=5", "--devices", "net.csv"], "header of net.csv", "device[,label_0"),
         (["plan", "ring:n=5", "--score", "beauty"], "score = beauty", "one of time"),
         (["bounds", "ring:n=5", "--tau-a", "some"], "--tau-a = some", "whole numbers"),
         (["bounds", "ring:n=5", "--tau-a", "0"], "tau_a = 0", "in [1, 10000]"),
