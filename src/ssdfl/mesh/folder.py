@@ -58,7 +58,7 @@ class DeviceConfig:
         neighbours: where each neighbour listens, or empty for one that cannot be dialled.
         patience_s: how long to wait for a neighbour that is there but slow.
         ping_deadline_s: how soon neighbours must answer pings; one that misses two in a row is
-        gone.
+            gone.
         joins: the version of the change of membership that brought it in, to whose network `index`
             and `names` refer; 0 for devices that were there at the start.
     """
