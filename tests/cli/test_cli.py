@@ -344,7 +344,9 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
         (["graph", "net.csv"], "connected parts = 2", "Add a link between"),
         (["graph", "er:n=30,p=1.5"], "p = 1.5", "[0, 1]"),
         (["graph", "ring:n=5", "--mixing", "magic"], "magic", "metropolis"),
-        (["graph", "ring:n=5", "--picture", "a.doc"], "a.doc", ".png"),
+        (["graph", "ring:n=5", "--picture", "a.doc"], "a.doc", ".png or .pdf"),
+        (["bounds", "ring:n=5", "--picture", "a.doc"], "a.doc", ".png or .pdf"),
+        (["data", "describe", "--out", "a.doc"], "a.doc", ".png or .pdf"),
         (["graph", "ring:n=5", "--clusters", "9"], "9", "[1, 5]"),
         (["graph", "ring:n=5", "--check", "net.csv"], "--check net.csv", "--certify has written"),
         (
