@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[1]
 RECORD = Path(__file__).with_suffix(".csv")
 LIBRARIES = (
     *("torch", "numpy", "scipy.sparse", "pandas", "pyarrow.parquet", "pydantic", "networkx"),
-    *("grpc", "pytest", "hypothesis", "matplotlib.pyplot"),
+    *("grpc", "pytest", "matplotlib.pyplot"),
 )
 """Loaded once, before a process is forked for each run of tests."""
 SKIPPED = re.compile(r"_pb2|__init__|__main__|report/world")  # the last is a map
@@ -266,7 +266,7 @@ def run_tests(copy: Path, words: Sequence[str], limit_s: float) -> Outcome:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_CPU, (int(limit_s), int(limit_s) + 5))
         signal.alarm(int(10 * limit_s))
-        os._exit(_child(copy, words, writer))
+        _child(copy, words, writer)
     os.close(writer)
     _, status = os.waitpid(child, 0)
     with contextlib.suppress(ProcessLookupError):
@@ -277,18 +277,24 @@ def run_tests(copy: Path, words: Sequence[str], limit_s: float) -> Outcome:
     return Outcome(failed, round(_children_s() - before, 1))
 
 
-def _child(copy: Path, words: Sequence[str], writer: int) -> int:
+def _child(copy: Path, words: Sequence[str], writer: int) -> None:
+    """Run tests and end this process, whatever happens: its parent's blocks are not its own."""
     import pytest
 
-    os.chdir(copy)
-    sys.path[:0] = [str(copy / "src"), str(copy / "tests")]
-    null = os.open(os.devnull, os.O_WRONLY)
-    for place in (1, 2):
-        os.dup2(null, place)
-    quiet = ["-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:randomly"]
-    plugin = FirstFailure(writer)
-    code = pytest.main([*quiet, "-m", "not mesh", *words], plugins=[plugin])
-    return int(code not in (0, 5))
+    try:
+        os.chdir(copy)
+        sys.path[:0] = [str(copy / "src"), str(copy / "tests")]
+        with Path(os.devnull).open("w") as null:
+            for place in (1, 2):
+                os.dup2(null.fileno(), place)
+        quiet = ["-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:randomly"]
+        plugin = FirstFailure(writer)
+        code = pytest.main([*quiet, "-m", "not mesh", *words], plugins=[plugin])
+        os._exit(int(code not in (0, 5)))
+    except BaseException as error:
+        os.write(writer, repr(error).encode())
+    finally:
+        os._exit(1)
 
 
 def _children_s() -> float:
