@@ -7,8 +7,8 @@ python benchmarks/mutants.py --show                    print the rate and the su
 
 Each mutant changes one operator, constant or condition, drawn at random from all packages. It is tried in a
 copy of the repository, so that processes which tests start see it, too: first the module's doctests, then the
-test file that mirrors it, then the files that mention it most, up to the first failure. Only files that pass
-on the source as it is are used. What was drawn and found is in mutants.csv. A survivor is judged by hand in
+test file that mirrors it, then the files that mention it most, up to the first failure of a test that passes
+on the source as it is. What was drawn and found is in mutants.csv. A survivor is judged by hand in
 the column ``note``: "equivalent" or "speed" and why, else it lacks a test.
 """
 
@@ -43,7 +43,9 @@ LIBRARIES = (
 )
 """Loaded once, before a process is forked for each run of tests."""
 SKIPPED = re.compile(r"_pb2|__init__|__main__|report/world")  # the last is a map
-MOST_FILES = 6
+MOST_FILES, NEAREST_FILES = 6, 2
+MOST_BROKEN = 5
+"""Tests of a run that may fail on the source as it is; each is left out from then on."""
 EXCUSED = ("equivalent", "speed")
 """First words of notes on survivors that no test can tell from the source as it is."""
 IN_MEMORY = Path("/dev/shm")
@@ -75,7 +77,7 @@ class Mutant:
 
     Attributes:
         place: which of the places of the file that can be changed.
-        verdict: "" if not tried, else killed, survived, or no tests.
+        verdict: "" if not tried, else killed or survived.
         by: the test that failed, or that took too long.
         cpu_s: of all tests run on it.
         note: a survivor's judgement.
@@ -307,33 +309,43 @@ class Trial:
 
     def __init__(self, copy: Path, limit_s: float) -> None:
         self.copy, self.limit_s = copy, limit_s
-        self.baselines: dict[str, Outcome] = {}
-
-    def baseline(self, words: tuple[str, ...]) -> Outcome:
-        """What tests say of the source as it is."""
-        key = " ".join(words)
-        if key not in self.baselines:
-            self.baselines[key] = run_tests(self.copy, words, self.limit_s)
-            print(f"  as it is: {key} {self.baselines[key]}", flush=True)
-        return self.baselines[key]
+        self.passing: dict[str, bool] = {}
 
     def judge(self, mutant: Mutant) -> None:
-        """Run tests on a mutant until one fails."""
-        path = self.copy / mutant.file
-        original, source = path.read_text(encoding="utf-8"), source_of(mutant)
-        mutant.verdict, mutant.by, mutant.cpu_s = "no tests", "", 0.0
-        doctests = ("--doctest-modules", mutant.file)
-        for words in (doctests, *((test,) for test in tests_of(mutant.file))):
-            baseline = self.baseline(words)
-            if baseline.failed:
-                continue
-            self._write(path, source)
-            outcome = run_tests(self.copy, words, min(self.limit_s, 10 + 4 * baseline.cpu_s))
-            self._write(path, original)
-            mutant.cpu_s = round(mutant.cpu_s + outcome.cpu_s, 1)
-            mutant.verdict, mutant.by = "killed" if outcome.failed else "survived", outcome.failed
-            if outcome.failed:
+        """Run tests on a mutant until one fails that passes on the source as it is."""
+        tests = tests_of(mutant.file)
+        mutant.verdict, mutant.by, mutant.cpu_s = "survived", "", 0.0
+        nearest = ("--doctest-modules", mutant.file, *tests[:NEAREST_FILES])
+        for words in filter(None, (nearest, tests[NEAREST_FILES:])):
+            mutant.by = self._killer(mutant, words)
+            if mutant.by:
+                mutant.verdict = "killed"
                 return
+
+    def _killer(self, mutant: Mutant, words: Sequence[str]) -> str:
+        """A test that fails on a mutant only; empty if there is none."""
+        for _ in range(MOST_BROKEN):
+            skipped = [f"--deselect={name}" for name, passes in self.passing.items() if not passes]
+            outcome = self._run(mutant, [*skipped, *words])
+            mutant.cpu_s = round(mutant.cpu_s + outcome.cpu_s, 1)
+            if not outcome.failed or self._passes(outcome.failed, words):
+                return outcome.failed
+        return ""
+
+    def _run(self, mutant: Mutant, words: Sequence[str]) -> Outcome:
+        path = self.copy / mutant.file
+        original = path.read_text(encoding="utf-8")
+        self._write(path, source_of(mutant))
+        outcome = run_tests(self.copy, words, self.limit_s)
+        self._write(path, original)
+        return outcome
+
+    def _passes(self, name: str, words: Sequence[str]) -> bool:
+        """Whether a test passes on the source as it is; if it has no name, whether all do."""
+        if name not in self.passing:
+            again = ["--doctest-modules", name] if "::" in name else words
+            self.passing[name] = not run_tests(self.copy, again, self.limit_s).failed
+        return self.passing[name]
 
     def _write(self, path: Path, source: str) -> None:
         """Replace a file, and forget what was compiled from the one before."""
