@@ -8,6 +8,7 @@ import math
 import pickletools
 import struct
 import tarfile
+import tokenize
 import warnings
 import zipfile
 import zlib
@@ -52,6 +53,7 @@ BROKEN = (
     *(OSError, EOFError, MemoryError, RecursionError, NotImplementedError),
     *(ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError),
     *(struct.error, zlib.error, zipfile.BadZipFile, tarfile.TarError, pa.ArrowException),
+    *(tokenize.TokenError, SyntaxError),  # numpy parses the header of an array as Python
 )
 """What a broken file makes one of the readers raise."""
 
