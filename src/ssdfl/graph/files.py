@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array, load_npz
 
-from ssdfl.arrays import SparseMatrix
+from ssdfl.arrays import IntArray, SparseMatrix
 from ssdfl.claims import DEFLATE_EXPANSION, check_arrays
 from ssdfl.errors import InputError, InputWarning
 from ssdfl.files import atomic_path, indentation, write_text
@@ -262,7 +262,14 @@ def _read_npz(path: Path) -> Graph:
     matrix = load_npz(path)
     if hasattr(matrix, "check_format"):  # else indices beyond the matrix would be followed
         matrix.check_format(full_check=True)
+        _check_rows(matrix.indptr)
     return _from_arrays({"adjacency": matrix})
+
+
+def _check_rows(ends: IntArray) -> None:
+    """Refuse rows that end before they begin, which scipy overlooks if the last one ends at 0."""
+    if (np.diff(ends) < 0).any():
+        raise ValueError("a row of the matrix ends before it begins")
 
 
 def _check_sparse(path: Path, num_devices: int, entries: int) -> None:
