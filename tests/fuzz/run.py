@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -189,10 +189,12 @@ def append(path: Path, count: Count) -> None:
         longest_s=max(before.longest_s, count.longest_s),
         memory_mb=max(before.memory_mb, count.memory_mb),
     )
-    with path.open("w", newline="", encoding="utf-8") as lines:
+    temporary = path.with_suffix(".tmp")  # a run may be broken off here
+    with temporary.open("w", newline="", encoding="utf-8") as lines:
         writer = csv.DictWriter(lines, [one.name for one in fields(Count)], lineterminator="\n")
         writer.writeheader()
         writer.writerows(map(asdict, rows.values()))
+    temporary.replace(path)
 
 
 def _recorded(path: Path) -> list[Count]:
@@ -234,7 +236,7 @@ def main() -> None:
         show(options.show)
         return
     if options.out:
-        failures = sum(fill(name, options.inputs, options.out) for name in options.targets)
+        failures = fill(options.targets, options.inputs, options.out)
     else:
         counts = (
             fuzz(name, options.inputs, options.seconds, options.first) for name in options.targets
@@ -243,13 +245,16 @@ def main() -> None:
     sys.exit(1 if failures else 0)
 
 
-def fill(name: str, inputs: int, path: Path) -> int:
-    """Try inputs until a file counts so many of a target; how many of these failed."""
+def fill(names: Iterable[str], inputs: int, path: Path) -> int:
+    """Try inputs, a batch of each target in turn, until a file counts so many; how many failed."""
     failures = 0
-    while (done := _done(path, name)) < inputs:
-        count = fuzz(name, min(BATCH, inputs - done), math.inf, first=done)
-        append(path, count)
-        failures += _printed_failures(count)
+    for end in range(BATCH, inputs + BATCH, BATCH):
+        for name in names:
+            done = _done(path, name)
+            if done < min(end, inputs):
+                count = fuzz(name, min(end, inputs) - done, math.inf, first=done)
+                append(path, count)
+                failures += _printed_failures(count)
     return failures
 
 

@@ -52,11 +52,11 @@ def test_a_reader_that_hangs_is_caught(monkeypatch, tmp_path):
 def test_a_run_that_was_broken_off_goes_on(monkeypatch, tmp_path):
     monkeypatch.setattr("fuzz.run.BATCH", 4)
     counts = tmp_path / "counts.csv"
-    fill("hosts", 6, counts)
-    fill("hosts", 10, counts)
+    fill(["hosts"], 6, counts)
+    fill(["hosts"], 10, counts)
     again = tmp_path / "again.csv"
-    fill("hosts", 10, again)
-    fill("hosts", 10, again)
+    fill(["hosts"], 10, again)
+    fill(["hosts"], 10, again)
     with counts.open() as one, again.open() as other:
         rows = next(csv.DictReader(one)), next(csv.DictReader(other))
     assert rows[0]["inputs"] == "10"
