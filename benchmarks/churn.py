@@ -3,12 +3,13 @@
     python benchmarks/churn.py                                      # 24 devices, 30 minutes twice
     python benchmarks/churn.py --devices 4 --minutes 1 --every 10   # a quick look
 
-A mesh of forked processes trains twice for the same time: undisturbed, and with a fault every few seconds. A
-fault is a kill, a freeze, a cut of a link both ways or one way, a full disk, or a start with a wrong clock,
-and is over after some seconds. Links run through cables in this process, which hold back what is cut. A full
-disk is a limit of 0 bytes for files. Printed are, of devices with no fault of their own just then, the steps
-a second as a share of the undisturbed ones; both accuracies; and devices that stood still at the end or were
-not running. Compare the shares on a machine with nothing else at work: the devices share its cores.
+A mesh of forked processes trains twice for the same time: undisturbed, and with a fault every few
+seconds. A fault is a kill, a freeze, a cut of a link both ways or one way, a full disk, or a start
+with a wrong clock, and ends after some seconds. Links run through cables in this process, which
+hold back what is cut. A full disk is a limit of 0 bytes for files. The output has the steps a
+second of devices without a fault of their own, as a share of the undisturbed ones; both accuracies;
+and devices that stood still at the end or were not running. Compare the shares on an otherwise idle
+machine: the devices share its cores.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def run_forked(folder: Path, clock_s: float) -> None:
 
 
 def _set_clock(clock_s: float) -> None:
-    """Let Python's clock be wrong; gRPC's own stays right, since its core would see the difference."""
+    """Make Python's clock wrong; gRPC's own stays right, since its core would notice."""
     import grpc._channel
 
     right = time.time
@@ -356,7 +357,8 @@ def main() -> None:
     assert churn is not None
     print("faults: " + ", ".join(f"{count} {kind}" for kind, count in churn.counts.items()))
     print(
-        f"steps of devices without a fault: {np.mean(shares):.1%} of the undisturbed, least {min(shares):.1%}"
+        f"steps of devices without a fault: {np.mean(shares):.1%} of the undisturbed, "
+        f"least {min(shares):.1%}"
     )
     print(f"accuracy: {rough.accuracy:.1%}, undisturbed {calm.accuracy:.1%}")
     print("lost: " + ("; ".join(mesh.lost) or "nothing"))

@@ -1,15 +1,16 @@
 """Change single places of the source, and see whether the tests notice.
 
-python benchmarks/mutants.py --mutants 150 --seed 1    draw places, then try them
-python benchmarks/mutants.py                           go on with those not tried yet
-python benchmarks/mutants.py --again survived          try the survivors once more
-python benchmarks/mutants.py --show                    print the rate and the survivors
+    python benchmarks/mutants.py --mutants 150 --seed 1    draw places, then try them
+    python benchmarks/mutants.py                           go on with those not tried yet
+    python benchmarks/mutants.py --again survived          try the survivors once more
+    python benchmarks/mutants.py --show                    print the rate and the survivors
 
-Each mutant changes one operator, constant or condition, drawn at random from all packages. It is tried in a
-copy of the repository, so that processes which tests start see it, too: first the module's doctests, then the
-test file that mirrors it, then the files that mention it most, up to the first failure of a test that passes
-on the source as it is. What was drawn and found is in mutants.csv. A survivor is judged by hand in
-the column ``note``: "equivalent" or "speed" and why, else it lacks a test.
+Each mutant changes one operator, constant or condition, drawn at random from all packages. It is
+tried in a copy of the repository, so that processes which tests start see it, too: first the
+module's doctests, then the test file that mirrors it, then the files that mention it most, up to
+the first failure of a test that passes on the source as it is. mutants.csv has what was drawn and
+found. A survivor is judged by hand in the column ``note``: "equivalent" or "speed" and why, else it
+lacks a test.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def _operators(node: ast.AST) -> Sequence[ast.AST]:
 
 
 class Change(ast.NodeTransformer):
-    """Changes one node of a tree; operators are changed in their expression, as trees share them."""
+    """Changes one node of a tree; an operator in its expression, as a tree shares operators."""
 
     def __init__(self, target: ast.AST, number: int) -> None:
         self.target, self.number = target, number
@@ -161,7 +162,7 @@ class Change(ast.NodeTransformer):
         return node
 
 
-def _another_number(value: object) -> object:
+def _another_number(value: object) -> float:
     assert isinstance(value, int | float)
     return not value if isinstance(value, bool) else value + 1
 

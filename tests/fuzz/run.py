@@ -4,8 +4,8 @@ python tests/fuzz/run.py --seconds 60                        a minute of each
 python tests/fuzz/run.py --inputs 100000 --out counts.csv    until a file counts so many of each
 python tests/fuzz/run.py --show tests/fuzz/record.csv        a recorded run as a table
 
-An input is determined by its target and its number, so that a run that was broken off goes on where its file
-ends. A reader may return, or refuse with one of our errors.
+A target and a number determine an input, so a run that was broken off goes on where its file ends.
+A reader may return, or refuse with one of our errors.
 Anything else is a failure, and so are more than 2 s or 500 MB: it is kept in tests/fuzz/failures.
 """
 
@@ -78,7 +78,7 @@ def small_networks_only() -> Iterator[None]:
 
 
 def is_read(target: Target, content: bytes, folder: Path) -> bool:
-    """Whether an input is read; False if one of our errors refuses it, and all others are raised."""
+    """Whether an input is read; False if one of our errors refuses it. Others are raised."""
     try:
         target.read(content, folder)
     except (InputError, *EXPECTED):
@@ -87,7 +87,7 @@ def is_read(target: Target, content: bytes, folder: Path) -> bool:
 
 
 class Watch:
-    """Ends a reader that takes too long: one timer for all inputs, as setting it takes time, too."""
+    """Ends a reader that takes too long, by one timer for all inputs: setting it takes time."""
 
     def __init__(self) -> None:
         self.begun_s = math.inf

@@ -1,7 +1,7 @@
 """Changes inside formats with checksums or layers, written so that only the change can be refused.
 
-Bytes changed at random in a zip, a tar, a checkpoint or a signed file are refused for the checksum, and no
-later code sees them.
+Bytes changed at random in a zip, a tar or a checkpoint are refused for the checksum, and no later
+code sees them.
 """
 
 import io

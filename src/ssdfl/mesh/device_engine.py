@@ -1,8 +1,8 @@
-"""The engine of one real device: its own row of every step, with its neighbours' messages pulled meanwhile.
+"""The engine of one real device: its own row of every step, while it pulls neighbours' messages.
 
-What is missing (a neighbour that is gone or too slow, or a bad message) is missing in what the rule hears.
-Its weight goes back to the device's own, as in `ssdfl.methods.drop_links`. A device that is far behind its
-neighbours, because it was away or cut off, continues at their step with the parameters that it has.
+The rule does not hear what is missing: a neighbour that is gone or too slow, or a bad message. Its
+weight goes back to the device's own, as in `ssdfl.methods.drop_links`. A device far behind its
+neighbours, because it was away or cut off, continues at their step with the parameters it has.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class DeviceEngine:
         return state
 
     def caught_up(self, state: State) -> State:
-        """The state, or at the step after the neighbours' if they have long gone on without this device."""
+        """The state, moved past the neighbours' step if they have left this device far behind."""
         furthest = self.node.furthest_ahead(self.job, state.step)
         if not furthest:
             return state
