@@ -354,7 +354,7 @@ def _tars():
 
 
 def _tar(draw):
-    """Archives with one block changed; half of them with more changes, of the whole or of its gzip."""
+    """Archives with one block changed; half of them with more changes, or with a changed gzip."""
     changed = _near_headers(draw, draw.choice(_tars()))
     if draw.random() < 0.5:
         return gzip.compress(changed, 1)
