@@ -248,6 +248,7 @@ def _config(mesh: Mesh, network: Network, name: str, addresses: Mapping[str, str
         },
         patience_s=like.patience_s,
         ping_deadline_s=like.ping_deadline_s,
+        adaptive=like.adaptive,
         joins=len(mesh.changes) + 1,
     )
 

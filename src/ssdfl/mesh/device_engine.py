@@ -28,6 +28,9 @@ from ssdfl.mesh.node import Node
 from ssdfl.methods import Heard, Memory, Message, Moment, Move, Step
 from ssdfl.records import Record
 
+MARGIN = 3
+"""Steps that a device which was away lets others take meanwhile, so that they need not wait for it."""
+
 log = logging.getLogger(__name__)
 
 
@@ -55,14 +58,24 @@ class DeviceEngine:
 
     def caught_up(self, state: State) -> State:
         """The state, or at the step after the neighbours' if they have long gone on without this device."""
+        returns = self.node.absence.check()
+        if returns:
+            self.node.look_around()
         furthest = self.node.furthest_ahead(self.job, state.step)
-        if not furthest:
-            return state
-        step = min(furthest + 1, self.job.last_step)
+        if furthest:
+            return self._skipped(state, furthest, MARGIN if returns else 1)
+        if returns:
+            self.node.take_part(state.step)
+        return state
+
+    def _skipped(self, state: State, furthest: int, margin: int) -> State:
+        """The state some steps after the neighbours'."""
+        step = min(furthest + margin, self.job.last_step)
         log.warning(
             "at step %d, but neighbours are at %d: going on at %d", state.step, furthest, step
         )
-        self.node.announce(step)
+        self.node.skipped += step - state.step
+        self.node.take_part(step)
         return replace(state, step=step, trained=np.zeros_like(state.trained))
 
     def advance(self, state: State, step: Step, t: int) -> Advanced:
@@ -157,6 +170,7 @@ class DeviceEngine:
         own: Message,
     ) -> Heard:
         """What came; the weight of what did not goes back to this device."""
+        begun_s = self.node.runtime.now()
         came: dict[int, Tensor] = {}
         for j, pull in pulls.items():
             row = pull.result()
@@ -164,6 +178,7 @@ class DeviceEngine:
                 own_weight += weights[j]
             else:
                 came[j] = row
+        self.node.waited_s += self.node.runtime.now() - begun_s
         self.node.received += len(came)
         return heard_by_one(own, own_weight, {j: weights[j] for j in came}, came)
 
