@@ -24,6 +24,7 @@ import csv
 import json
 import math
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -211,6 +212,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a CSV file with a row for each fault")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that devices are ended
     calm, rough = (_run(options, disturbed) for disturbed in (False, True))
     rows = _report(calm, rough)
     if options.out:

@@ -22,17 +22,18 @@ from types import SimpleNamespace
 from typing import Any
 
 from ssdfl.errors import InputError
-from ssdfl.graph import make_network
+from ssdfl.graph import load_network, make_network
 from ssdfl.mesh.changing import Mesh as Members
 from ssdfl.mesh.changing import add_devices, remove_devices
 from ssdfl.mesh.folder import init_mesh
+from ssdfl.mesh.hosts import Host
 from ssdfl.records import load_experiment
 
 SETTINGS = (
     "data.name=digits",
     "data.labels_per_device=5",
     "model.name=mlp",
-    "cycles=1000000",
+    "cycles=20000",
     "evaluate.every=5",
 )
 RECOVERY_S = 8.0
@@ -40,7 +41,7 @@ RECOVERY_S = 8.0
 STAYS_S = 30.0
 """A newcomer, until the change that removes it is signed."""
 TRACE = "trace.txt"
-PRELOADED = ["ssdfl.mesh.device", "grpc.aio", "torch.func", "sklearn.datasets", "networkx", "rich.progress"]
+PRELOADED = ["ssdfl.mesh.device", "ssdfl.mesh.changing", "grpc.aio", "torch.func", "sklearn.datasets", "networkx", "rich.progress"]
 """Imported once for all processes: on a host of its own, a device's start costs no other's time."""
 
 
@@ -172,12 +173,14 @@ class Mesh:
         return self.folders[0].parent
 
     def start(self, name: str, clock_s: float = 0.0) -> None:
-        """Start a device, unless it runs."""
+        """Start a device."""
+        self.forked(name, run_forked, self.folder / name, clock_s, self.pace_s)
+
+    def forked(self, name: str, target: Callable[..., None], *arguments: object) -> None:
+        """Start a process; its name says what it is."""
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
-        process = context.Process(
-            target=run_forked, args=(self.folder / name, clock_s, self.pace_s), daemon=True
-        )
+        process = context.Process(target=target, args=arguments, daemon=True)
         process.start()
         self.processes[name] = process
 
@@ -199,14 +202,22 @@ class Mesh:
             self.end(name)
 
 
+def free_address() -> str:
+    """One that no other program of this machine is likely to take: not 127.0.0.1."""
+    with socket.create_server((f"127.{os.getpid() % 250 + 1}.1.1", 0)) as listener:
+        return "{}:{}".format(*listener.getsockname())
+
+
 def made_mesh(folder: Path, devices: int, pace_s: float, adaptive: bool) -> Mesh:
     """A mesh whose links run through cables."""
     spec = f"ws:n={devices},k=4,p=0.2,seed=1" if devices > 5 else f"ring:n={devices}"
     experiment = load_experiment(
         None, [*SETTINGS, f"network.spec={spec}", f"clusters.number={min(4, devices // 2)}"]
     )
+    names = load_network(spec).names
+    hosts = [Host(name, free_address()) for name in names]
     folders = init_mesh(
-        experiment, folder, method="ssdfl", seed=0, patience_s=20, adaptive=adaptive
+        experiment, folder, method="ssdfl", seed=0, hosts=hosts, patience_s=20, adaptive=adaptive
     )
     cables = {}
     for one in folders:
@@ -276,14 +287,19 @@ def wrong_clock(mesh: Mesh, name: str, other: str) -> Callable[[], None]:
 def newcomer(mesh: Mesh, name: str, other: str) -> Callable[[], None]:
     """A device joins, with links to two others, and is removed for good some time later."""
     new = f"new{len(mesh.processes)}"
+    mesh.forked(new, _add_and_run, mesh.folder, new, name, other, mesh.pace_s)
+    return partial(mesh.forked, f"removal of {new}", _remove, mesh.folder, new)
+
+
+def _add_and_run(folder: Path, new: str, name: str, other: str, pace_s: float) -> None:
+    """What `ssdfl mesh add` and `ssdfl device` do; not in the process whose cables would stand still."""
     links = make_network(3, [(0, 1), (0, 2)], names=[new, name, other])
-    add_devices(Members.of_folder(mesh.folder), links)
-    mesh.start(new)
-    return partial(_remove, mesh, new)
+    add_devices(Members.of_folder(folder), links, hosts=[Host(new, free_address())])
+    run_forked(folder / new, 0.0, pace_s)
 
 
-def _remove(mesh: Mesh, name: str) -> None:
-    remove_devices(Members.of_folder(mesh.folder), [name])
+def _remove(folder: Path, name: str) -> None:
+    remove_devices(Members.of_folder(folder), [name])
 
 
 FAULTS = {
@@ -313,7 +329,8 @@ class Churn:
         self._next_s = min(self._next_s, now + self._every_s)
         for due in [one for one in self._ends if one[0] <= now or resting]:
             self._ends.remove(due)
-            due[1]()
+            with suppress(ProcessLookupError):  # a device that has ended is found at the end
+                due[1]()
         if now >= self._next_s and not resting:
             self._next_s += self._every_s
             self._begin(now)

@@ -203,16 +203,22 @@ def device_steps(
     It ends early, without the step under way, if the node is asked to stop.
 
     Args:
-        due: whether to end at the beginning of a cycle, given its first step.
+        due: whether to end at the beginning of a cycle, given its first step; a device that skips
+            steps may end within a cycle.
     """
     engine = DeviceEngine(job, node)
     loop = Loop(job, engine)
     state = engine.begin(state)
     before_s, started = state.real_s, node.runtime.now()
+    may_end = True
     while state.step < job.last_step:
-        if state.step % job.steps_per_cycle == 0 and due(state.step):
+        before, state = state, engine.caught_up(state)
+        if state is not before:
+            yield state, None
+        may_end |= state is not before or state.step % job.steps_per_cycle == 0
+        if may_end and due(state.step):
             return
-        state = engine.caught_up(state)
+        may_end = False
         after = loop.step(state) if state.step < job.last_step else state
         if node.stopped:
             return
