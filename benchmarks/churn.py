@@ -243,7 +243,9 @@ def _report(calm: Result, rough: Result) -> list[dict[str, object]]:
     rows = costs(rough, rates)
     print(f"undisturbed: {np.mean(list(rates.values())):.3f} steps a second")
     print_costs(rows)
-    print(f"steps of devices without a fault: {np.nanmean(shares):.1%}, least {np.nanmin(shares):.1%}")
+    print(
+        f"steps of devices without a fault: {np.nanmean(shares):.1%}, least {np.nanmin(shares):.1%}"
+    )
     print(f"steps of all, faults included: {of_all.mean():.1%}")
     print(f"accuracy: {rough.accuracy:.1%}, undisturbed {calm.accuracy:.1%}")
     print("lost: " + ("; ".join(calm.lost + rough.lost) or "nothing"), flush=True)

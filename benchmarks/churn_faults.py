@@ -33,7 +33,7 @@ SETTINGS = (
     "data.name=digits",
     "data.labels_per_device=5",
     "model.name=mlp",
-    "cycles=20000",
+    "cycles=2000",
     "evaluate.every=5",
 )
 RECOVERY_S = 8.0
@@ -41,7 +41,15 @@ RECOVERY_S = 8.0
 STAYS_S = 30.0
 """A newcomer, until the change that removes it is signed."""
 TRACE = "trace.txt"
-PRELOADED = ["ssdfl.mesh.device", "ssdfl.mesh.changing", "grpc.aio", "torch.func", "sklearn.datasets", "networkx", "rich.progress"]
+PRELOADED = [
+    "ssdfl.mesh.device",
+    "ssdfl.mesh.changing",
+    "grpc.aio",
+    "torch.func",
+    "sklearn.datasets",
+    "networkx",
+    "rich.progress",
+]
 """Imported once for all processes: on a host of its own, a device's start costs no other's time."""
 
 

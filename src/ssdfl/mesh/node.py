@@ -331,11 +331,13 @@ class Node:
         self.transport.stop()
 
     def is_left_behind(self, job: Job, step: int) -> bool:
-        """Whether a neighbour with the same plan says that it has gone on without this device."""
+        """Whether a neighbour with the same plan says that it has gone on without this device.
+
+        One from before or after a change of membership is the same.
+        """
         known = {name: self.neighbours[name] for name in self.neighbours.alive}
-        steps = {
-            name: one.step for name, one in known.items() if one.plan_digest == self.plan_digest
-        }
+        same = {self.plan_digest, *self.fitting_digests}
+        steps = {name: one.step for name, one in known.items() if one.plan_digest in same}
         return any(self.left_behind(job, name, step, theirs) for name, theirs in steps.items())
 
     def furthest_ahead(self, job: Job, step: int) -> int:
