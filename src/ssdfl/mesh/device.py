@@ -305,9 +305,10 @@ class RunningDevice:
     def _train(self, job: Job, state: State, edition: Edition) -> State:
         """Take steps until the last, or until the mesh has another edition."""
         scores = [metric.score for metric in job.task.metrics]
-        RunFolder(self.folder).write_task(scores, self.member.notes)
+        if self.journal is None:  # else it was saved at the end of the edition before
+            RunFolder(self.folder).write_task(scores, self.member.notes)
+            self._save(state, job)
         journal = self.journal = Journal(self.folder, self.node, scores, job, self.journal)
-        self._save(state, job)
         saved_s = self.node.runtime.now()
 
         def is_due(step: int) -> bool:

@@ -42,6 +42,9 @@ _OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),
 )
 
+_MAX_WINDOW_BYTES = 8 << 20
+_FRAME_BYTES = 1 << 20
+
 Connection = tuple[str, str]
 """A neighbour's name and a purpose."""
 
@@ -125,6 +128,11 @@ class GrpcTransport:
             *_OPTIONS,
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
             ("grpc.max_receive_message_length", max_message_bytes),
+        )
+        # Of what this device asks for: few large frames, of which no more is under way than it would take.
+        self._asking = (
+            ("grpc.http2.max_frame_size", _FRAME_BYTES),
+            ("grpc.http2.lookahead_bytes", min(max_message_bytes, _MAX_WINDOW_BYTES)),
         )
         self._listen = listen
         self._neighbours: dict[str, str] = {}
@@ -224,7 +232,8 @@ class GrpcTransport:
         credentials = self._grpc.ssl_channel_credentials(
             self._credentials.authority, self._credentials.key, self._credentials.certificate
         )
-        options = (*self._options, ("grpc.ssl_target_name_override", certificate_name(name)))
+        override = ("grpc.ssl_target_name_override", certificate_name(name))
+        options = (*self._options, *self._asking, override)
         for purpose in _PURPOSES:
             channel = self._grpc.secure_channel(address, credentials, options=options)
             self._channels[name, purpose] = channel
