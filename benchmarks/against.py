@@ -1,9 +1,9 @@
-"""This tree against another one of the same project: seconds and memory of the same runs, in turns.
+"""Compare this tree with another of the same project: seconds and memory of the same runs.
 
     git worktree add ../before COMMIT
     python benchmarks/against.py ../before
 
-Each figure is this tree's divided by the other's, from processes that ran in turns on the same machine.
+Each figure is this tree's divided by the other's, from processes that took turns on one machine.
 """
 
 from __future__ import annotations

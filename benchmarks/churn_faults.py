@@ -110,7 +110,7 @@ def run_forked(folder: Path, clock_s: float, pace_s: float) -> None:
 
 
 def _set_clock(clock_s: float) -> None:
-    """Let Python's clock be wrong; gRPC's own stays right, since its core would see the difference."""
+    """Let Python's clock be wrong; gRPC's own stays right, as its core would notice."""
     import grpc._channel
 
     right = time.time
@@ -119,7 +119,7 @@ def _set_clock(clock_s: float) -> None:
 
 
 def _trace(file: int, pace_s: float) -> None:
-    """Write down when each step and each edition of the mesh begins; training takes some time more."""
+    """Write down when steps and editions of the mesh begin; let training take longer."""
     from ssdfl.mesh import device, device_engine
 
     train, advance = device_engine.plain_move, device_engine.DeviceEngine.advance
@@ -300,7 +300,7 @@ def newcomer(mesh: Mesh, name: str, other: str) -> Callable[[], None]:
 
 
 def _add_and_run(folder: Path, new: str, name: str, other: str, pace_s: float) -> None:
-    """What `ssdfl mesh add` and `ssdfl device` do; not in the process whose cables would stand still."""
+    """As `ssdfl mesh add` and `ssdfl device`; in a process that cables do not wait for."""
     links = make_network(3, [(0, 1), (0, 2)], names=[new, name, other])
     add_devices(Members.of_folder(folder), links, hosts=[Host(new, free_address())])
     run_forked(folder / new, 0.0, pace_s)

@@ -1,9 +1,10 @@
-"""What shared uplinks and downlinks cost the simulated clock: seconds with them against seconds without.
+"""What shared uplinks and downlinks cost the simulated clock, in seconds with and without.
 
     python benchmarks/clock.py                    # 10,000 devices, about half a minute
 
-A cycle is timed as formation and runs do it, 5 training steps and 1 mixing step by two known matrices, and a
-schedule that draws a new matrix in every step. Both clocks take turns; the least time of each counts.
+A cycle is timed as formation and runs do it: 5 training steps and 1 mixing step by two known
+matrices, and a schedule that draws a new matrix in every step. Both clocks take turns; the least
+time of each counts.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Conductance as it was known before certificates, and certified: intervals, seconds, and seconds to check.
+"""Conductance before certificates and certified: intervals, seconds, and seconds to check.
 
     python benchmarks/conductance.py
     python benchmarks/conductance.py --seconds 60 --only grid-15 regular-0
@@ -59,8 +59,9 @@ def row(name: str, before: str, W: MixingMatrix, seconds: float) -> str:
     check_certificate(W.toarray(), json.loads(text))
     check_s = time.process_time() - begin
     return (
-        f"| {name} | {before} | {shown(searched)} | {search_s:.1f} | {shown(certificate.conductance)} | "
-        f"{certificate.proof['kind']} | {certify_s:.1f} | {check_s:.1f} | {len(text) / 1e6:.2f} |"
+        f"| {name} | {before} | {shown(searched)} | {search_s:.1f} "
+        f"| {shown(certificate.conductance)} | {certificate.proof['kind']} "
+        f"| {certify_s:.1f} | {check_s:.1f} | {len(text) / 1e6:.2f} |"
     )
 
 

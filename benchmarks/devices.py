@@ -1,7 +1,7 @@
-"""A whole run of many devices: data, plan, 20 cycles, tests, report, resumption; how each of them grows.
+"""A whole run of many devices, stage by stage, from data to resumption, and how each grows.
 
     python benchmarks/devices.py                       # 1,000 and 10,000 devices, some minutes
-    python benchmarks/devices.py 1000 10000 100000     # and a hundred thousand, a quarter of an hour more
+    python benchmarks/devices.py 1000 10000 100000     # 100,000, too: a quarter of an hour more
     python benchmarks/devices.py 1000 --json
 
 Sites of ten devices with the digits' MLP, τ_a = 5 and otherwise the default experiment: what

@@ -1,10 +1,10 @@
-"""How close the `local` engine comes to the hardware's limit, and how far it is ahead of a plain loop.
+"""How close the `local` engine comes to the hardware's limit, and how far it beats a plain loop.
 
     python benchmarks/engine.py --quick        # the main figures, within a minute
     python benchmarks/engine.py --json         # everything, as JSON
 
-Speed does not depend on what images show, so images are noise. What is compared takes turns in one run, and
-the least time of each counts: look at ratios, since machines are noisy.
+Speed does not depend on what images show, so images are noise. Configurations take turns in one
+run, and the least time of each counts. Look at ratios, since machines are noisy.
 """
 
 import argparse
@@ -64,7 +64,7 @@ class Figure:
     Attributes:
         aim: the number of the aim in docs/performance.md.
         value: NaN where it cannot be measured here.
-        least, most: the range that meets the aim; both infinite where the figure is for information.
+        least, most: the range that meets the aim; both infinite if the figure is informative.
         skipped: why it was not measured.
     """
 
@@ -112,7 +112,7 @@ def make_job(
     links: float = 4.0,
     options: dict[str, object] | None = None,
 ) -> Job:
-    """A job on a random network with so many links a device, which is tested only when it is asked to be."""
+    """A job on a random network with ``links`` links a device, tested only on request."""
     network = load_network(f"er:n={num_devices},p={min(1.0, links / num_devices)},seed=1")
     rng = generator(0, "benchmark")
     data = noise(shape, 16 * num_devices, tests)
@@ -177,7 +177,7 @@ def channels_last_batches(job: Job) -> list[tuple[Tensor, Tensor]]:
 
 
 def near_the_limit(num_devices: int, repeats: int) -> Iterator[Figure]:
-    """Aims 1 and 3: a cycle of the paper's CNN against bare batches, and what mixing takes of a step."""
+    """Aims 1 and 3: a cycle of the paper's CNN against bare batches, and mixing's share."""
     job = make_job("cnn", FASHION, num_devices, batch_size=32)
     batches = channels_last_batches(job)
     models = [copy.deepcopy(job.task.model).to(memory_format=torch.channels_last) for _ in range(2)]  # type: ignore[call-overload]
@@ -203,10 +203,11 @@ def near_the_limit(num_devices: int, repeats: int) -> Iterator[Figure]:
 
 
 def mixed_precision(num_devices: int, repeats: int) -> Iterator[Figure]:
-    """Aim 6: a cycle of the paper's CNN in bf16 against float32, and against bare batches in bf16."""
+    """Aim 6: a cycle of the paper's CNN in bf16 against float32 and bare bf16 batches."""
     job = make_job("cnn", FASHION, num_devices, batch_size=32)
     against_float32 = f"cnn, N = {num_devices}: full run in bf16 / in float32"
-    against_bare = f"cnn, N = {num_devices}: full run in bf16 / bare forward and backward in bf16, side by side"
+    bare = "bare forward and backward in bf16, side by side"
+    against_bare = f"cnn, N = {num_devices}: full run in bf16 / {bare}"
     if not has_bf16_units(job.task.device):
         for what, most in ((against_float32, 0.6), (against_bare, 1.15)):
             yield Figure(6, what, math.nan, "×", most=most, skipped="no units for bf16 here")
@@ -338,7 +339,7 @@ def near_the_roofline(
 
 
 def large_run() -> tuple[float, float, float]:
-    """20 cycles of 10,000 devices with the digits' net: seconds to prepare, seconds to run, peak GB."""
+    """20 cycles of 10,000 devices with the digits' net: seconds to prepare and run, peak GB."""
     start = time.perf_counter()
     job = replace(
         make_job("mlp", DIGITS, 10_000, local_steps=2, tests=360), cycles=20, evaluate_every=1
@@ -350,7 +351,7 @@ def large_run() -> tuple[float, float, float]:
 
 
 def state_memory(num_devices: int) -> float:
-    """Peak bytes of a run beyond data: the state, and what two threads' convolutions need at a time."""
+    """Peak bytes of a run beyond data: the state, and two threads' convolutions at a time."""
     job = make_job("cnn", FASHION, num_devices, batch_size=32)
     with one_thread_each(), ThreadPoolExecutor(2) as pool:
         batches = [job.task.batch(job.task.shards[device]) for device in range(8)]

@@ -1,4 +1,4 @@
-"""How long formation takes, how that grows, and how its cuts compare with what people would use instead.
+"""How long formation takes, how that grows, and how its cuts compare with other tools'.
 
     python benchmarks/formation.py --quick        # small networks only, about a minute
     python benchmarks/formation.py --json         # the same as JSON
@@ -163,7 +163,7 @@ PEERS: dict[str, tuple[str, Callable[[Network, int], IntArray]]] = {
 
 
 def quality(network: Network, clusters: Clusters) -> dict[str, Any]:
-    """Share of links between clusters, least conductance inside one, and pieces that are not connected."""
+    """Share of links between clusters, least conductance inside one, and unconnected pieces."""
     labels = labels_of(clusters, network.num_devices)
     i, j = network.links.T
     graph = network.to_networkx()

@@ -3,10 +3,10 @@
     python benchmarks/hostile.py                # about two minutes
     python benchmarks/hostile.py --seconds 60   # attack longer
 
-Three devices in a row train the paper's CNN on digits. First all are honest; then the last is played by
-this script with its key: it stays at step 0, answers pulls with 60 MB or rubbish, opens calls and sends
-nothing, asks for messages and does not fetch them, sends 60 MB requests, pings without pause, and opens 1,500
-TCP connections.
+Three devices in a row train the paper's CNN on digits. First all are honest. Then this script plays
+the last one with its key: it stays at step 0, answers pulls with 60 MB or rubbish, opens calls and
+sends nothing, asks for messages and does not fetch them, sends 60 MB requests, pings without pause,
+and opens 1,500 TCP connections.
 """
 
 import argparse

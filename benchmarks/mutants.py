@@ -1,9 +1,11 @@
-"""Change single places of the source, and see whether the tests notice: ``python benchmarks/mutants.py``.
+"""Change single places of the source and see whether tests notice.
 
-Each mutant changes one operator, constant or condition of one module, drawn at random from all packages. Only
-the tests that mirror the module run on it, in a forked process that has loaded the other libraries already.
-A mutant is killed if a test fails or takes too long; the survivors are printed, to be judged one by one: some
-are equivalent, or change only speed.
+    python benchmarks/mutants.py
+
+Each mutant changes one operator, constant or condition of one module, drawn at random from all
+packages. Only the tests that mirror the module run on it, in a forked process that has already
+loaded the other libraries. A mutant is killed if a test fails or takes too long. Judge the printed
+survivors one by one: some are equivalent, or change only speed.
 """
 
 from __future__ import annotations
@@ -137,7 +139,7 @@ def draw(count: int, seed: int, only: str) -> list[Mutant]:
 
 
 def tests_of(path: Path) -> list[Path]:
-    """The test file that mirrors a module, and those of its package that mention it or its names most."""
+    """The test file that mirrors a module, and those of its package that mention it most."""
     folder = TESTS / path.parent.relative_to(SOURCE / "ssdfl")
     names = [
         node.name

@@ -4,10 +4,11 @@
     python benchmarks/predicted.py --networks 2   # only the first ones
     python benchmarks/predicted.py --report       # the table and the figure again
 
-Six devices of the mesh, each a process in a network namespace of its own, train a small model by SSD-FL: with
-the clusters that formation chooses, with one cluster, and with none. Links are slow, so that this machine's
-speed does not matter; messages are TCP, TLS and gRPC as they are. Needs root; skipped with the reason where
-there are no namespaces. Results: docs/images/predicted.csv, predicted.png beside it.
+Six devices of the mesh, each a process in its own network namespace, train a small model by SSD-FL:
+with the clusters that formation chooses, with one cluster, and with none. Links are slow, so that
+this machine's speed does not matter; messages are real TCP, TLS and gRPC. Needs root; skipped with
+the reason where there are no namespaces. Results: docs/images/predicted.csv, predicted.png beside
+it.
 """
 
 import argparse
@@ -43,7 +44,7 @@ HIDDEN = 200
 MESSAGE_BYTES = 4 * (75 * HIDDEN + 10)
 TAU_A, TAU_R = 3, 1
 WARM_UP, CYCLES = {"plan": 5, "one cluster": 2, "no clusters": 8}, 3
-"""Cycles until TCP's windows and timeouts have settled, after eight exchanges, and those measured."""
+"""Cycles until TCP's windows and timeouts settle, after eight exchanges, and those measured."""
 PORTS = count(20_000)
 FIELDS = ("network", "kind", "shared", "arm", "clusters", "predicted_s", "measured_s")
 
@@ -59,15 +60,16 @@ def drawn_network(number: int) -> Network:
     limits_Bps = rng.uniform(2.5e5, 6e5, (2, DEVICES)) if shared else np.full((2, DEVICES), np.inf)
     return make_network(
         DEVICES, kind.links, latency_s=latency_s, bandwidth_Bps=bandwidth_Bps, compute_s=0.005,
-        uplink_Bps=limits_Bps[0], downlink_Bps=limits_Bps[1], names=[f"d{k}" for k in range(DEVICES)],
+        uplink_Bps=limits_Bps[0], downlink_Bps=limits_Bps[1],
+        names=[f"d{k}" for k in range(DEVICES)],
     )  # fmt: skip
 
 
 def arms(network: Network) -> dict[str, Clusters]:
     """Clusters that formation chooses for devices that differ, one cluster, and none.
 
-    Of candidates with several clusters the best, though one cluster or none may be better still: so there are
-    three plans to time.
+    Of candidates with several clusters, the best. One cluster or none may be better still, so there
+    are three plans to time.
     """
     rng = generator(0, "labels")
     devices = [
@@ -144,7 +146,7 @@ class Workers:
 
 
 def measured_s(times: Sequence[Sequence[float]]) -> float:
-    """Seconds of a cycle, of the last device, after the warm-up: the median, as other programs interfere."""
+    """Seconds of a cycle of the last device after the warm-up: the median, since load varies."""
     durations_s = np.diff(np.max(times, axis=0))
     print("  cycles:", *(f"{time_s:.2f}" for time_s in durations_s), flush=True)
     return float(np.median(durations_s[-CYCLES:]))
@@ -237,7 +239,8 @@ def run_order(device: int, folder: Path, order: dict[str, Any], task: Any, optim
     clusters = tuple(map(tuple, order["clusters"]))
     inputs = ScheduleInputs(network, clusters, tau_a=TAU_A, tau_r=TAU_R)
     job = Job(
-        task=task, network=network, schedule=find_method("ssdfl").schedule(inputs), optimizers=optimizers,
+        task=task, network=network, schedule=find_method("ssdfl").schedule(inputs),
+        optimizers=optimizers,
         cycles=order["cycles"], steps_per_cycle=TAU_A + TAU_R, learning_rate=0.01, batch_size=4,
         evaluate_every=order["cycles"],
     )  # fmt: skip
@@ -284,7 +287,7 @@ def errors(rows: Sequence[dict[str, str]]) -> list[float]:
 
 
 def orders(rows: Sequence[dict[str, str]]) -> tuple[int, int, int]:
-    """Networks, those whose predicted best arm is the measured best, and those with the same order of all."""
+    """Networks, those whose best arm is predicted right, and those with all arms in order."""
     networks = sorted({row["network"] for row in rows})
     best = alike = 0
     for network in networks:
@@ -353,7 +356,8 @@ def report() -> None:
     networks, best, alike = orders(rows)
     print(report_table(rows))
     print(
-        f"\nOf {networks} networks the best of three is predicted in {best}, the order of all in {alike}."
+        f"\nOf {networks} networks the best of three is predicted in {best}, "
+        f"the order of all in {alike}."
     )
     draw(rows)
 

@@ -1,13 +1,13 @@
-"""Repair against formation: how long it takes, and what its plans cost beside those formed anew.
+"""Repair against formation: how long it takes, and what its plans cost beside newly formed ones.
 
-    python benchmarks/repair.py --quality         # 25 changes in a row on each of four networks, twice
+    python benchmarks/repair.py --quality         # 25 changes in a row on four networks, twice
     python benchmarks/repair.py --time            # seconds at 1,000 and 10,000 devices
     python benchmarks/repair.py --time --devices 1000 --json
 
-A change is a device that joins or leaves, a link whose latency changes by a factor of up to five either
-way, or a device that gets other data. Each plan is repaired from the one before, not from one that was formed
-anew, until repair says that forming anew is worth it; then the formed plan is taken. Times are processor
-seconds of one thread.
+A change is a device that joins or leaves, a link whose latency changes by a factor of up to five
+either way, or a device that gets other data. Each plan is repaired from the one before, not from a
+newly formed one, until repair says that forming a new plan is worth it; then the formed plan is
+taken. Times are processor seconds of one thread.
 """
 
 from __future__ import annotations

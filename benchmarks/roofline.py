@@ -1,8 +1,9 @@
-"""The least time that a cycle's work can take on this machine, measured: its products, and its bytes.
+"""The least time that a cycle's work can take on this machine: its products and its bytes.
 
-Two limits that no engine gets below, whichever is larger: the matrix products of all devices' layers, batched
-as well as they can be and on numbers that never leave the cache; and moving through memory once, at every
-step, what has to move: every device's parameters in and out, and the samples that it trains with.
+No engine gets below the larger of two measured limits. The first is the matrix products of all
+devices' layers, batched as well as possible and on numbers that never leave the cache. The second
+is moving through memory once, at every step, what must move: every device's parameters in and out,
+and the samples that it trains with.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Layer:
     sent_back: Tensor | None
 
     def multiply(self) -> None:
-        """Forward, the gradient of the weights, and the error of the layer before, if there is one."""
+        """Forward, the gradient of the weights, and the error of the layer before, if any."""
         torch.bmm(self.inputs, self.weights, out=self.outputs)
         torch.bmm(self.inputs.transpose(1, 2), self.errors, out=self.gradient)
         if self.sent_back is not None:
@@ -86,7 +87,7 @@ def products_alone(job: Job, steps: int) -> Callable[[], object]:
 
 
 def bytes_once(job: Job, training_steps: int, steps: int) -> Callable[[], object]:
-    """Every device's parameters from one matrix to another at each step, its samples read if it trains."""
+    """Copy every device's parameters at each step, and read its samples if it trains."""
     devices = job.network.num_devices
     X = torch.randn(devices, job.task.num_parameters)
     other = torch.empty_like(X)

@@ -1,10 +1,10 @@
-"""What rules cost in the `local` engine: the time of a cycle against `cta`, per vector that they send.
+"""What rules cost in the `local` engine: time of a cycle against `cta`, per vector sent.
 
     python benchmarks/rules.py                 # all rules, about a minute
     python benchmarks/rules.py gt choco        # some of them
 
-1,000 devices with an MLP on 8 × 8 images, SSD-FL's schedule. All rules take turns in one run, and the least
-time of each counts: look at ratios, since machines are noisy.
+1,000 devices with an MLP on 8 × 8 images, SSD-FL's schedule. All rules take turns in one run, and
+the least time of each counts. Look at ratios, since machines are noisy.
 """
 
 import argparse
@@ -23,7 +23,7 @@ COMPRESSED = ("cta:compressor=int8", "cta:compressor=bf16", "extra:compressor=in
 
 
 def limit(rule: str, job: Job) -> tuple[float, int]:
-    """How many times the time of `cta` a rule may take, per vector that it sends; and how many these are.
+    """How many times the time of `cta` a rule may take per vector it sends, and how many it sends.
 
     Rules whose messages are plainly compressed have no limit: their figures are for information.
     """

@@ -2,10 +2,10 @@
 
     python benchmarks/scale.py              # some minutes; --quick: less of each; --json
 
-Every figure is of whole cycles as `run` yields them, testing left out. Configurations take turns and the
-quickest cycle of each counts, since other work on the machine only ever adds time. "Computing" is the time
-that the busiest rank's thread was on a core: what is left where waiting for others costs nothing. "Messages"
-are ranks that may not share memory, as on two machines.
+Every figure is of whole cycles as `run` yields them, without testing. Configurations take turns and
+the fastest cycle of each counts, since other work on the machine only ever adds time. "Computing"
+is the time that the busiest rank's thread was on a core: what remains if waiting for others costs
+nothing. "Messages" are ranks that may not share memory, as on two machines.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MACHINES, CORES, DEVICES = 8, 32, 100_000
 
 @dataclass(frozen=True)
 class Case:
-    """A configuration: model, method, sites of ten devices, engine and ranks; 0 ranks is `local`."""
+    """A configuration: model, method, sites of ten devices, engine, ranks; 0 ranks is `local`."""
 
     model: str
     method: str
@@ -80,7 +80,7 @@ def make_job(case: Case) -> Job:
 
 
 def cycle_times(case: Case, seconds: float) -> dict[str, float]:
-    """In a process or rank: the quickest cycle, its thread's computing time, and bytes over loopback."""
+    """In a process or rank: the fastest cycle, its thread's computing time, bytes over loopback."""
     job = make_job(case)
     engine = "distributed" if case.ranks else "local"
     times, start, last, before, busy_s = [], time.monotonic(), 0.0, 0, 0.0
@@ -210,9 +210,10 @@ def speed(
 def estimate(model: str, step_s: float, row_bytes: float, show: Callable[..., None]) -> None:
     """A cycle of 100,000 devices in sites of ten on eight machines.
 
-    Training: a device's step on one core (measured here), times devices of a machine over its cores. Network:
-    boundary rows of a machine over its line, twice as many as the sites that a ring of sites cuts at the
-    least; here each machine is taken to cut one site in a hundred, as a poor partition would.
+    Training: a device's step on one core (measured here), times devices of a machine over its
+    cores. Network: boundary rows of a machine over its line, at least twice the number of sites
+    that a ring of sites cuts. Here each machine cuts one site in a hundred, as a poor partition
+    would.
     """
     training_s = TAU_A * step_s * DEVICES / MACHINES / CORES
     boundary = DEVICES / 10 / MACHINES / 100 * 2

@@ -4,8 +4,8 @@
     python benchmarks/scaling.py --quick               # small sizes only
     python benchmarks/scaling.py --figure growth.png   # and a picture
 
-Every size runs in a process of its own, so that its memory is its own. Exponents are slopes of straight lines
-through the logarithms of the larger half of the sizes.
+Every size runs in its own process, so that its memory is its own. Exponents are slopes of straight
+lines through the logarithms of the larger half of the sizes.
 """
 
 import argparse
@@ -49,7 +49,7 @@ class Size:
 
 
 def measure(num_devices: int, hidden: int) -> Size:
-    """Cycles of the mlp, for about a second after warming up; what torch itself loads is there before."""
+    """Cycles of the mlp for about a second, after warming up and after torch has loaded."""
     list(islice(run(make_job("mlp", DIGITS, 20, method="sdfl")), 5))
     job = make_job("mlp", DIGITS, num_devices, method="sdfl", options={"hidden": hidden})
     before = peak_memory(reset=True)
@@ -111,7 +111,8 @@ def table(sizes: Sequence[Size], growth: dict[str, float], along: str) -> Iterat
             f"{size.simulated_s / size.cycle_s:.3g}",
         )
         yield f"| {' | '.join(cells)} |"
-    yield f"\nTime grows as {along}^{growth['cycle_s']:.2f}, memory as {along}^{growth['memory_mb']:.2f}.\n"
+    powers = [f"{along}^{growth[name]:.2f}" for name in ("cycle_s", "memory_mb")]
+    yield f"\nTime grows as {powers[0]}, memory as {powers[1]}.\n"
 
 
 def draw(studies: dict[str, list[Size]], path: Path) -> None:

@@ -1,9 +1,9 @@
 """Machines of one host with shaped links between them, for `predicted.py`: namespaces and a router.
 
-Each machine is a network namespace whose only interface is a TUN device. A thread of this process routes
-packets between them, with the latency and bandwidth of each link and the uplink and downlink of each
-machine, which packets to or from different machines share in turns. It does what `tc` with `netem` and `fq`
-would, also where the kernel has no `netem`.
+Each machine is a network namespace whose only interface is a TUN device. A thread of this process
+routes packets between them, with the latency and bandwidth of each link and the uplink and downlink
+of each machine, which packets to or from different machines share in turns. It does what `tc` with
+`netem` and `fq` would, even if the kernel has no `netem`.
 """
 
 import fcntl

@@ -47,9 +47,8 @@ if __name__ == "__main__":
         model = plain_mlp()
         model.load_state_dict(load_file(Path(name, "model.safetensors")))
         mean, deviation = normalisation(Path(name, "model.safetensors"))
-        print(
-            f"model.safetensors: {right(model((raw - mean) / deviation), classes):.1f} % of all digits"
-        )
+        share = right(model((raw - mean) / deviation), classes)
+        print(f"model.safetensors: {share:.1f} % of all digits")
 
         export_model(folder.path, Path(name, "model.pt2"), "ssdfl", seed=0, device=3)
         program = torch.export.load(Path(name, "model.pt2")).module()

@@ -17,5 +17,6 @@ ready_s, messages = Clock(network, message_bytes=20_000).advance(
     np.zeros(20), A, compute_s=np.zeros(20)
 )
 print(
-    f"one mixing: {messages} messages, {ready_s.max():.3f} s, disagreement × {spectrum(A).lambda_2:.3f}"
+    f"one mixing: {messages} messages, {ready_s.max():.3f} s, "
+    f"disagreement × {spectrum(A).lambda_2:.3f}"
 )

@@ -18,7 +18,8 @@ plan = ssdfl.form_clusters(network, devices, settings)
 for candidate in plan.candidates:
     conductance, verdict = candidate.min_conductance.upper, "" if candidate.feasible else "not "
     print(
-        f"S = {candidate.num_clusters}: {candidate.score:.3f} s, Φ = {conductance:.3f}, {verdict}feasible"
+        f"S = {candidate.num_clusters}: {candidate.score:.3f} s, Φ = {conductance:.3f}, "
+        f"{verdict}feasible"
     )
 print(f"chosen ({plan.choice}): {plan.clusters}")
 

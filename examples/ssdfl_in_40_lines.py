@@ -52,6 +52,5 @@ for cycle in range(20):
     for _ in range(tau_r):  # inter-cluster regime: the whole network mixes
         theta = torch.einsum("ij,jab->iab", A, theta)
     accuracy = [(images[test] @ model).argmax(1).eq(labels[test]).float().mean() for model in theta]
-    print(
-        f"cycle {cycle + 1:2d}: mean accuracy {sum(accuracy) / N:.3f}, worst device {min(accuracy):.3f}"
-    )
+    mean, worst = sum(accuracy) / N, min(accuracy)
+    print(f"cycle {cycle + 1:2d}: mean accuracy {mean:.3f}, worst device {worst:.3f}")

@@ -46,6 +46,5 @@ if __name__ == "__main__":
         score = run.goal().score
         print(*run.notes(), sep="\n")
         for row in ssdfl.summarise(run):
-            print(
-                f"{row.method:>8}: {score.label} {score.shown(row.score)} after {experiment.cycles} cycles"
-            )
+            shown = f"{score.label} {score.shown(row.score)}"
+            print(f"{row.method:>8}: {shown} after {experiment.cycles} cycles")

@@ -21,6 +21,5 @@ if __name__ == "__main__":
         run = ssdfl.run_experiment(experiment, folder + "/run")
         for row in run.all_rows():
             perplexity, right = row["score"], row["score_2"]
-            print(
-                f"{row['method']:>6} cycle {row['cycle']}: perplexity {perplexity:.1f}, {right:.0%} right"
-            )
+            name = f"{row['method']:>6} cycle {row['cycle']}"
+            print(f"{name}: perplexity {perplexity:.1f}, {right:.0%} right")

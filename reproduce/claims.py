@@ -2,8 +2,8 @@
 
     python reproduce/claims.py [reproduce/results/small]
 
-Prints the rule, the table of claims in ``docs/reproduction.md``, and the criteria on held-out cases. A claim
-whose artefact has not been run is left out.
+Prints the rule, the table of claims in ``docs/reproduction.md``, and the criteria on held-out
+cases. A claim whose artefact has not been run is left out.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def table(folder: Path) -> str:
 
 
 def costs(folder: Path) -> str:
-    """What 60 % (one label each: 40 %) costs in seconds and megabytes on all networks of ``beyond-costs``."""
+    """What 60 % (one label each: 40 %) costs in seconds and megabytes in ``beyond-costs``."""
     with (folder / "beyond-costs.csv").open(newline="", encoding="utf-8") as file:
         rows = [
             row
@@ -205,7 +205,8 @@ def costs(folder: Path) -> str:
     lines = [f"| | {' | '.join(panels)} |", "|---" * (len(panels) + 1) + "|"]
     for series in dict.fromkeys(row["series"] for row in rows):
         cells = [
-            f"{shown[series, panel, 'simulated seconds']} s, {shown[series, panel, 'megabytes sent']} MB"
+            f"{shown[series, panel, 'simulated seconds']} s, "
+            f"{shown[series, panel, 'megabytes sent']} MB"
             for panel in panels
         ]
         lines.append(f"| {series} | {' | '.join(cells).replace('– s, – MB', '–')} |")

@@ -119,7 +119,7 @@ def _cell(row: dict[str, str]) -> tuple[tuple[str, str, str, str], Cell]:
 
 
 def interval(ours: Cell, other: Cell) -> tuple[float, float] | None:
-    """The mean of other − ours over seeds that both have, and half its interval; None with fewer than two."""
+    """The mean of other − ours over shared seeds, and half its interval; None below two seeds."""
     pairs = zip(ours.values, other.values, strict=True)
     differences = [b - a for a, b in pairs if a is not None and b is not None]
     half = half_width(differences)
@@ -130,8 +130,10 @@ def judged(lead: float, half: float, paper: float) -> str:
     """The rule for leads.
 
     Examples:
-        >>> judged(4.0, 1.0, 9.0), judged(5.0, 1.0, 9.0), judged(1.0, 2.0, 9.0), judged(-3.0, 1.0, 9.0)
-        ('in kind', 'reproduced', 'level', 'reversed')
+        >>> [judged(mean, half, 9.0) for mean, half in ((4.0, 1.0), (5.0, 1.0), (1.0, 2.0))]
+        ['in kind', 'reproduced', 'level']
+        >>> judged(-3.0, 1.0, 9.0)
+        'reversed'
         >>> judged(0.5, 2.0, 0.0)
         'reproduced'
     """
@@ -147,7 +149,7 @@ def judged(lead: float, half: float, paper: float) -> str:
 
 
 def saving(results: Results, artefact: str, panel: str, threshold: str, paper: float) -> Finding:
-    """Cycles that SSD-FL saves against the best of the paper's baselines, and against the strong sDFL."""
+    """Cycles SSD-FL saves against the best of the paper's baselines and the strong sDFL."""
     cells = {
         name: results.cell(artefact, panel, name, threshold=threshold)
         for name in (OURS, *BASELINES, STRONG)
@@ -172,12 +174,13 @@ def saving(results: Results, artefact: str, panel: str, threshold: str, paper: f
 def lead(
     results: Results, artefact: str, panel: str, paper: float, point: str = "", over: str = ""
 ) -> Finding:
-    """Points by which SSD-FL ends above another method, or above the best of the paper's baselines."""
+    """Points by which SSD-FL ends above another method, or the best of the paper's baselines."""
     names = [over] if over else list(BASELINES)
     cells = {name: results.cell(artefact, panel, name, point=point) for name in (OURS, *names)}
     best = max(names, key=lambda name: cells[name].of_mean or 0.0)
     found = interval(cells[best], cells[OURS])
-    means = f"{100 * (cells[OURS].of_mean or 0):.1f} against {best} {100 * (cells[best].of_mean or 0):.1f}"
+    ends = [100 * (cells[name].of_mean or 0) for name in (OURS, best)]
+    means = f"{ends[0]:.1f} against {best} {ends[1]:.1f}"
     if found is None:
         return Finding(means, "one seed")
     points, half = 100 * found[0], 100 * found[1]
@@ -205,7 +208,7 @@ def _first(cells: dict[tuple[str, str, str, str], Cell], panel: str, threshold: 
 def growing(
     results: Results, artefact: str, panel: str, thresholds: Sequence[str], paper: Sequence[float]
 ) -> Finding:
-    """Cycles saved against pDFL, threshold by threshold: judged by the one that the paper has largest."""
+    """Cycles saved against pDFL by threshold, judged by the paper's largest saving."""
     ours = [results.cell(artefact, panel, OURS, threshold=one) for one in thresholds]
     theirs = [results.cell(artefact, panel, "pDFL", threshold=one) for one in thresholds]
     saved = [

@@ -24,7 +24,7 @@ COMPLETE = {"mild": 0.85, "extreme": 0.75}
 
 @dataclass(frozen=True)
 class Criterion:
-    """What was to be shown, what came out, and whether it is enough; None if it has not been run."""
+    """What was to be shown, the result, and whether it is enough; None if it was not run."""
 
     what: str
     found: str

@@ -15,7 +15,8 @@ def open_browser(profile):
     driver = shutil.which("chromedriver")
     if browser is None or driver is None:
         pytest.skip(
-            "no chromium and chromedriver on the PATH (Debian: apt install chromium chromium-driver)"
+            "no chromium and chromedriver on the PATH "
+            "(Debian: apt install chromium chromium-driver)"
         )
     os.environ["SE_OFFLINE"] = "true"
     options = webdriver.ChromeOptions()

@@ -1,4 +1,4 @@
-"""Processes forked from a server that has imported what they need: Python and torch take seconds to start."""
+"""Processes forked from a server with imports done: Python and torch take seconds to start."""
 
 import multiprocessing
 import os
@@ -36,7 +36,7 @@ class Forked:
     """A process that looks like `subprocess.Popen`'s: ``module:function`` of tests with its words.
 
     Args:
-        stdout: an open file, by whose name the process writes; stderr likewise. None is this process's own.
+        stdout: an open file, to whose name the process writes; stderr likewise. None is our own.
     """
 
     def __init__(self, function, words, *, stdout=None, stderr=None, cwd=None, env=None):

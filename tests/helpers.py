@@ -58,7 +58,7 @@ def deadly_data():
 
 
 def mortal_data():
-    """A data set that ends the first process that reads it; the environment names a file to know it by."""
+    """A data set that ends the first process that reads it; the environment names its mark."""
     first = Path(os.environ["SSDFL_TEST_FIRST"])
     if not first.exists():
         first.touch()
@@ -85,7 +85,7 @@ def gossip(setting):
 
 
 class Middle(Rule):
-    """A rule that is not linear: the coordinate-wise median of one's own and the neighbours' parameters."""
+    """A non-linear rule: the coordinate-wise median of own and neighbours' parameters."""
 
     linear = False
 
@@ -115,7 +115,7 @@ class HeavyBall(Rule):
 
 
 class Doubled(Rule):
-    """A rule whose messages leave after training, are twice as wide as the model, and are remembered."""
+    """A rule whose messages leave after training, are twice as wide, and are remembered."""
 
     early = False
 

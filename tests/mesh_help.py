@@ -42,7 +42,7 @@ Popen = subprocess.Popen
 
 
 def _forked(words, **options):
-    """`subprocess.Popen`; ``python -m ssdfl WORDS`` is begun by a server that has imported everything."""
+    """`subprocess.Popen`, but a server with imports done starts ``python -m ssdfl WORDS``."""
     if words[1:3] != ["-m", "ssdfl"]:
         return Popen(words, **options)
     return Forked("forked:run_command", words[3:], **options)
@@ -84,8 +84,8 @@ def finish(processes, timeout_s=120):
     }
 
 
-def come_together(processes, steps=300):
-    """Let all devices train so many steps more than any has now, and stop them: they have mixed again."""
+def come_together(processes, steps=150):
+    """Let all devices train ``steps`` more than any has now, and stop them: they have mixed."""
     wait_for_step(
         processes, max(status.get("step", 0) for status in processes.statuses()) + steps, 240
     )
@@ -93,14 +93,30 @@ def come_together(processes, steps=300):
     processes.stop()
 
 
+def train_on(processes, steps=6, timeout_s=18):
+    """Wait until all devices that run are past where any is now, sooner than the patience ends."""
+    wait_for_step(processes, max(_steps(processes)) + steps, timeout_s)
+
+
+def _steps(processes):
+    """How far each device that runs has come."""
+    names = {folder.name for folder in processes.running()}
+    return [status.get("step", 0) for status in processes.statuses() if status["device"] in names]
+
+
+def wait_for_words(log, words, timeout_s=60):
+    """Wait until a device has logged something."""
+    deadline = time.monotonic() + timeout_s
+    while not (log.exists() and words in log.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 def wait_for_step(processes, step, timeout_s=60):
     """Wait until every device that runs has come to a step."""
     deadline = time.monotonic() + timeout_s
     while True:
-        names = {folder.name for folder in processes.running()}
-        steps = [
-            status.get("step", 0) for status in processes.statuses() if status["device"] in names
-        ]
+        steps = _steps(processes)
         if min(steps) >= step:
             return
         assert time.monotonic() < deadline, steps
@@ -132,7 +148,7 @@ def accuracies(mesh):
 
 
 def check_as_good(mesh, undisturbed):
-    """Faults have cost neither accuracy nor agreement; devices that were stopped are some steps apart."""
+    """Faults cost neither accuracy nor agreement; stopped devices are some steps apart."""
     assert accuracies(mesh).mean() == pytest.approx(undisturbed.score, abs=0.05)
     X = final_parameters(mesh)
     spread = np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean())
@@ -140,7 +156,7 @@ def check_as_good(mesh, undisturbed):
 
 
 def _own_ports():
-    """Numbers of ports that neither the system gives to callers nor another worker of pytest-xdist takes."""
+    """Ports that neither the system gives to callers nor another pytest-xdist worker takes."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 4
     ports = range(10_000 + 5_000 * worker, 15_000 + 5_000 * worker)
     return itertools.islice(itertools.cycle(ports), secrets.randbelow(len(ports)), None)
@@ -150,7 +166,7 @@ PORTS = _own_ports()
 
 
 def _bind(one):
-    """As `ssdfl.mesh.hosts` does; between the choice of a port and its device's start nothing takes it."""
+    """As `ssdfl.mesh.hosts` does; nothing takes a port before its device starts."""
     while True:
         port = next(PORTS)
         with suppress(OSError):

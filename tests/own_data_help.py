@@ -14,7 +14,7 @@ ROWS = (40, 15, 90, 25)
 
 
 def write_files(folder, ending="parquet"):
-    """A table for each device: unequal numbers of rows, other means, other categories and classes."""
+    """A table for each device: unequal rows, different means, categories and classes."""
     folder.mkdir()
     for k, (name, rows) in enumerate(zip(NAMES, ROWS, strict=True)):
         rng = np.random.default_rng(k)

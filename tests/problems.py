@@ -1,4 +1,4 @@
-"""Problems with known optima and different data on every device, as tasks for any engine, in 64 bit."""
+"""Problems with known optima and different data on every device, for any engine, in 64 bits."""
 
 from dataclasses import dataclass
 

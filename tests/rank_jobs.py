@@ -108,6 +108,11 @@ def with_dropout(image_shape, num_classes):
     )
 
 
+def everyone(state):
+    """All devices' parameters."""
+    return state.X if state.shares is None else state.shares.everyone(state.X)
+
+
 def runs_of(some_jobs):
     """In a rank: each job's records and final parameters."""
     found = {}
@@ -115,7 +120,7 @@ def runs_of(some_jobs):
         cycles = list(run(job, "distributed"))
         found[name] = (
             [dataclasses.asdict(record) for record, _ in cycles],
-            cycles[-1][1].whole(job).X,
+            everyone(cycles[-1][1]),
         )
     return found
 
@@ -165,7 +170,7 @@ def traffic():
         state, sent = engine.begin(None), []
         for t in range(2 * job.steps_per_cycle):
             before, step = engine.exchange.rows.sent_bytes, job.schedule(t)
-            X, memory, _, _ = engine.advance(state, step, t)
+            X, memory, *_ = engine.advance(state, step, t)
             state = dataclasses.replace(state, X=X, memory=memory, trained=step.train)
             sent.append(engine.exchange.rows.sent_bytes - before)
         found[method] = sent
@@ -174,7 +179,7 @@ def traffic():
 
 
 def matrices_built():
-    """In a rank: how many matrices it prepares in two periods of 40 steps, each with a W of its own."""
+    """In a rank: how many matrices it prepares in two periods of 40 steps, each with its own W."""
     job = tiny_job("sdfl", cycles=27, evaluate_every=27)
 
     def anew(t):
@@ -188,7 +193,7 @@ def matrices_built():
 
 
 def shared_memory():
-    """In a rank: to and from how many ranks rows went through shared memory, and the files left of them."""
+    """In a rank: how many ranks it shares memory with, each way, and the files left behind."""
     used, left = {}, {}
     for method in ("ssdfl", "sdfl"):
         job = tiny_job(method, "sites:sites=4,size=3,seed=0", clusters=4)

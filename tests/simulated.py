@@ -1,4 +1,4 @@
-"""SSD-FL written anew on problems whose constants are known, with everything that the bounds speak of."""
+"""SSD-FL written anew on problems with known constants, and all quantities of the bounds."""
 
 from dataclasses import dataclass, replace
 

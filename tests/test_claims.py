@@ -1,4 +1,4 @@
-"""Verdicts and held-out criteria follow from results by their rules, on results that are made up."""
+"""Verdicts and held-out criteria follow from results by their rules, on made-up results."""
 
 import csv
 

@@ -1,4 +1,4 @@
-"""Files for containers and services say what ssdfl needs, and linters have nothing to say of them."""
+"""Files for containers and services say what ssdfl needs, and linters accept them."""
 
 import csv
 import re

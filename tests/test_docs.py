@@ -1,4 +1,4 @@
-"""What the docs say of keys, methods and specs is what the code has, and what they tell one to run runs."""
+"""The docs' keys, methods and specs match the code, and the commands they show run."""
 
 import re
 import shlex
@@ -77,20 +77,20 @@ PAGES = [
 ONLY_PARSED = {
     "mesh up": "a process per device for minutes; tests/cli/test_mesh.py does it",
     "mesh collect": "gathers what mesh up left; tests/cli/test_mesh.py does it",
-    "mesh init experiment.toml": "needs a reader's experiment and hosts; tests/cli/test_mesh.py has some",
-    "mesh init --out mesh --set data.name=sites/": "a reader's files; tests/mesh/test_own_data.py has some",
-    "mesh init --out mesh --hosts deploy/hosts.csv": "hosts of containers; tests/test_deploy.py does it",
+    "mesh init experiment.toml": "a reader's experiment and hosts; tests/cli/test_mesh.py has some",
+    "mesh init --out mesh --set data.name=sites/": "own files: tests/mesh/test_own_data.py does",
+    "mesh init --out mesh --hosts deploy/hosts.csv": "containers; tests/test_deploy.py does it",
     "mesh add": "needs the reader's newcomers; tests/cli/test_membership.py has some",
     "mesh remove": "needs a mesh with its names; tests/cli/test_membership.py has one",
     "run --set data.name=sites/": "the same",
-    "data summarise shop.json": "needs others' summaries; tests/learning/test_summaries.py merges some",
-    "device": "waits for its neighbours on other hosts; tests/engine/test_mesh_*.py do it",
+    "data summarise shop.json": "others' summaries; tests/learning/test_summaries.py merges some",
+    "device": "waits for its neighbours on other hosts; tests/mesh/test_walk_through.py does it",
     "run --engine mesh": "a process per device; tests/cli/test_mesh.py does it",
     "reproduce": "needs Fashion-MNIST or CIFAR-10; tests/cli/test_reproduce.py runs stand-ins",
-    "run my.toml --engine distributed": "starts ranks; tests/experiments/test_distributed_run.py does it",
+    "run my.toml --engine distributed": "ranks; tests/experiments/test_distributed_run.py does it",
     "report": "opens a browser, and compares runs of the reader's; tests/cli/test_cli.py does it",
-    "run --log": "other libraries warn, which is an error here; tests/experiments/test_logs.py does it",
-    "sweep": "many runs in processes; tests/experiments/test_sweep.py does it",
+    "run --log": "other libraries warn, an error here; tests/experiments/test_logs.py does it",
+    "sweep": "many runs in processes; tests/records/test_sweep.py does it",
     "data fetch": "downloads; tests/learning/test_sources.py does it from a local server",
 }
 # Commands of other hosts and schedulers, which nothing here can check.

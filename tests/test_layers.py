@@ -50,10 +50,12 @@ def test_an_arrow_is_lazy_if_all_its_imports_are(tmp_path, monkeypatch):
         "from ssdfl import graph\n"
         "from ssdfl.errors import InputError\n"
         "if TYPE_CHECKING:\n    import ssdfl.theory.bounds\n"
-        "def run():\n    import torch\n    from ssdfl.graph import Network\n    from ssdfl.mesh import x\n"
+        "def run():\n    import torch\n"
+        "    from ssdfl.graph import Network\n    from ssdfl.mesh import x\n"
     )
     assert imports.find_arrows(imports.find_imports(path)) == [
-        ("cli", "base", False), ("cli", "graph", False), ("cli", "mesh", True), ("cli", "theory", True)
+        ("cli", "base", False), ("cli", "graph", False),
+        ("cli", "mesh", True), ("cli", "theory", True),
     ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Nobody compares a method's or an engine's name, but for their registries: whoever cares asks for traits."""
+"""Only registries compare names of methods and engines; other code asks for traits."""
 
 import ast
 from pathlib import Path
@@ -24,7 +24,7 @@ def is_name(node):
 
 
 def holds_a_name(node, constants):
-    """Whether a node is a registry's name, a literal with one, or a constant that was set to such."""
+    """Whether a node is a registry's name, a literal with one, or a constant set to one."""
     if isinstance(node, ast.Name):
         return node.id in constants
     parts = [node]

@@ -13,6 +13,7 @@ import pytest
 
 import ssdfl
 
+pytestmark = pytest.mark.xdist_group("packaging")  # the release is built once, in one worker
 ROOT = Path(__file__).parents[1]
 
 
@@ -26,7 +27,7 @@ def quiet(*words, **options):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """A release: the source archive, and the wheel that is built from it rather than from the clone."""
+    """A release: the source archive, and the wheel built from it rather than from the clone."""
     folder = tmp_path_factory.mktemp("dist")
     quiet(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT)
     return folder
@@ -68,7 +69,7 @@ def test_the_metadata_names_systems_types_and_every_extra(wheel):
 
 
 def required_extras():
-    """What the code asks for by `require(module, extra)`, with whose name errors tell how to install it."""
+    """What the code asks for by `require(module, extra)`; errors name the extra to install."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     return set(re.findall(r'\brequire\(\s*"[\w.]+",\s*"(\w+)"', text))
 
@@ -87,11 +88,12 @@ def test_the_wheel_holds_what_runs_need_and_nothing_else(wheel):
 
 
 def test_it_installs_and_runs_in_a_fresh_environment(wheel, tmp_path):
-    quiet(sys.executable, "-m", "venv", tmp_path / "venv")
+    quiet(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
     site = quiet(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
-    quiet(python, "-m", "pip", "install", "--no-deps", "--no-index", wheel)
-    # what ssdfl depends on, without fetching it again; the editable install of ssdfl itself is not seen
+    install = ("install", "--no-deps", "--no-index", wheel)
+    quiet(sys.executable, "-m", "pip", "--python", python, *install)
+    # ssdfl's dependencies without fetching them again; its own editable install is not seen
     (Path(site) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     place = quiet(python, "-c", "import ssdfl; print(ssdfl.__file__)", cwd=tmp_path, env=clean)

@@ -1,4 +1,4 @@
-"""docs/paper.md leads from every label of the paper to code that names it and to tests that exist."""
+"""docs/paper.md leads from every label of the paper to code that names it, and to real tests."""
 
 import ast
 import inspect

@@ -11,7 +11,7 @@ VIEWER = {"id": "u", "entity": "we", "username": "we", "flags": "{}", "teams": {
 
 
 class Server(ThreadingHTTPServer):
-    """Runs by their id: what they were opened with, the rows of their history, and their exit code."""
+    """Runs by id: what they were opened with, the rows of their history, their exit code."""
 
     daemon_threads = True
 

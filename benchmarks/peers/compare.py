@@ -4,8 +4,9 @@
     python benchmarks/peers/compare.py         # all problems
     python benchmarks/peers/compare.py --quick --only ours,plain
 
-Tools that are not installed are skipped with a line. Times are of this machine, the least and the greatest of
-several runs; rates and ratios are of the least. Compare the ratios, and only if nothing else is running.
+Tools that are not installed are skipped with a line. Times are of this machine, the least and the
+greatest of several runs; rates and ratios are of the least. Compare the ratios, and only if nothing
+else is running.
 """
 
 import argparse
@@ -54,8 +55,8 @@ class Case:
         quick_rounds: rounds with ``--quick``.
         shard_size: samples of a device; 0 deals out all.
         test_samples: samples to test on at the end; 0 is all.
-        kaiming: draw first weights by Kaiming's rule; with PyTorch's, the CNN stays at chance for all its
-            rounds, and accuracies could not tell whether two tools did the same.
+        kaiming: draw first weights by Kaiming's rule. With PyTorch's, the CNN stays at chance for
+            all its rounds, and accuracies could not show whether two tools did the same.
     """
 
     title: str
@@ -266,11 +267,13 @@ def print_case(result: dict[str, Any]) -> None:
     for row in result["rows"]:
         if row.get("accuracy_off"):
             print(
-                f"\nWarning: accuracy of {row['name']} is more than {ACCURACY_TOLERANCE} from ssdfl's."
+                f"\nWarning: accuracy of {row['name']} is more than {ACCURACY_TOLERANCE} "
+                "from ssdfl's."
             )
         if row["slowest_s"] > BUSY * row["steady_s"]:
             print(
-                f"\nWarning: times of {row['name']} differ more than {BUSY:g}-fold: was the machine busy?"
+                f"\nWarning: times of {row['name']} differ more than {BUSY:g}-fold: "
+                "was the machine busy?"
             )
 
 

@@ -2,9 +2,9 @@
 
 python benchmarks/peers/decent.py PROBLEM_FOLDER
 
-In Decent-DP a device averages with one group at a time and after every step, so neither W nor several
-local steps a round can be had. Nearest is its one-peer ring: after each step a device averages with its
-left or its right neighbour, in turn.
+In Decent-DP a device averages with one group at a time and after every step, so neither W nor
+several local steps a round are possible. Nearest is its one-peer ring: after each step a device
+averages with its left or right neighbour, in turn.
 """
 
 import os
@@ -30,8 +30,8 @@ from problem import (
 from torch import Tensor, nn
 
 NOTE = (
-    "averages with the left or the right neighbour in turn (1/2, 1/2) after every step instead of by W "
-    "after the local steps; one process per device; own draws of batches"
+    "averages with the left or the right neighbour in turn (1/2, 1/2) after every step instead of "
+    "by W after the local steps; one process per device; own draws of batches"
 )
 
 

@@ -2,8 +2,8 @@
 
 python benchmarks/peers/flower.py PROBLEM_FOLDER
 
-Flower has a server, so its server app keeps all models: each round it sends every client its own model,
-gets it back trained, and mixes all of them by W.
+Flower has a server, so its server app keeps all models: each round it sends every client its own
+model, gets it back trained, and mixes all of them by W.
 """
 
 import os
@@ -34,7 +34,10 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 from flwr.simulation import run_simulation
 
-NOTE = "server app holds all models and mixes W X in one product; one CPU per Ray actor; own draws of batches"
+NOTE = (
+    "server app holds all models and mixes W X in one product; one CPU per Ray actor; "
+    "own draws of batches"
+)
 
 
 def client_of(folder: Path) -> Any:
@@ -75,7 +78,7 @@ def nodes_of(grid: Any, num_devices: int) -> list[int]:
 
 
 def server_of(folder: Path, done: Callable[[float, float, Tensor], None]) -> Any:
-    """A server that runs all rounds and hands over start-up and steady seconds, and (N, d) parameters."""
+    """A server that runs all rounds; hands over start-up and steady seconds, (N, d) parameters."""
     problem = load_problem(folder)
     N, rounds = problem.num_devices, problem.settings.rounds
     W = torch.from_numpy(problem.W).float()

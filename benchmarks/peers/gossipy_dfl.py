@@ -2,9 +2,10 @@
 
 python benchmarks/peers/gossipy_dfl.py PROBLEM_FOLDER
 
-The release on PyPI gossips with one random neighbour at a time and has no synchronous simulator. Its nodes
-can be subclassed, though: ours train once a round, send to one neighbour per time step as gossipy's do, and
-mix by W in the round's last time step. Training, messages, copies and the clock are gossipy's.
+The release on PyPI gossips with one random neighbour at a time and has no synchronous simulator.
+But its nodes can be subclassed: ours train once a round, send to one neighbour per time step as
+gossipy's do, and mix by W in the round's last time step. Training, messages, copies and the clock
+are gossipy's.
 """
 
 # mypy: allow-subclassing-any
@@ -65,11 +66,11 @@ class MixingNode(GossipNode):
         self.turn = 0
 
     def init_model(self, local_train: bool = False) -> None:
-        """Start from the problem's parameters, without gossipy's training before the first round."""
+        """Start from the problem's parameters, without gossipy's initial training."""
         super().init_model(local_train=False)
 
     def timed_out(self, t: int) -> bool:
-        """Whether to send to a neighbour; trains in a round's first time step and mixes in its last."""
+        """Whether to send to a neighbour; trains in a round's first step, mixes in its last."""
         self.turn = t % self.round_len
         if self.turn == 0:
             for _ in range(self.local_steps):

@@ -3,7 +3,7 @@
     python benchmarks/peers/install.py                  # all of them, several gigabytes
     python benchmarks/peers/install.py flower decent    # some
 
-Each goes to ``build/peers/NAME``, or below the folder that the environment variable ``SSDFL_PEERS`` names.
+Each goes to ``build/peers/NAME``, or into the folder that ``SSDFL_PEERS`` names.
 """
 
 import argparse

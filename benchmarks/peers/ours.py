@@ -43,9 +43,9 @@ def accuracy(X: Tensor, task: Task) -> float:
 
 
 def job_of(problem: Problem) -> Job:
-    """A cycle per round, one that only mixes, and one that is never run: a run evaluates after its last.
+    """A cycle per round, one that only mixes, and one that never runs: runs test after their last.
 
-    A step of ssdfl adds the local steps to what is mixed, so the last round's are mixed one step later.
+    A step of ssdfl adds local steps to what is mixed, so the last round's are mixed one step later.
     """
     settings = problem.settings
     network = load_network(settings.network)

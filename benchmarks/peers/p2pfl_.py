@@ -2,9 +2,9 @@
 
 python benchmarks/peers/p2pfl_.py PROBLEM_FOLDER
 
-p2pfl's rounds always end with everyone holding the average of the train set, whatever the links, so W
-cannot be had. Nearest is its own protocol on the same links with everyone in the train set. A round takes
-seconds even with the gossip periods at nothing, so only a problem's first few are run.
+p2pfl's rounds always end with everyone holding the average of the train set, whatever the links, so
+W is not possible. Nearest is its own protocol on the same links with everyone in the train set. A
+round takes seconds even with gossip periods of zero, so only a problem's first few are run.
 """
 
 # mypy: allow-subclassing-any
@@ -28,9 +28,9 @@ from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
 MOST_ROUNDS = 5
 NOTE = (
-    "everyone gets the average of all instead of mixing by W; gossip periods shortened to 0 s for models and "
-    "10 ms for messages; evaluates on one sample every round, which cannot be turned off; own draws of "
-    "batches; first {rounds} rounds only"
+    "everyone gets the average of all instead of mixing by W; gossip periods shortened to 0 s for "
+    "models and 10 ms for messages; evaluates on one sample every round, which cannot be turned "
+    "off; own draws of batches; first {rounds} rounds only"
 )
 
 

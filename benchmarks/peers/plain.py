@@ -1,4 +1,4 @@
-"""What everyone writes first: a list of PyTorch modules, an optimizer each, and a loop that mixes them.
+"""What everyone writes first: a list of PyTorch modules, an optimizer each, a loop that mixes.
 
 python benchmarks/peers/plain.py PROBLEM_FOLDER
 """

@@ -1,6 +1,6 @@
-"""The work that every tool is given: data, mixing matrix, first parameters, and how to report.
+"""Each tool's input: data, mixing matrix, first parameters, and how to report.
 
-Needs PyTorch and NumPy only, so that it can be imported in every tool's own environment. A problem is a
+Needs only PyTorch and NumPy, so that every tool's own environment can import it. A problem is a
 folder of ``problem.json`` and ``data.npz``.
 """
 
@@ -159,7 +159,7 @@ def take_steps(
 
 
 def warm_up(problem: Problem) -> None:
-    """One throw-away round of one device: PyTorch loads parts of itself at the first training step."""
+    """One discarded round of one device: PyTorch loads parts of itself at the first step."""
     model = build_model(problem)
     optimizer = torch.optim.SGD(model.parameters(), lr=problem.settings.learning_rate)
     take_steps(model, optimizer, problem, 0, torch.Generator().manual_seed(0))

@@ -212,7 +212,8 @@ def _box(name: str, note: str, row: int) -> str:
     colour = _colour(name) if name in LAYERS else "#999999"
     return "".join(
         [
-            f'<rect class="box" x="{LEFT}" y="{y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="4"/>',
+            f'<rect class="box" x="{LEFT}" y="{y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" '
+            'rx="4"/>',
             f'<rect x="{LEFT}" y="{y}" width="5" height="{BOX_HEIGHT}" rx="2" fill="{colour}"/>',
             f'<text class="name" x="{LEFT + 14}" y="{y + 17}">{name}</text>',
             f'<text class="note" x="{LEFT + 14}" y="{y + 33}">{escape(note)}</text>',
@@ -234,7 +235,8 @@ def _curves(arrows: list[Arrow], rows: dict[str, int], edge: int, side: int) -> 
         bend = edge + side * (30 + 26 * length(arrow))
         style = "arrow lazy" if arrow.lazy else "arrow"
         yield (
-            f'<path class="{style}" stroke="{_colour(arrow.importer)}" marker-end="url(#{arrow.importer})"'
+            f'<path class="{style}" stroke="{_colour(arrow.importer)}"'
+            f' marker-end="url(#{arrow.importer})"'
             f' d="M{edge} {start:.1f}C{bend} {start:.1f} {bend} {end:.1f} {edge} {end:.1f}">'
             f"<title>{arrow.importer} imports {arrow.imported}</title></path>"
         )

@@ -58,7 +58,8 @@ def require(module: str, extra: str) -> ModuleType:
             "optional dependency",
             module,
             "an installed package",
-            f"Install it: pip install 'ssdfl[{extra}]', or in a clone: pip install -e '.[{extra}]'.",
+            f"Install it: pip install 'ssdfl[{extra}]', "
+            f"or in a clone: pip install -e '.[{extra}]'.",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""``ssdfl mesh add``, ``remove`` and ``renew`` on folders; tests/mesh/test_membership.py has processes."""
+"""``ssdfl mesh add``, ``remove`` and ``renew`` on folders (processes: mesh/test_membership.py)."""
 
 import json
 import stat

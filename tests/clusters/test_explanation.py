@@ -60,8 +60,8 @@ def test_a_shared_uplink_is_what_to_upgrade():
     assert found.upgrade_line.startswith(
         "Upgrade the uplink of hub (0.1 MB/s) first: twice as fast, it saves "
     )
-    # Three messages of 19,240 bytes share it. A cycle waits for it in three of its 5 + 1 steps, since leaves
-    # answer in the others; twice as fast it takes half of that.
+    # Three messages of 19,240 bytes share it. A cycle waits for it in three of its 5 + 1 steps,
+    # since leaves answer in the others; twice as fast it takes half of that.
     assert found.upgrade.saved_s == pytest.approx(3 * (3 * 19_240 / 1e5) / 2)
     json.dumps(found.to_json(), allow_nan=False)
 

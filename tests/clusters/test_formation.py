@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2: invariants on every topology, and the literal text written anew for small ones."""
+"""Algorithms 1 and 2: invariants on every topology, and the literal text written anew."""
 
 import itertools
 import math
@@ -19,7 +19,7 @@ from ssdfl.clusters import (
     labels_of,
 )
 from ssdfl.clusters.candidates import Candidate
-from ssdfl.clusters.formation import INDIFFERENCE, Skipped, form
+from ssdfl.clusters.formation import INDIFFERENCE, Skipped, _Weigher, form
 from ssdfl.clusters.heterogeneity import assumed_directions
 from ssdfl.clusters.recorded_settings import settings_from
 from ssdfl.clusters.spectral import ClusterCache
@@ -67,7 +67,7 @@ def test_invariants_on_every_topology(spec):
 
 
 def literal_split(network, clusters, threshold):
-    """Algorithm 2 as printed, every prefix's conductance computed, with the readings of the paper notes."""
+    """Algorithm 2 as printed, every prefix's conductance computed, as the paper notes read it."""
 
     def best(cluster):
         positions = np.array(cluster)
@@ -231,6 +231,20 @@ def test_differing_devices_may_overrule_the_threshold_and_strictness_forbids_it(
     assert (strict.num_clusters, strict.choice) == (2, "feasible")
 
 
+def test_partitions_that_cannot_be_chosen_are_not_searched_and_nothing_changes(monkeypatch):
+    network = load_network("er:n=24,p=0.2,seed=1")
+    searched = []
+    weakest = ClusterCache.weakest
+    monkeypatch.setattr(
+        ClusterCache, "weakest", lambda *args: searched.append(args[1]) or weakest(*args)
+    )
+    found = form(network, devices_of(network), FormationSettings())
+    num_searched = len(searched)
+    monkeypatch.setattr(_Weigher, "contenders", lambda _, options: options)
+    assert form(network, devices_of(network), FormationSettings()) == found
+    assert num_searched < len(searched) - num_searched
+
+
 def test_the_threshold_counts_local_steps_if_told():
     def thresholds(threshold_step="eta", **constants):
         settings = FormationSettings(Constants(**constants), threshold_step=threshold_step)
@@ -325,7 +339,7 @@ def test_fast_says_what_it_skipped():
 
 
 def test_of_unknown_devices_the_usual_drift_decides_where_nothing_is_feasible():
-    """A ring with four slow links: nearest to Φ_min is one cluster, which waits for them at every step."""
+    """A ring with four slow links: nearest to Φ_min is one cluster, which always waits for them."""
     ring = load_network("ring:n=12")
     slow = np.isin(np.arange(12), (1, 4, 7, 10))
     ring = replace(ring, latency_s=np.where(slow, 0.04, 0.004))
@@ -360,13 +374,13 @@ def test_assumed_directions_are_as_long_as_those_of_three_labels_of_ten():
 
 
 def liars_survived(plan):
-    (found,) = [one.detail for one in plan.diagnostics if one.name.startswith("Liars")]
+    (found,) = [one.detail for one in plan.diagnostics if one.name.startswith("Lying neighbours")]
     return found
 
 
 @pytest.mark.parametrize("partition", ["cost", "paper"])
 def test_formation_can_demand_that_each_cluster_survives_a_liar(partition):
-    network = "barbell:size=5"  # two cliques: as a whole it survives none, since one link holds it together
+    network = "barbell:size=5"  # two cliques; as a whole it survives none, since one link joins it
     plan = form_clusters(network, settings=FormationSettings(partition=partition, liars=1))
     assert plan.clusters == ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
     assert liars_survived(plan) == "F = 1, 1, cluster by cluster"
@@ -380,6 +394,9 @@ def test_without_a_demand_the_plan_says_what_its_clusters_survive():
 
 
 def test_what_no_partition_survives_is_refused_with_what_one_does():
-    expected = "clusters.liars = 2: expected at most 1, which the best of 10 partitions survives. Add links"
+    expected = (
+        "clusters.liars = 2: expected at most 1, "
+        "which the best of 10 partitions survives. Add links"
+    )
     with pytest.raises(InputError, match=expected):
         form_clusters("barbell:size=5", settings=FormationSettings(liars=2))

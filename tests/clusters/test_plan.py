@@ -112,7 +112,8 @@ def test_a_plan_tells_which_rule_chose_it(tmp_path, devices, settings, choice, w
 def test_a_decision_in_a_line():
     plan = form_clusters("ring:n=5", None, FormationSettings(Constants(learning_rate=0.9), **PAPER))
     assert plan.decision.score == math.inf
-    numbers = f"Φ = {plan.decision.conductance:.4f}, Φ_min = {plan.decision.threshold:.4f}, 0 of 5 feasible"
+    found = plan.decision
+    numbers = f"Φ = {found.conductance:.4f}, Φ_min = {found.threshold:.4f}, 0 of 5 feasible"
     expected = f"S = {plan.num_clusters}: nearest to its threshold; stationarity = ∞, {numbers}"
     assert str(plan.decision) == expected
 

@@ -1,4 +1,4 @@
-"""Shares of devices: everyone once, alike in size, clusters whole, small cuts where the answer is known."""
+"""Shares of devices: everyone once, equal in size, clusters whole, small cuts where known."""
 
 import numpy as np
 import pytest

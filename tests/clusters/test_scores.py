@@ -47,7 +47,7 @@ def test_time_is_the_clocks_cycle_times_the_predicted_slowdown(early):
 
 
 def test_clusters_of_a_rule_that_sends_after_training_avoid_links_that_computing_would_hide():
-    """Links of 1.8 s cost nothing behind 2 s of computing, and nearly double a step if sent after it."""
+    """Links of 1.8 s cost nothing behind 2 s of computing, but nearly double a step after it."""
     network = load_network("sites:sites=3,size=4,seed=1")
     across = network.links[:, 0] // 4 != network.links[:, 1] // 4
     latency_s = np.where(across, 1.8, 0.001)
@@ -118,7 +118,7 @@ def test_stationarity_rises_with_alpha_and_with_what_differences_contribute():
 
 
 def test_integrated_prefers_the_bells_to_the_whole_barbell_but_single_devices_to_both():
-    """As printed, γ^eff holds (1 − λ_N(Ã)) / η, which single devices do not have; Φ_min excludes them."""
+    """As printed, γ^eff holds (1 − λ_N(Ã)) / η, which single devices lack; Φ_min excludes them."""
     network = load_network("barbell:size=5")
     constants = Constants(tau_a=5, learning_rate=0.002)
     here = ScoreInputs(network, unknown_devices(network), constants)

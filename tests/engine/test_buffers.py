@@ -131,7 +131,7 @@ def test_any_state_can_be_saved_and_gone_on_from(buffers, engine, tmp_path):
 
 
 def test_variances_stay_variances():
-    """A move added to mixed values can take a variance below 0; then the device's own value stays."""
+    """A move added to mixed values can make a variance negative; then the own value stays."""
     task = buffer_job("mix").task
     rows, trained = (
         initial_state(buffer_job("mix")).X[:2].clone(),

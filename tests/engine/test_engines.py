@@ -1,4 +1,4 @@
-"""The contract: every engine computes what the reference does, for any method, optimizers and topology."""
+"""The contract: every engine computes what the reference does, whatever the job."""
 
 import dataclasses
 import math
@@ -209,7 +209,7 @@ def test_any_state_can_be_gone_on_from(engine):
 
 
 def test_momentum_goes_on_across_cycles_of_a_schedule_that_never_pauses():
-    """A regime ends when a device does not train; a schedule with no such step is one long regime."""
+    """A regime ends when a device does not train; a schedule without such a step is one regime."""
     job = tiny_job("sdfl", optimizers="momentum")
     never_pauses = dataclasses.replace(job, schedule=lambda t: job.schedule(0))
     assert_same_run(never_pauses, ["local"])
@@ -235,7 +235,8 @@ def test_unknown_engine():
 def test_records_cost_what_the_schedule_sends():
     job = tiny_job("ssdfl", "barbell:size=3", cycles=2)
     record, state = list(run(job))[-1]
-    # Per cycle: 2 training steps over 6 links inside clusters, 1 step over all 7 links; two messages a link.
+    # Per cycle: 2 training steps over 6 links inside clusters, 1 step over all 7; two messages
+    # each.
     assert record.transmissions == 2 * (2 * 2 * 6 + 2 * 7)
     assert record.sent_bytes == record.transmissions * 4 * job.task.num_parameters
     assert record.time_s == state.ready_s.max() > 0
@@ -378,7 +379,7 @@ def test_the_engine_holds_two_matrices_and_what_optimizers_keep(optimizers, matr
     rows = {}
     for t in range(7):
         step = job.schedule(t)
-        X, memory, _, _ = engine.advance(state, step, t)
+        X, memory, *_ = engine.advance(state, step, t)
         rows |= {tensor.data_ptr(): len(tensor) for tensor in (X, *memory.values())}
         state = dataclasses.replace(state, X=X, memory=memory, trained=step.train)
     engine.close()
@@ -408,7 +409,7 @@ def test_many_devices_never_make_a_dense_matrix(monkeypatch):
 @pytest.mark.parametrize("model", ["mlp", f"{__name__}:small_cnn"])
 @pytest.mark.parametrize("spec", ["barbell:size=3", "ring:n=6", "complete:n=6"])
 def test_every_tensor_of_a_step_lives_on_the_tasks_device(spec, model, optimizers):
-    """On torch's device without memory, which refuses to work with tensors of another, as a GPU does."""
+    """On torch's device without memory, which refuses tensors of another device, as a GPU does."""
     here = tiny_job(spec=spec, task=tiny_task(6, model), optimizers=optimizers)
     task = here.task.to("meta")
     task.__dict__.update(stackable=here.task.stackable, draws_random_numbers=False)
@@ -418,7 +419,7 @@ def test_every_tensor_of_a_step_lives_on_the_tasks_device(spec, model, optimizer
         step = job.schedule(t)
         if t == 1:
             step = dataclasses.replace(step, train=step.train & (np.arange(6) % 2 == 0))
-        X, memory, moved, _ = engine.advance(state, step, t)
+        X, memory, moved, *_ = engine.advance(state, step, t)
         tensors = (X, *memory.values(), moved)
         assert {tensor.device.type for tensor in tensors} == {"meta"}
         state = dataclasses.replace(state, X=X, memory=memory, trained=step.train)
@@ -457,7 +458,7 @@ def test_shards_of_different_sizes(method, changes):
 
 @pytest.mark.parametrize("engine", HERE)
 def test_weights_by_size_learn_what_one_device_with_all_samples_would(engine):
-    """Exact averaging of whole-shard gradients, each times its share, is the gradient of all samples."""
+    """Exact averages of whole-shard gradients, times their shares, are the gradient of all."""
     job = tiny_job(
         "central+atc",
         optimizers="sgd",

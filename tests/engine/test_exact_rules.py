@@ -60,7 +60,7 @@ def faulty(job, fault):
 @pytest.mark.parametrize("fault", [drop_links, drop_devices])
 @pytest.mark.parametrize("rule", EXACT)
 def test_what_exact_rules_keep_adds_up_whatever_fails(rule, fault):
-    """Σ ȳ = Σ g for the tracker and Σ c = 0 for corrections, at every cycle, with clusters and faults."""
+    """Σ ȳ = Σ g for the tracker and Σ c = 0 for corrections, every cycle, clusters and faults."""
     job = problem_job(make_problem("quadratic", N), rule, GRAPH, 30, 0.1, "ssdfl", local_steps=2)
     for _, state in run(faulty(job, fault)):
         kept = {name.removeprefix("rule."): rows.sum(0) for name, rows in state.memory.items()}
@@ -85,7 +85,7 @@ def test_a_tracker_is_mixed_but_not_renewed_where_nobody_trains():
 
 
 def test_momentum_of_steps_that_only_mix_is_that_of_one_step_with_both_matrices():
-    """`qgm`: a training step by Ã and a step by A leave the momentum of one training step by A Ã."""
+    """`qgm`: training steps by Ã and then A leave the momentum of one step by A Ã."""
     problem, beta, rate = make_problem("quadratic", N), 0.9, 0.1
     job = problem_job(problem, "qgm", GRAPH, 3, rate, "ssdfl")
     swapped = dataclasses.replace(

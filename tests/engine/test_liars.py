@@ -65,7 +65,7 @@ def test_engines_agree_on_lies_to_every_rule(rule):
 
 
 def test_a_step_by_hand():
-    """One mixing-only step of `cta`: honest devices mix the negatives of liars, liars mix the truth."""
+    """One mixing-only step of `cta`: honest devices mix liars' negatives, liars mix the truth."""
     job = among(job_with(), find_attack("sign-flip"))
     states = [state for _, state in run(job, "reference")]
     X, W = states[0].X, job.schedule(2).W.toarray()

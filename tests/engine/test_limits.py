@@ -1,4 +1,4 @@
-"""SSD-FL's two ends against sDFL and pDFL written anew: NumPy, softmax regression by hand, 64 bits."""
+"""SSD-FL's two ends against sDFL and pDFL in NumPy: softmax regression by hand, 64 bits."""
 
 import dataclasses
 

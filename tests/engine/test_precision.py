@@ -22,7 +22,7 @@ from ssdfl.records.engines import ENGINES
 HERE = [name for name, traits in ENGINES.items() if not traits.process_per_device]
 MODELS = ("mlp", f"{__name__}:small_cnn")
 TOLERANCE = 0.01
-"""Of parameters that move by about 0.5: bf16 has 8 bits, and errors of many products average out."""
+"""Of parameters that move by about 0.5: bf16 has 8 bits, and many products' errors cancel."""
 
 
 def small_cnn(image_shape, num_classes):

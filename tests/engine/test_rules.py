@@ -19,7 +19,7 @@ ENGINES = ("reference", "local", "distributed")
 
 
 def logistic_gradient(theta, images, labels):
-    """Of the mean cross-entropy of one linear layer: weights (classes, features) and biases, in a row."""
+    """Of the mean cross-entropy of a linear layer: (classes, features) weights, then biases."""
     features = images.reshape(len(images), -1)
     classes = len(theta) // (features.shape[1] + 1)
     weights, biases = theta[: classes * features.shape[1]].reshape(classes, -1), theta[-classes:]

@@ -33,7 +33,7 @@ COMMON = (
 
 
 def houses():
-    """Rows whose prices are far from unit size, with categories and gaps; every fourth is for testing."""
+    """Rows with prices far from unit size, categories and gaps; every fourth is for testing."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {"size": rng.normal(90, 25, 240), "town": rng.choice(["York", "Bath"], 240)}

@@ -431,7 +431,7 @@ def test_clusters_are_formed_by_default_and_once(tmp_path):
 
 
 def test_a_method_with_other_messages_has_a_plan_of_its_own(tmp_path):
-    """Formed for the bytes that its rule really sends, used by its schedule, and kept when a run goes on."""
+    """Formed for the bytes its rule really sends, used by its schedule, kept on resumption."""
     methods = "methods=['ssdfl', 'sdfl+choco', 'ssdfl+gt', 'ssdfl+choco:compressor=sign']"
     experiment = load_experiment(None, [*FORMED, methods, "seeds=[0]", "cycles=1"])
     folder = run_experiment(experiment, tmp_path / "r")

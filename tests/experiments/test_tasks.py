@@ -1,4 +1,4 @@
-"""Tasks of other kinds, run whole: text, regression, a table from CSV, several inputs, unequal shards."""
+"""Other kinds of tasks, run whole: text, regression, CSV, several inputs, unequal shards."""
 
 import json
 from dataclasses import replace
@@ -70,7 +70,8 @@ def test_a_batch_norm_resnet_on_cifar10(tmp_path):
 def test_an_lstm_on_text(tmp_path):
     folder = run_both(
         tmp_path, "data.name=logbooks", "data.partition=column", "model.name=lstm",
-        "model.options={hidden=8, embedding=4}", "training.learning_rate=0.5", "evaluate.samples=20",
+        "model.options={hidden=8, embedding=4}", "training.learning_rate=0.5",
+        "evaluate.samples=20",
     )  # fmt: skip
     goal = folder.goal()
     assert [score.name for score in goal.scores] == ["perplexity", "token_accuracy"]

@@ -1,10 +1,10 @@
 """Feed readers inputs that are nearly right, and write down what was tried: ``make fuzz``.
 
 python tests/fuzz/run.py --seconds 60                        a minute of each
-python tests/fuzz/run.py --inputs 100000 --out counts.csv    this number for each; counts are added to a file
+python tests/fuzz/run.py --inputs 100000 --out counts.csv    this number of each, added to a file
 python tests/fuzz/run.py --show tests/fuzz/record.csv        a recorded run as a table
 
-An input is determined by its target and its number. A reader may return, or refuse with one of our errors.
+A target and a number determine an input. A reader may return, or refuse with one of our errors.
 Anything else is a failure, and so are more than 2 s or 500 MB: it is kept in tests/fuzz/failures.
 """
 
@@ -74,7 +74,7 @@ def small_networks_only() -> Iterator[None]:
 
 
 def is_read(target: Target, content: bytes, folder: Path) -> bool:
-    """Whether an input is read; False if it is refused by one of our errors, and all others are raised."""
+    """Whether an input is read; False if one of our errors refuses it. Others are raised."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -1,4 +1,4 @@
-"""Every reader of files, messages and texts, with small whole inputs that the project itself makes."""
+"""Every reader of files, messages and texts, with small valid inputs the project makes."""
 
 import dataclasses
 import gzip
@@ -244,7 +244,8 @@ def _use_toml(content, folder):
 
 
 DEVICES = [
-    b"device,label_0,label_1,rho,mu\na,1,2,0.5,0\nb,3,4,0,0.1\nc,5,6,0,0\nd,1,1,0,0\ne,2,2,0,0\nf,3,3,0,0\n",
+    b"device,label_0,label_1,rho,mu\n"
+    b"a,1,2,0.5,0\nb,3,4,0,0.1\nc,5,6,0,0\nd,1,1,0,0\ne,2,2,0,0\nf,3,3,0,0\n",
     b"device,label_0\n" + b"".join(b"%c,%d\n" % (97 + k, k) for k in range(6)),
 ]
 HOSTS = [

@@ -1,4 +1,4 @@
-"""Certificates hold the truth, the checker accepts them, shares no code with them, and refuses forgeries."""
+"""Certificates hold the truth; the checker accepts them, shares no code, refuses forgeries."""
 
 import ast
 import copy

@@ -90,7 +90,7 @@ def step_s(network, W=None, message_bytes=100):
 @pytest.mark.parametrize(
     ("spec", "limits", "expected"),
     [
-        # 100 B at 50 B/s take 2 s alone; a device of a ring sends two, one of a complete network n − 1.
+        # 100 B at 50 B/s take 2 s alone; a ring's device sends two, a complete network's n − 1.
         ("ring:n=6", {"uplink_Bps": 50}, [5] * 6),
         ("ring:n=6", {"downlink_Bps": 50}, [5] * 6),
         ("ring:n=6", {"uplink_Bps": 50, "downlink_Bps": 25}, [9] * 6),
@@ -130,8 +130,9 @@ def test_relays_load_the_devices_on_the_way():
         uplink_Bps=50,
         downlink_Bps=[10, 20, 40],
     )
-    # Ends send 2 and receive 2; the middle sends its own 2 and passes 2 on, and receives 4. Hops of 100 B:
-    # end → middle max(2·100/50, 4·100/20) = 20; middle → 0 max(4·100/50, 2·100/10) = 20; → 2 max(8, 5) = 8.
+    # Ends send 2 and receive 2; the middle sends its own 2 and passes 2 on, and receives 4. Hops of
+    # 100 B: end → middle max(2·100/50, 4·100/20) = 20; middle → 0 max(4·100/50, 2·100/10) = 20; → 2
+    # max(8, 5) = 8.
     ready_s, sent = step_s(network, averaging(3))
     assert ready_s == pytest.approx([21 + 21, 21, 21 + 9])
     assert sent == 4 * 1 + 2 * 2

@@ -72,7 +72,7 @@ def test_ties_are_upgraded_together_and_computing_cannot_be_upgraded():
 
 
 def test_an_uplink_that_messages_share_is_named_by_hand():
-    # A star whose centre sends 4 messages of 100 B at 50 B/s, 8 s and 1 s of latency; leaves take 1 s.
+    # A star whose centre sends 4 messages of 100 B at 50 B/s: 8 s and 1 s of latency; leaves 1 s.
     uplink_Bps = [50, *[np.inf] * 4]
     links = [(0, leaf) for leaf in range(1, 5)]
     network = make_network(

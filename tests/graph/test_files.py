@@ -16,7 +16,8 @@ GRAPHML_WITH_TWO_COSTS = """<graphml xmlns="http://graphml.graphdrawing.org/xmln
 <edge source="a" target="b"><data key="d0">1</data></edge>
 <edge source="b" target="a"><data key="d0">2</data></edge></graph></graphml>"""
 
-TWICE = '{"nodes": [{"id": 0}, {"id": 1}], "edges": [{"source": 0, "target": 1}, {"source": 0, "target": 1}]}'
+LINK = '{"source": 0, "target": 1}'
+TWICE = f'{{"nodes": [{{"id": 0}}, {{"id": 1}}], "edges": [{LINK}, {LINK}]}}'
 NODES = "node [ id 0 ] node [ id 1 ]"
 EDGE = "edge [ source 0 target 1 ]"
 ZOO = """graph [

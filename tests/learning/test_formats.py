@@ -39,7 +39,7 @@ def write_fmnist(folder, train=60, test=20):
 
 
 def python2_pickle(pixels, labels):
-    """A batch as CIFAR-10's authors wrote it: protocol 2 of Python 2, its array's bytes in a BINSTRING."""
+    """A batch as CIFAR-10's authors wrote it: Python 2's protocol 2, bytes in a BINSTRING."""
 
     def short(text):
         return b"U" + bytes([len(text)]) + text

@@ -56,8 +56,8 @@ def test_a_summary_is_a_file_and_back(tmp_path):
 @pytest.mark.parametrize(
     "text",
     ["", "[]", '{"version": 2}', '{"version": 1, "inputs": [{"name": "x"}], "targets": []}',
-     '{"version": 1, "targets": [], "inputs": [{"name": "x", "kind": "number", "rows": 1, "spread": -1, '
-     '"values": []}]}'],
+     '{"version": 1, "targets": [], "inputs": '
+     '[{"name": "x", "kind": "number", "rows": 1, "spread": -1, "values": []}]}'],
 )  # fmt: skip
 def test_a_file_that_is_none_is_refused(text, tmp_path):
     (tmp_path / "bad.json").write_text(text)

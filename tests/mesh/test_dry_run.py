@@ -99,7 +99,7 @@ def own_facts(name, sent):
 
 
 def check_alike(fact, expected):
-    """The same fields with the same numbers; devices that share a process may differ in their last bits."""
+    """The same fields with the same numbers; in one process the last bits may differ."""
     found, wanted = (dict(message.ListFields()) for message in (fact, expected))
     assert {field.name for field in found} == {field.name for field in wanted}
     for field, value in found.items():
@@ -161,7 +161,7 @@ def test_a_device_sends_what_its_dry_run_says(share, tmp_path, monkeypatch):
 
 @pytest.mark.mesh
 def test_a_device_with_its_own_data_sends_what_its_dry_run_says(tmp_path, monkeypatch):
-    """Nobody has told anything yet: the summary is exact, and later, when all have, everything is."""
+    """Before anyone has shared anything the summary is exact; afterwards everything is."""
     files = write_files(tmp_path / "files")
     experiment = own_settings(
         tmp_path, f"data.name={files}", "data.weights=size", "clusters.number=0"

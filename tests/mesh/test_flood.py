@@ -42,7 +42,7 @@ class Clock:
 
 
 class Wire:
-    """A transport between floods in this process; the answers of some devices can be spoilt, or lost."""
+    """A transport between floods in this process; some answers can be spoilt or lost."""
 
     def __init__(self, floods, lies, name):
         self.floods, self.lies, self.name = floods, lies, name

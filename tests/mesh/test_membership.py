@@ -60,6 +60,9 @@ def test_two_join_and_three_leave_while_all_others_train_on(tmp_path):
         wait_for_step(processes, 16 * 3)
         remove_devices(Mesh.of_folder(mesh), LEAVING, cycle=40)
         finish(processes)
+    statuses = processes.statuses()
+    assert [one["device"] for one in statuses] == [*STAYING, *LEAVING]
+    assert [one["device"] for one in statuses if "left" in one] == list(LEAVING)
     plans = [read_plan(mesh / name / "changes" / "2.plan.json") for name in STAYING]
     assert {plan.names for plan in plans} == {STAYING}
     assert len({plan.clusters for plan in plans}) == 1
@@ -77,7 +80,7 @@ def test_two_join_and_three_leave_while_all_others_train_on(tmp_path):
 
 
 def test_a_device_with_its_own_data_joins_while_another_is_away(tmp_path):
-    """No file has everyone's summaries: a newcomer learns them and the facts from its neighbours."""
+    """No file has everyone's summaries: a newcomer gets them and the facts from neighbours."""
     files = write_files(tmp_path / "files")
     experiment = own_settings(
         tmp_path, f"data.name={files}", "data.weights=size", "clusters.number=0", "cycles=150"

@@ -20,7 +20,7 @@ from ssdfl.records import RunFolder, load_experiment
 
 
 def batch_norm(image_shape, num_classes):
-    """Convolution, normalisation, linear layer: channels-last kernels, mixed and whole-number buffers."""
+    """Convolution, normalisation, linear layer: channels-last kernels, mixed and other buffers."""
     return nn.Sequential(
         nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(12, num_classes)
     )

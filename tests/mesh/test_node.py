@@ -1,4 +1,4 @@
-"""When a device sees that neighbours have gone on without it, and what it asks them for ahead of time."""
+"""When a device notices that neighbours left it behind, and what it asks for ahead of time."""
 
 import dataclasses
 import threading

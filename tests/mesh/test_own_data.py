@@ -30,7 +30,7 @@ def simulated(experiment, method="ssdfl"):
 @pytest.mark.mesh
 @pytest.mark.parametrize("weights", ["equal", "size"])
 def test_unequal_files_train_as_in_simulation(weights, tmp_path):
-    """Encoded by a file that init made, or, for weights by size, by what devices tell each other."""
+    """Encoded by a file from init or, for weights by size, by what devices exchange."""
     files = write_files(tmp_path / "files")
     experiment = own_settings(tmp_path, f"data.name={files}", f"data.weights={weights}")
     folders = init_mesh(experiment, tmp_path / "mesh", method="ssdfl", seed=0, ping_deadline_s=30)
@@ -56,7 +56,7 @@ def test_unequal_files_train_as_in_simulation(weights, tmp_path):
 
 
 def check_cross_tests(tmp_path, folders):
-    """The page says whose data devices were tested on; on the diagonal is what they wrote themselves."""
+    """The page says whose data tested each device; the diagonal is what they wrote themselves."""
     mesh = tmp_path / "mesh"
     collected = collect(mesh, tmp_path / "run")
     write_cross_tests(mesh, collected)

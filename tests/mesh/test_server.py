@@ -170,7 +170,7 @@ def test_idle_connections_leave_files_free_and_end(stack, monkeypatch, tmp_path)
 
 
 def test_requests_flooded_down_an_open_call_wait_at_their_sender(stack, monkeypatch):
-    """A neighbour that this device keeps a call open to asks and asks, and does not read the answers."""
+    """A neighbour asks over and over on a call that this device keeps open, and reads nothing."""
     monkeypatch.setattr("ssdfl.mesh.transport._MAX_UNANSWERED", 3)
     leave, asked = threading.Event(), []
 

@@ -44,7 +44,7 @@ def test_little_is_enough_is_so_many_deviations_below_the_mean():
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 1.5])
 def test_dissensus_undoes_agreement(epsilon):
-    """What the device takes from its neighbours, liars included, is 1 − ε times what honest ones give."""
+    """What the device takes from its neighbours and liars is 1 − ε times what honest ones give."""
     lies, view = torch.from_numpy(said(f"dissensus:epsilon={epsilon}")), hearing()
     honest = (view.honest_weights * (HONEST - OWN)).sum(0)
     taken = honest + (view.liars_weights * (lies - OWN)).sum(0)

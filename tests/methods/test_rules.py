@@ -97,7 +97,7 @@ def doubly_stochastic(n, rng):
     g=st.integers(1, 3),
 )
 def test_robust_rules_stay_where_the_honest_are(seed, liars, honest, g):
-    """In every coordinate between the least and the largest of own and honest neighbours' values."""
+    """Every coordinate is between the least and the largest of own and honest values."""
     rng = np.random.default_rng(seed)
     own = torch.from_numpy(rng.normal(size=(g, 5)))
     truths = torch.from_numpy(rng.normal(size=(honest, g, 5)))

@@ -77,7 +77,7 @@ def test_raw_samples_leave_real_devices_only_if_that_is_wanted(changes, expected
 
 
 def test_distances_are_estimated_without_bias():
-    """Over many projections the mean of a distance's estimate is the distance, its deviation 1 / √(2 k)."""
+    """Over many projections, estimates average to the distance with deviation 1 / √(2 k)."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2, 200))
     estimates = []

@@ -66,14 +66,16 @@ def traces(browser, chart):
     """The lines of a chart by name, as Plotly drew them."""
     return browser.execute_script(
         "const lines = byId(arguments[0]).data.filter((t) => !t.name.endsWith(' band'));"
-        "return Object.fromEntries(lines.map((t) => [t.name, {x: Array.from(t.x), y: Array.from(t.y)}]))",
+        "const points = (t) => [t.name, {x: Array.from(t.x), y: Array.from(t.y)}];"
+        "return Object.fromEntries(lines.map(points))",
         chart,
     )
 
 
 def slide(browser, name, value):
     browser.execute_script(
-        "byId(arguments[0]).value = arguments[1]; byId(arguments[0]).dispatchEvent(new Event('input'))",
+        "byId(arguments[0]).value = arguments[1];"
+        "byId(arguments[0]).dispatchEvent(new Event('input'))",
         name,
         value,
     )
@@ -275,7 +277,8 @@ def test_what_is_read_aloud_is_written_only_when_it_changes(report):
     report.execute_script(
         "window.written = 0; const watch = new MutationObserver(() => { window.written += 1; });"
         "for (const id of ['device', 'plan-facts', 'plan-size', 'cycle-shown'])"
-        " watch.observe(byId(id), { childList: true, subtree: true, characterData: true }); redraw()"
+        " watch.observe(byId(id), { childList: true, subtree: true, characterData: true });"
+        " redraw()"
     )
     assert report.execute_script("return window.written") == 0
     slide(report, "cycle", 0)
@@ -403,7 +406,10 @@ def test_coordinates_make_a_map(browser, tmp_path):
     open_page(browser, tmp_path / "plan.html")
     assert len(browser.find_elements("css selector", "#plan-network .land")) > 10
     assert "Tokyo" in text_of(browser, "#plan-network")
-    x = "return Number(document.querySelectorAll('#plan-network .device')[arguments[0]].getAttribute('cx'))"
+    x = (
+        "return Number(document.querySelectorAll('#plan-network .device')[arguments[0]]"
+        ".getAttribute('cx'))"
+    )
     dublin, tokyo, sydney = (browser.execute_script(x, network.names.index(c)) for c in PLACES)
     assert dublin < tokyo < sydney
     drawing = browser.find_element("id", "plan-network")

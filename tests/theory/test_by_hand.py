@@ -13,7 +13,7 @@ FOUR = ClusterTerms(size=4, lambda_2=0.6, lambda_min=0.8, amplification=0.2, rho
 ALONE = ClusterTerms(size=1, lambda_2=0.0, lambda_min=1.0, amplification=0.05, rho=0.0, mu=0.0)
 WHOLE = ClusterTerms(size=5, lambda_2=0.6, lambda_min=-0.2)
 
-# The momentum of FOUR is at most 2·√4·0.5 = 2 in its second step and 2·√4·(0.5 + 0.25) = 3 in its third.
+# FOUR's momentum is at most 2·√4·0.5 = 2 in its second step, 2·√4·(0.5 + 0.25) = 3 in its third.
 γ_FOUR = 1 + 0.1 + 0.2 / 0.05
 γ_ALONE = 1.0
 
@@ -121,7 +121,7 @@ def test_published_theorem_2_asks_that_every_cluster_mixes_fast_enough():
 
 
 def test_published_theorem_2_asks_for_its_denominator_where_the_printed_condition_on_eta_holds():
-    """η ≤ 2 / (α̂_s Γ_s) in every cluster does not make η − ½ α̂ η² Γ positive, since Γ has √N for √N_s."""
+    """η ≤ 2 / (α̂_s Γ_s) in each cluster does not make η − ½ α̂ η² Γ positive: Γ has √N, not √N_s."""
     network = ClusterTerms(size=16, lambda_2=0.5, lambda_min=0.9)
     alone = ClusterTerms(size=1)  # Γ_s = 1 + 1 + 1 = 3, but Γ = 1 + 1 + √16 = 6
     assert 0.5 <= 2 / 3

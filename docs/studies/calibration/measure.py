@@ -1,9 +1,12 @@
-"""Measure what settings that the paper leaves open give in the setting of its tables.
+"""Try settings that the paper leaves open, in the setting of its tables.
 
-    python docs/studies/calibration/measure.py [fmnist-mlp|fmnist-cnn|…] [--data FOLDER] [--workers N]
+    python docs/studies/calibration/measure.py [GRID] [--data FOLDER] [--workers N]
 
-Runs land in ``runs/cache`` and are not repeated; ``<grid>.csv`` has a row per setting, method, seed, cycle,
-with both readings of accuracy. Images have half their height and width, as in the profiles but ``paper``.
+GRID is fmnist-mlp, fmnist-cnn or another of `GRIDS`.
+
+Runs land in ``runs/cache`` and are not repeated; ``<grid>.csv`` has a row per setting, method, seed
+and cycle, with both readings of accuracy. Images have half their height and width, as in every
+profile except ``paper``.
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ GRIDS = {
 
 
 def settings(name: str) -> Iterator[tuple[dict[str, object], Experiment]]:
-    """Every point of a grid with its experiment: N = 10, τ_a = 1, hybrid optimizers, mild and extreme."""
+    """Every point of a grid with its experiment: N = 10, τ_a = 1, hybrid, mild and extreme."""
     grid = GRIDS[name]
     for (rate, steps, batch), labels, tau_r in product(grid.points, (3, 1), grid.tau_r):
         point: dict[str, object] = {

@@ -2,9 +2,9 @@
 
     python docs/studies/calibration/report.py
 
-The misfit is the root mean square, over methods, data and thresholds, of log(our cycles / the paper's), where
-a threshold not reached in 20 cycles counts as 24 on either side. Prints a Markdown table for each grid, the
-best first, and draws ``<grid>.png``.
+The misfit is the root mean square, over methods, data and thresholds, of log(our cycles / the
+paper's), where a threshold not reached in 20 cycles counts as 24 on either side. Prints a Markdown
+table for each grid, the best first, and draws ``<grid>.png``.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _cycles(run: Run, threshold: float, reading: str) -> float:
 
 
 def draw(curves: Curves, dataset: str, points: list[Point]) -> Figure:
-    """τ_r = 1: the paper's thresholds as crosses, ours as curves, solid for the mean model's accuracy."""
+    """τ_r = 1: the paper's thresholds as crosses, ours as curves, the mean model's solid."""
     figure = Figure(figsize=(10, 7), layout="constrained")
     grid = figure.subplots(2, 2)
     for row_of_axes, (series, method) in zip(grid, METHODS.items(), strict=True):

@@ -2,9 +2,10 @@
 
     python docs/studies/cnn/search.py [--data FOLDER] [--at-a-time N] [--cache FOLDER] [STAGE …]
 
-The setting of its tables: ten devices on a joined random network, τ_a = 1. Runs land in a cache and are not
-repeated; ``search.csv`` has a row per run and cycle, of all runs that have ended, so an interrupted search
-keeps what it found. τ_r = 5, the complete graph and all figures are held out: nothing here looks at them.
+The setting is that of its tables: ten devices on a joined random network, τ_a = 1. Runs land in a
+cache and are not repeated. ``search.csv`` has a row per cycle of every complete run, so an
+interrupted search keeps what it found. τ_r = 5, the complete graph and all figures are held out:
+nothing here looks at them.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Point:
         momentum: momentum as printed, or damped, which moves no further than SGD.
         initial: how the CNN starts.
         dealing: whether labels go to devices evenly or at random.
-        links: p of G(10, p). At the paper's p = 0.1 hardly any draw is connected, so its networks of ten
-            devices were either joined by single links, as ours are, or denser than stated.
+        links: p of G(10, p). At the paper's p = 0.1 hardly any draw is connected, so its networks
+            of ten devices were either joined by single links, as ours are, or denser than stated.
     """
 
     rate: float

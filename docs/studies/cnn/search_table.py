@@ -1,4 +1,4 @@
-"""Print the table of docs/studies/cnn/index.md: cycles to the paper's accuracies, beside the paper's.
+"""Print the table of docs/studies/cnn/index.md: cycles to the paper's accuracies, and its own.
 
 python docs/studies/cnn/search_table.py
 """

@@ -1,11 +1,11 @@
 """Would candidates that see data be chosen, and would they be better?
 
-    python docs/studies/formation/balanced.py               # cases with one label per device, to 20 devices
+    python docs/studies/formation/balanced.py             # up to 20 devices, one label each
     python docs/studies/formation/balanced.py er-50-1 ba-30-1
 
-At every number of clusters all partitions that ``--partition balanced`` weighs are scored, and of the best
-one single devices are moved by the predicted score. If the least score of all these is below
-that of the partitions in ``measurements.csv``, its partition is trained, too.
+At every number of clusters, all partitions that ``--partition balanced`` weighs are scored, and
+the best one is improved by moving single devices by the predicted score. If the least score of
+all is below that of the partitions in ``measurements.csv``, its partition is trained, too.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def main() -> None:
     wanted = sys.argv[1:]
     rows = read()
     print(
-        "| case | S before | S after | predicted less | regret before | after |\n|---|---|---|---|---|---|"
+        "| case | S before | S after | predicted less | regret before | after |\n"
+        "|---|---|---|---|---|---|"
     )
     for case in cases():
         small = case.labels_per_device == 1 and int(case.name.split("-")[1]) <= 20

@@ -2,11 +2,11 @@
 
     python docs/studies/formation/calibrate.py
 
-``calibration.csv`` holds the cycles that recursive bisections of 13 networks needed to nine tenths of the
-accuracy that one cluster reaches in 30 cycles (digits, a small mlp, seed 0). Only the complete network of ten
-devices is also one of the study's. The error is the root mean square over cases of the deviation of
-log(measured / predicted) within a case; cases whose target is below 40 % are left out. The last lines are
-about the study's own measurements.
+``calibration.csv`` holds the cycles that recursive bisections of 13 networks needed to nine tenths
+of the accuracy that one cluster reaches in 30 cycles (digits, a small mlp, seed 0). Only the
+complete network of ten devices is also one of the study's. The error is the root mean square over
+cases of the deviation of log(measured / predicted) within a case; cases whose target is below 40 %
+are left out. The last lines are about the study's own measurements.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def main() -> None:
 
 
 def study() -> None:
-    """The study's regret with and without √(20/N), for all networks, for first and for second draws."""
+    """The study's regret with and without √(20/N): all networks, first draws, second draws."""
     rows = defaultdict(list)
     for row in read():
         rows[row["case"]].append(row)
@@ -125,9 +125,8 @@ def study() -> None:
             chosen_cases = [r[power] for k, r in regrets.items() if k.endswith(ending)]
             ordered = sorted(chosen_cases)
             p90 = ordered[int(np.ceil(0.9 * len(ordered))) - 1]
-            print(
-                f"{name}, (20/N)^{power}: mean regret {np.mean(ordered):.3f}, 90th percentile {p90:.3f}"
-            )
+            regret = f"mean regret {np.mean(ordered):.3f}, 90th percentile {p90:.3f}"
+            print(f"{name}, (20/N)^{power}: {regret}")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
     python docs/studies/formation/forms.py     # two minutes
 
-For every law: the error of log(cycles) within a case, and the regret of what it chooses from the partitions
-that formation weighs, over all cases of the study and over those with one label per device.
+For every law: the error of log(cycles) within a case, and the regret of its choice from the
+partitions that formation weighs, over all cases of the study and over those with one label per
+device.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ssdfl.clusters.formation import INDIFFERENCE
 from ssdfl.theory.disagreement import SLOWDOWN, slowdown
 
 Law = Callable[[FloatArray], FloatArray]
-"""The slowdown of each partition from the disagreements of all; the first is that of one cluster."""
+"""Each partition's slowdown from the disagreements of all; the first is one cluster's."""
 
 
 def power(κ: float, p: float) -> Law:
@@ -55,7 +56,7 @@ LAWS: dict[str, Law] = {
 
 @dataclass(frozen=True)
 class Measured:
-    """The weighed partitions of a case, one cluster first; ``best_s`` is over all that were measured."""
+    """The weighed partitions of a case, one cluster first; ``best_s`` is over all measured."""
 
     case: Case
     D: FloatArray

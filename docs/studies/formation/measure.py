@@ -1,11 +1,12 @@
 """Measure every partition that formation weighs, on 56 cases.
 
-    python docs/studies/formation/measure.py      # continues where it stopped; about an hour on two cores
+    python docs/studies/formation/measure.py      # resumes; about an hour on two cores
 
-A case is a network with link costs, a label skew and τ_a. Each partition that formation weighs on it, by
-Algorithm 2 and cost-aware, is trained on the digits until devices' mean accuracy reaches nine tenths of what
-one cluster (sDFL) reaches in 120 steps (360 with one label per device, which learns slower), or four times
-that long; cycles, simulated seconds and bytes until then are what counts.
+A case is a network with link costs, a label skew and τ_a. Each partition that formation weighs
+on it, by Algorithm 2 and cost-aware, is trained on the digits. Training ends when devices' mean
+accuracy reaches nine tenths of what one cluster (sDFL) reaches in 120 steps (360 with one label
+per device, which learns slower), or after four times as long. The measures are cycles,
+simulated seconds and bytes until then.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """Six kinds of networks, four sizes, two draws; costs, skews and τ_a in turn; and two with every τ_a."""
+    """Six kinds of network, four sizes, two draws; costs, skews, τ_a in turn; two with all τ_a."""
     costs = cycle(("uniform", "two-tier", "distance", "scarce"))
     skews = cycle((3, 1, 1, 3, 3))
     taus = cycle((1, 3, 5, 7, 3, 5, 7))
@@ -85,7 +86,8 @@ def cases() -> list[Case]:
     for (n, (sites, size)), kind, seed in product(SIZES.items(), KINDS, (1, 2)):
         spec = KINDS[kind].format(
             n=n, seed=seed, p=round(3.5 / n if seed == 1 else 6 / n, 3), m=seed,
-            radius=0.3 if n <= 20 else 0.2, sites=sites, size=size, density=1.0 if seed == 1 else 0.6,
+            radius=0.3 if n <= 20 else 0.2, sites=sites, size=size,
+            density=1.0 if seed == 1 else 0.6,
         )  # fmt: skip
         cost = next(costs) if kind != "sites" else "two-tier"
         found.append(Case(f"{kind}-{n}-{seed}", spec, cost, next(skews), next(taus)))
@@ -111,7 +113,7 @@ def network_of(case: Case) -> Network:
 
 
 def _crosses(network: Network, case: Case) -> BoolArray:
-    """Whether a link joins two tiers: sites, thirds of a complete network, or parts that bisection finds."""
+    """Whether a link joins two tiers: sites, thirds of a complete network, or bisected parts."""
     n = network.num_devices
     if case.spec.startswith("sites"):
         group = np.arange(n) // SIZES[n][1]
@@ -204,7 +206,7 @@ def base_cycles(case: Case) -> int:
 def train_to(
     target: float, case: Case, instance: Prepared, clusters: Clusters
 ) -> list[dict[str, float]]:
-    """The records of cycles until the target is reached, or four times as many as one cluster has."""
+    """The records until the target is reached, or for four times one cluster's cycles."""
     base = base_cycles(case)
     records: list[dict[str, float]] = []
     for record in train(case, instance, clusters, PATIENCE * base):

@@ -1,6 +1,6 @@
 """Judge every way to choose clusters by what was measured.
 
-python docs/studies/formation/report.py       # writes choices.csv and figure.png, prints the summary
+python docs/studies/formation/report.py    # writes choices.csv and figure.png, prints the summary
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Policy:
-    """A way to choose: from which partition's candidates, by which score, at what price of Φ_min."""
+    """A way to choose: the partition's candidates, the score, and the price of Φ_min."""
 
     partition: str
     score: str
@@ -71,7 +71,7 @@ def candidates_of(
 
 
 def judge(case: Case, seed: int, rows: list[Row]) -> list[dict[str, object]]:
-    """For each policy its rank correlation with what was measured, its choice, and what that cost."""
+    """Each policy's rank correlation with the measurements, its choice, and that choice's cost."""
     inputs = inputs_of(case, seed)
     known = pool(inputs)
     rows = [row for row in rows if clusters_in(row) in known]
@@ -114,7 +114,7 @@ def judge(case: Case, seed: int, rows: list[Row]) -> list[dict[str, object]]:
 
 
 def report() -> None:
-    """Judge all policies, write ``choices.csv`` and ``figure.png``, print the summary as Markdown."""
+    """Judge all policies, write ``choices.csv`` and ``figure.png``, print a Markdown summary."""
     by_case: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in read():
         by_case[row["case"], int(row["seed"])].append(row)
@@ -128,7 +128,8 @@ def report() -> None:
         writer.writerows(choices)
     summary = summarise(choices)
     print(
-        "| policy | rank correlation | median regret | 90th percentile | worst | worst against sDFL, pDFL |"
+        "| policy | rank correlation | median regret | 90th percentile | worst "
+        "| worst against sDFL, pDFL |"
     )
     print("|---|---|---|---|---|---|")
     for name, line in summary.items():
@@ -197,8 +198,8 @@ def draw(choices: list[dict[str, object]]) -> None:
     default = [row for row in choices if row["policy"] == names[0]]
     for place, cost in enumerate(dict.fromkeys(str(row["costs"]) for row in default)):
         rows = [row for row in default if row["costs"] == cost]
-        right.scatter([_number(r, "best_clusters") for r in rows], [_number(r, "clusters") for r in rows],
-                      s=26, alpha=0.7, label=cost, color=COLOURS[place])  # fmt: skip
+        best, chosen = ([_number(r, name) for r in rows] for name in ("best_clusters", "clusters"))
+        right.scatter(best, chosen, s=26, alpha=0.7, label=cost, color=COLOURS[place])
     right.plot([1, 50], [1, 50], color="#999999", linewidth=0.8)
     right.set(xscale="log", yscale="log", xlabel="best S measured", ylabel="S chosen by default")
     right.legend(frameon=False)

@@ -1,9 +1,9 @@
-"""Compare plans by label frequencies with plans by sketches of gradients, on the study's measurements.
+"""Compare plans by label frequencies with plans by sketches of gradients.
 
-    python docs/studies/formation/sketches.py     # writes sketches.csv, prints the summary; a few minutes
+    python docs/studies/formation/sketches.py     # writes sketches.csv, prints a summary; minutes
 
-Both choose from the same measured partitions, by the score ``time``. The regret is how many more seconds a
-choice took to the target than the best partition.
+Both choose from the same measured partitions of the study, by the score ``time``. The regret is how
+many more seconds a choice took to the target than the best partition.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Which γ suits `choco`: least squares on five networks, each compressor with many γ.
 
-    python docs/studies/methods/gamma.py topk randomk    # a minute of a core; prints the table as Markdown
+    python docs/studies/methods/gamma.py topk randomk    # a minute of a core; prints Markdown
     python docs/studies/methods/gamma.py                 # all compressors, two minutes
 
-Device i holds f_i(x) = ½ ‖x − b_i‖² with b_i normal, and takes steps with η = 0.1. What counts is how far
-devices are from the mean of all b_i in the end, against the best γ of the grid on that network.
+Device i holds f_i(x) = ½ ‖x − b_i‖² with b_i normal, and takes steps with η = 0.1. The measure
+is the devices' final distance from the mean of all b_i, against the best γ of the grid on that
+network.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ NUMBERS, STEPS, RATE = 512, 200, 0.1
 
 
 def error(W: Tensor, compressor: Compressor, gamma: float) -> float:
-    """How far devices are from the optimum after some steps of CHOCO-SGD, over how far they were."""
+    """The devices' distance from the optimum after CHOCO-SGD, over that at the start."""
     b = torch.from_numpy(generator(0, "benchmark").standard_normal((len(W), NUMBERS)))
     x, public = torch.zeros_like(b), torch.zeros_like(b)
     mixed = torch.zeros_like(b)

@@ -1,10 +1,10 @@
 """Measure methods with one cluster and with formed ones, and rules among liars.
 
-    python docs/studies/methods/measure.py            # continues where it stopped; 15 minutes of a core
+    python docs/studies/methods/measure.py            # resumes; 15 minutes of a core
     python docs/studies/methods/measure.py --seeds 1  # only the first seed
 
-Every run is 20 devices, a small net on the digits, plain SGD. results.csv and attacks.csv have a line a run;
-what is there is not done again.
+Every run has 20 devices, a small net on the digits and plain SGD. results.csv and attacks.csv
+have a line for each run; runs on record are not repeated.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def prepared(case: Case, network: Network, plan: Plan) -> Prepared:
 
 
 def arms(case: Case) -> Iterator[tuple[str, Prepared]]:
-    """One cluster, and the clusters that formation chooses; where it forms none, some all the same."""
+    """One cluster, and the clusters that formation chooses, or some others if it forms none."""
     one = experiment(NETWORKS[case.network], case.labels, "ssdfl")
     formed = prepare(one, case.seed, digits())
     network = formed.network
@@ -175,7 +175,7 @@ def compared(case: Case, done: set[tuple[str, ...]]) -> Iterator[Row]:
 
 
 def outcome(records: Sequence[Row], target: float) -> Row:
-    """How good a run ended, what it took to reach the target, and its curve in tenths of a percent."""
+    """A run's final score, its cost to the target, and its curve in tenths of a percent."""
     reached = {
         name: cost_to_target(records, target, cost, interpolate=True, start=0.1) or math.inf
         for name, cost in (("cycles", "cycle"), ("bytes", "sent_bytes"), ("seconds", "time_s"))

@@ -72,7 +72,8 @@ def pairs(rows: Sequence[Row], cost: str) -> list[tuple[float, float]]:
 def gain(rows: Sequence[Row], cost: str) -> str:
     """How many times as much one cluster costs as several do: the median case.
 
-    A target that is not reached costs more than any; where neither reaches it there is nothing to compare.
+    A target that is not reached costs more than any. Cases in which neither reaches it are left
+    out.
     """
     ratios = [
         one / several if math.isfinite(several) else 0.0
@@ -150,7 +151,7 @@ def level_table(rows: Sequence[Row], arm: str, labels: int) -> str:
 
 
 def sites_table(rows: Sequence[Row]) -> str:
-    """On sites with links 100 × slower and formed clusters: cost to the target, both label skews."""
+    """Cost to the target on sites with links 100 × slower, formed clusters, both label skews."""
     lines = []
     for method in METHODS:
         cells = [f"`{method}`"]
@@ -195,7 +196,7 @@ def attack_table(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """Curves on the sites with links 100 × slower, formed clusters, against each cost; both label skews."""
+    """Curves on sites with links 100 × slower, formed clusters, by cost and label skew."""
     figure = Figure(figsize=(12, 6.6), layout="constrained")
     axes = figure.subplots(2, 3, sharey="row")
     for line, labels in zip(axes, CYCLES, strict=True):
@@ -241,7 +242,7 @@ def _draw_curves(
 
 
 def ahead(rows: Sequence[Row], method: str, other: str, cost: str) -> list[float]:
-    """By case and arm, how many times as much another method costs to the target, where either reaches it."""
+    """How many times as much another method costs to the target, by case and arm."""
     found = []
     for own in by_key(rows, "network", "labels", "seed", "arm").values():
         costs = {row["method"]: value(row, cost) for row in own}

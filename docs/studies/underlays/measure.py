@@ -1,11 +1,12 @@
-"""Measure simulated time to accuracy on five real underlays: published designs against formed clusters.
+"""Simulated time to accuracy on five real underlays: published designs and formed clusters.
 
     python docs/studies/underlays/measure.py --underlays FOLDER            # resumes
-    python docs/studies/underlays/measure.py --underlays FOLDER --cycles   # only the designs' cycle times
+    python docs/studies/underlays/measure.py --underlays FOLDER --cycles   # only cycle times
 
-FOLDER has gaia.gml, amazon_us.gml, geantdistance.gml, exodus.gml and ebone.gml, as published with the designs
-(see the page for where). Parameters do not depend on time: each sequence of mixing matrices is trained with
-once, training.csv, and timed by the clock for every access link and message, results.csv.
+FOLDER has gaia.gml, amazon_us.gml, geantdistance.gml, exodus.gml and ebone.gml, as published with
+the designs (the page says where). Parameters do not depend on time. So each sequence of mixing
+matrices is trained with once, training.csv, and timed by the clock for every access link and
+message, results.csv.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class Arm:
         return find_rule(self.rule)
 
     def digest(self, seed: int) -> str:
-        """What determines parameters: rule, seed, and who mixes with whom with which weight when."""
+        """What determines parameters: rule, seed, and who mixes with whom, when, at what weight."""
         text = hashlib.sha256(f"{self.rule} {seed} {self.every}".encode())
         for t in range(2 * (TAU_A + TAU_R)):
             step = self.schedule(t)
@@ -125,7 +126,7 @@ def seldom(
 
 
 def designs(network: Network, underlay: Links, message_bytes: int, seed: int) -> Iterator[Arm]:
-    """The published designs, as published, with messages that leave early, and with τ_a local steps."""
+    """The designs as published, with messages that leave early, and with τ_a local steps."""
     n = network.num_devices
     one_way = tour(network, message_bytes)
     centre, spanning = (

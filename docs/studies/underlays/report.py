@@ -160,7 +160,7 @@ def _gain(found: Sequence[dict[str, tuple[float, str]]], than: str, ours: str) -
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """Seconds to the target of each design, a panel for each access link, for the larger message."""
+    """Seconds to the target of each design, a panel per access link, for the larger message."""
     figure = Figure(figsize=(10, 3.8), layout="constrained")
     panels = figure.subplots(1, len(ACCESS_BPS))
     found = compared(rows)

@@ -1,7 +1,8 @@
 """Real networks as silos see them, and the overlays that are compared on them.
 
-The model is that of Marfoq, Xu, Neglia and Vidal, "Throughput-Optimal Topology Design for Cross-Silo
-Federated Learning", NeurIPS 2020: every pair of silos is connected over the shortest path of the underlay.
+The model is that of Marfoq, Xu, Neglia and Vidal, "Throughput-Optimal Topology Design for
+Cross-Silo Federated Learning", NeurIPS 2020: every pair of silos is connected over the shortest
+path of the underlay.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def read_underlay(folder: Path, name: str) -> Network:
 def silos(underlay: Network, access_bps: float) -> Network:
     """The complete network of all pairs of silos, each over the underlay's shortest path by length.
 
-    A path has the latency of its whole length and the core's bandwidth divided by its hops; the silos' access
-    links are their uplinks and downlinks.
+    A path has the latency of its whole length and the core's bandwidth divided by its hops. The
+    silos' access links are their uplinks and downlinks.
     """
     length_km = (underlay.latency_s * 1e3 - MS_PER_PATH) / MS_PER_KM
     km, before = shortest_path(
@@ -132,7 +133,7 @@ def ring_matrix(num_silos: int, links: Links) -> MixingMatrix:
 
 
 def star_step(clock: Clock, ready_s: np.ndarray, compute_s: np.ndarray) -> np.ndarray:
-    """Train, send to the centre, and hear from it: two exchanges, the first of which waits for training."""
+    """Train, send to the centre, hear from it: two exchanges, the first after training."""
     n = clock.network.num_devices
     silos = np.arange(1, n)
     up = csr_array((np.ones(n - 1), (np.zeros(n - 1, dtype=int), silos)), shape=(n, n))
@@ -142,7 +143,7 @@ def star_step(clock: Clock, ready_s: np.ndarray, compute_s: np.ndarray) -> np.nd
 
 
 def cycle_s(clock: Clock, W: MixingMatrix | None, steps: int = 400) -> float:
-    """Seconds of a step in the long run, if all train in every step; without a matrix, of a star."""
+    """Seconds of a step in the long run if all train in every step; without a matrix, a star's."""
     ready_s, compute_s = np.zeros(clock.network.num_devices), clock.network.compute_s
     times: list[float] = []
     for _ in range(steps):

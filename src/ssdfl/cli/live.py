@@ -122,7 +122,8 @@ class LiveRun:
         shown = ""
         if record and record.tested:
             shown = f", {goal.noun} {goal.score.shown(getattr(record, goal.reading))}"
-        place = f"seed {advance.seed}, {advance.method}, cycle {advance.cycle} of {self.experiment.cycles}"
+        cycles = f"cycle {advance.cycle} of {self.experiment.cycles}"
+        place = f"seed {advance.seed}, {advance.method}, {cycles}"
         return place + shown
 
     def _remaining(self) -> str:

@@ -37,8 +37,10 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
-    help="Serverless semi-decentralized federated learning: compare methods, plan networks, run devices.",
-    epilog="Start with `ssdfl run`: it compares seven methods on a small network in about a minute.",
+    help="Serverless semi-decentralized federated learning: "
+    "compare methods, plan networks, run devices.",
+    epilog="Start with `ssdfl run`: "
+    "it compares seven methods on a small network in about a minute.",
 )
 app.command("run")(run.run)
 app.command("new")(new.new)

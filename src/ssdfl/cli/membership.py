@@ -31,7 +31,8 @@ def add(
         Path,
         typer.Argument(
             metavar="NETWORK-CHANGE",
-            help="Newcomers and their links, in any format of networks: CSV `source,target,latency_ms,…`.",
+            help="Newcomers and their links, in any format of networks: "
+            "CSV `source,target,latency_ms,…`.",
         ),
     ],
     hosts: Annotated[

@@ -26,8 +26,8 @@ def plan(
     experiment: Annotated[
         Path | None,
         typer.Option(
-            help="Experiment (TOML) to plan for: its training, model and data. Without it and NETWORK, "
-            "./ssdfl.toml, else the default one."
+            help="Experiment (TOML) to plan for: its training, model and data. "
+            "Without it and NETWORK, ./ssdfl.toml, else the default one."
         ),
     ] = None,
     settings: Annotated[
@@ -45,7 +45,8 @@ def plan(
     devices: Annotated[
         Path | None,
         typer.Option(
-            help="CSV: device,label_0,label_1,…[,rho][,mu]; instead of the experiment's devices."
+            help="CSV: device[,label_0,label_1,…][,rho][,mu][,uplink_Mbps,…]; instead of the "
+            "experiment's devices, or of their costs alone."
         ),
     ] = None,
     tau_a: Annotated[int | None, typer.Option(help="τ_a, training steps of a cycle.")] = None,

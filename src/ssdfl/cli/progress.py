@@ -97,7 +97,8 @@ class ProgressView:
         e = self.experiment
         goal = self.folder.goal(e)
         self.score, self.reading = goal.score, goal.reading
-        runs = f"methods {', '.join(e.methods)}; seeds {', '.join(map(str, e.seeds))}; cycles {e.cycles}"
+        seeds = ", ".join(map(str, e.seeds))
+        runs = f"methods {', '.join(e.methods)}; seeds {seeds}; cycles {e.cycles}"
         say(self.console, f"{e.name}: {e.data.name} on {e.network.spec}; {runs}")
         for line in (*self.folder.notes(), *filter(None, self.remarks)):
             say(self.console, line)

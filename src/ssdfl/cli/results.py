@@ -76,7 +76,8 @@ def _print_table(
 def _table(experiment: Experiment, summaries: list[MethodSummary], goal: Goal) -> Table:
     from ssdfl.report import summary_table
 
-    title = f"{experiment.name}: {experiment.cycles} cycles, seeds {', '.join(map(str, experiment.seeds))}"
+    seeds = ", ".join(map(str, experiment.seeds))
+    title = f"{experiment.name}: {experiment.cycles} cycles, seeds {seeds}"
     table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     headers, rows = summary_table(summaries, goal)
     table.add_column("method", overflow="fold")

@@ -54,7 +54,8 @@ def run(
     engine: Annotated[
         str | None,
         typer.Option(
-            help="local (fast), distributed (many cores, machines), reference or mesh (real devices)."
+            help="local (fast), distributed (many cores, machines), reference "
+            "or mesh (real devices)."
         ),
     ] = None,
     workers: Annotated[

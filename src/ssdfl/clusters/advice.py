@@ -1,4 +1,4 @@
-"""What to change so that a plan keeps to the conductance threshold: each piece of advice is tried first."""
+"""Changes that bring a plan above its conductance threshold, each tried before it is advised."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def advice(
 ) -> str:
     """The least changes of tolerance or learning rate with which the choice reaches its threshold.
 
-    Candidates are weighed again with the changed setting. No advice is given that does not help.
+    Candidates are weighed again with the changed setting. Advice that does not help is not given.
 
     Args:
-        most: how many clusters the choice may then have, as many as the plan: more would be no help.
+        most: the most clusters that the choice may then have, as many as in the plan.
     """
     tried = [_try(name, candidates, settings, indifference, most) for name in _CHANGES]
     found = [text for text in tried if text]
@@ -53,7 +53,10 @@ def _try(
         chosen, choice = choose(weighed, math.inf, indifference)
         if choice == "feasible" and chosen.num_clusters <= most:
             verb = "raise" if direction > 0 else "lower"
-            return f"{verb} the {what} from {now:g} to {value:g}, and S = {chosen.num_clusters} reaches it"
+            return (
+                f"{verb} the {what} from {now:g} to {value:g}, "
+                f"and S = {chosen.num_clusters} reaches it"
+            )
     return ""
 
 

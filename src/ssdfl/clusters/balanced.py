@@ -1,7 +1,7 @@
-"""A partition that sees what devices hold: each cluster's data is to resemble the whole's.
+"""A partition that sees devices' data: each cluster's data should resemble the whole.
 
-Devices merge over the fastest links first, as in `cost_aware`. Among links of about the same time, those two
-clusters merge whose data complete each other best.
+Devices merge over the fastest links first, as in `cost_aware`. Among links of about the same time,
+the two clusters whose data complement each other best merge.
 """
 
 from __future__ import annotations

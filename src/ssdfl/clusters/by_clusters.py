@@ -26,13 +26,14 @@ CASES = {
 def bounds_by_clusters(
     network: Network, constants: Constants, lengths: Sequence[int], weights: Weights
 ) -> dict[str, dict[int, FloatArray]]:
-    """The mean over clusters of Theorem 1's bound, per step of a regime, for S = 1 … N of Algorithm 1.
+    """Theorem 1's bound per step of a regime, averaged over clusters, for S = 1 … N of Algorithm 1.
 
     The paper's figures `fig:grad_hybrid` (`fig:grad_mild_hybrid`, `fig:grad_extreme_hybrid`) and
     `fig:grad_sgd` (`fig:grad_mild_sgd`, `fig:grad_extreme_sgd`).
 
     Returns:
-        Case (skew of labels, optimizers) → τ_a → (N,) the bound; infinite where the theorem says nothing.
+        Case (label skew, optimizers) → τ_a → (N,) the bound; infinite where the theorem says
+        nothing.
     """
     result: dict[str, dict[int, FloatArray]] = {}
     for name, (labels, hybrid) in CASES.items():
@@ -52,7 +53,7 @@ def bounds_by_clusters(
 
 
 def random_devices(num_devices: int, labels: int, hybrid: bool) -> list[Device]:
-    """Devices with as many of the ten labels each, and the paper's mixed optimizers or plain SGD."""
+    """Devices with ``labels`` of the ten labels each, and mixed optimizers or plain SGD."""
     rng = generator(0, "devices")
     devices = (_random_device(labels, rng) for _ in range(num_devices))
     return [

@@ -51,19 +51,20 @@ def choose(
     indifference: float = 1.0,
     assumed: Callable[[Candidate], float] | None = None,
 ) -> tuple[Candidate, str]:
-    """The feasible candidate of least score, unless that costs more than ``price`` times the least of all.
+    """The feasible candidate of least score, unless it costs over ``price`` times the least of all.
 
     Scores within a factor of ``indifference`` count as equal, and then fewer clusters win.
 
     Args:
-        assumed: what a candidate would cost if devices differed in the usual way; for devices of which
-            nothing is known it decides where nothing is feasible.
+        assumed: a candidate's cost if devices differed in the usual way. If nothing is known of
+            the devices, it decides where nothing is feasible.
 
     Returns:
-        The candidate and the rule, a name of `CHOICES`: ``feasible``; ``price`` if Φ_min gave way to the
-        least score, because keeping to it costs too much or nothing does; or, at an infinite price and if
-        nothing is feasible, ``assumed`` for the least assumed cost, ``nearest`` to its threshold, and
-        ``fewest`` if fewer clusters have the nearest one's score.
+        The candidate and the rule, a name of `CHOICES`. ``feasible``: it keeps to Φ_min.
+        ``price``: Φ_min gave way to the least score, because keeping to it costs too much or
+        nothing keeps to it. At an infinite price, if nothing is feasible: ``assumed`` is the
+        least assumed cost, ``nearest`` the nearest to its threshold, and ``fewest`` has fewer
+        clusters at the nearest one's score.
     """
     feasible = [candidate for candidate in candidates if candidate.feasible]
     if math.isinf(price) and not feasible:
@@ -82,7 +83,7 @@ def _is_affordable(keeping: Candidate, best: Candidate, price: float) -> bool:
 
 
 def _simplest_of_best(candidates: Sequence[Candidate], indifference: float) -> Candidate:
-    """Of the candidates of about the least score, the one of fewest clusters, then of most conductance."""
+    """Of candidates near the least score: fewest clusters first, then most conductance."""
     least = min(round_score(candidate.score) for candidate in candidates)
     equal = [c for c in candidates if round_score(c.score) <= max(least, least * indifference)]
     return min(
@@ -95,7 +96,7 @@ def _least_assumed(
 ) -> Candidate:
     """The fewest clusters of about the least assumed cost.
 
-    Devices drift more in more clusters, so only those are weighed that cost less than all with fewer.
+    Devices drift more in more clusters, so a candidate must cost less than all with fewer clusters.
     """
     worth = []
     least = math.inf
@@ -109,7 +110,7 @@ def _least_assumed(
 
 
 def _below_threshold(candidates: Sequence[Candidate], indifference: float) -> tuple[Candidate, str]:
-    """The nearest to its threshold; if scores are predicted costs, fewer clusters of the same cost."""
+    """The nearest to its threshold; among equal predicted costs, the fewest clusters."""
     nearest = _nearest(candidates)
     affordable = [c for c in candidates if c.score <= nearest.score * indifference]
     if indifference > 1 and affordable:

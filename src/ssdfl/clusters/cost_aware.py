@@ -1,9 +1,9 @@
 """A partition that sees what links cost: slow links are kept between clusters.
 
-Two families of partitions are weighed at every number of clusters, and the one of the better score is kept:
-bisection of the network whose link weights fall with a link's time (it knows where the network is thin),
-and agglomeration of devices over the fastest links first (it knows what the slowest link inside is).
-Devices then move between clusters as long as that makes the score better.
+At every number of clusters, two families of partitions are weighed and the better score is kept.
+Bisection of the network, with link weights that fall with a link's time, sees where the network is
+thin. Agglomeration of devices over the fastest links first sees the slowest link inside. Devices
+then move between clusters as long as the score improves.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Priority = tuple[int, float, int, int]
 def partitions_by_cost(
     inputs: ScoreInputs, sizes: Iterable[int]
 ) -> Iterator[list[tuple[Clusters, str]]]:
-    """For each number of clusters, in ascending order, the partitions of both families and their rules."""
+    """The partitions of both families and their rules, for each number of clusters, ascending."""
     wanted = set(sizes)
     merges = agglomerate(Agglomeration(inputs))
     n = inputs.network.num_devices
@@ -47,7 +47,7 @@ def _families(bisected: Clusters, merged: Clusters) -> list[tuple[Clusters, str]
 
 
 def link_speeds(inputs: ScoreInputs) -> SparseMatrix:
-    """(N, N) 1 on links that never keep a device waiting, falling with the square of a slower link's time."""
+    """(N, N) 1 on links that delay no device, less by the squared time of slower ones."""
     network = inputs.network
     i, j = network.links.T
     time_s = network.message_time_s(inputs.message_bytes)
@@ -62,7 +62,7 @@ def _slowed(weights: Weights) -> Weights:
 
 
 def agglomerate(clusters: Agglomeration) -> IntArray:
-    """(N − 1, 2) pairs of devices whose clusters merge, in order: always the pair of least priority."""
+    """(N − 1, 2) pairs of devices whose clusters merge, in order: least priority first."""
     queue = clusters.priorities()
     heapify(queue)
     merges: list[tuple[int, int]] = []
@@ -81,13 +81,13 @@ def agglomerate(clusters: Agglomeration) -> IntArray:
 class Agglomeration:
     """Clusters that merge, each known by its lowest device.
 
-    The next to merge are those two linked clusters whose slowest link between them is fastest; among
-    nearly equally fast ones, those that are linked most closely for their sizes.
+    The next two to merge are the linked clusters whose slowest link between them is fastest. Among
+    nearly equal ones, those linked most closely for their sizes merge first.
 
     Attributes:
         size: devices of each cluster.
-        between: of each cluster and each that it is linked to, the level of the slowest link and the
-            weight of all links between them.
+        between: for each pair of linked clusters, the level of their slowest link and the weight of
+            all links between them.
     """
 
     def __init__(self, inputs: ScoreInputs) -> None:
@@ -128,7 +128,7 @@ class Agglomeration:
 
 
 def link_levels(inputs: ScoreInputs) -> IntArray:
-    """(L,) links' times on a logarithmic scale of 10 % steps; 0 for what is over before a training step."""
+    """(L,) link times in logarithmic steps of 10 %; 0 if a training step hides the link."""
     time_s = inputs.network.message_time_s(inputs.message_bytes)
     floor = max(float(inputs.hidden_s.max()), float(time_s.min(initial=np.inf)), 1e-300)
     levels: IntArray = np.round(
@@ -152,9 +152,9 @@ def clusters_after_merges(merges: IntArray, num_devices: int, num_clusters: int)
 def move_devices(
     inputs: ScoreInputs, clusters: Clusters, score: Score, sweeps: int = 2
 ) -> Clusters:
-    """Move single devices to a linked cluster where that makes the score better; clusters stay connected.
+    """Move single devices to a linked cluster where that improves the score.
 
-    The number of clusters stays as it is, too.
+    Clusters stay connected, and their number stays the same.
     """
     labels = labels_of(clusters, inputs.network.num_devices)
     best = evaluate(score, inputs, clusters)

@@ -11,7 +11,8 @@ CHOICES = {
     "feasible": "least score of the feasible candidates",
     "nearest": "nearest to its threshold",
     "fewest": "fewest clusters of the same predicted cost; none reaches its threshold",
-    "assumed": "least predicted cost if devices held three of ten labels each; none reaches its threshold",
+    "assumed": "least predicted cost if devices held three of ten labels each; "
+    "none reaches its threshold",
     "price": "least predicted cost, though below its threshold",
     REPAIRED: "an earlier plan's, repaired for a changed network",
     GIVEN: "given, not formed",
@@ -27,7 +28,7 @@ class Decision:
         rule: a name of `CHOICES`.
         num_clusters: S.
         score_name: the score; ``stationarity`` is the paper's H. Empty if the clusters were given.
-        score: of the clusters; infinite where its bound says nothing, None if the clusters were given.
+        score: of the clusters; infinite where the bound says nothing, None if clusters were given.
         conductance: what each cluster certainly has; None if the clusters were given.
         threshold: Φ_min(S); None if the clusters were given.
         num_feasible: how many candidates reach their threshold.

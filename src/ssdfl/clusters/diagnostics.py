@@ -29,7 +29,7 @@ class Diagnostic:
 
 
 def diagnose(inputs: ScoreInputs, clusters: Clusters) -> tuple[Diagnostic, ...]:
-    """The conditions of Assumption 3, Lemma 1 and Theorem 1 for each cluster, and predicted costs."""
+    """The conditions of Assumption 3, Lemma 1 and Theorem 1 per cluster, and predicted costs."""
     return (*_conditions(inputs, clusters), *_predictions(inputs, clusters))
 
 
@@ -60,7 +60,8 @@ def _conditions(inputs: ScoreInputs, clusters: Clusters) -> Iterable[Diagnostic]
         "No device alone in a cluster", alone == 0, f"{alone} of {len(clusters)} clusters"
     )
     yield Diagnostic(
-        "Lying neighbours per device that clusters survive with trimmed: (2 F + 1)-robust, LeBlanc et al. 2013",
+        "Lying neighbours per device that clusters survive with trimmed: "
+        "(2 F + 1)-robust, LeBlanc et al. 2013",
         None,
         _liars(survived_liars(inputs.network, clusters)),
     )

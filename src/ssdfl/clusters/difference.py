@@ -70,11 +70,12 @@ class PlanDifference:
     """What is different in a new plan.
 
     Attributes:
-        continues: of each cluster of the new plan, the number of the old one that it continues, or None.
-        moves: devices of both plans whose cluster is not the one that theirs lives on as.
+        continues: for each cluster of the new plan, the number of the old one it continues, or
+        None.
+        moves: devices of both plans whose cluster is not the continuation of their old one.
         new: devices that only the new plan has.
         gone: devices that only the old plan has.
-        gains: costs that both plans tell of.
+        gains: costs that both plans state.
         notes: why some gain is not known or not comparable.
     """
 

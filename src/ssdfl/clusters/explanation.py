@@ -41,8 +41,8 @@ class ClusterFacts:
         slowest_inside: the slowest link inside; None for a device alone.
         slowest_cut: the slowest link that leaves the cluster; None if none does.
         num_cut: how many links leave the cluster.
-        cut_cost_s: seconds that a cycle would take longer if these were used while training, too; None if
-            there are too many clusters or links to time each.
+        cut_cost_s: how many seconds longer a cycle would take if training also used these links;
+            None if there are too many clusters or links to time each.
     """
 
     cluster: int
@@ -67,7 +67,7 @@ class PortFacts:
 
 @dataclass(frozen=True)
 class UpgradeFacts:
-    """Which links, uplinks and downlinks to upgrade first, and the seconds of a cycle that this saves."""
+    """The links, uplinks and downlinks to upgrade first, and the seconds this saves per cycle."""
 
     links: tuple[LinkFacts, ...]
     ports: tuple[PortFacts, ...]
@@ -117,7 +117,10 @@ class Explanation:
         parts = [*self.upgrade.links, *self.upgrade.ports]
         noun = "links, uplinks and downlinks" if self.upgrade.ports else "links"
         if self.upgrade.saved_s < 1e-3 * self.cycle_s:
-            return f"No {len(parts)} {noun} to upgrade make a cycle shorter: too many paths take as long."
+            return (
+                f"No {len(parts)} {noun} to upgrade make a cycle shorter: "
+                "too many paths take as long."
+            )
         names = listed_names([str(part) for part in parts])
         what = (
             f"Upgrade {names} first: twice as fast,"
@@ -125,8 +128,8 @@ class Explanation:
             else f"Upgrade {len(parts)} {noun}"
         )
         rest = (
-            f" it saves {_s(self.upgrade.saved_s)} a cycle, {_s(self.upgrade.upgraded_s)} instead of "
-            f"{_s(self.cycle_s)}."
+            f" it saves {_s(self.upgrade.saved_s)} a cycle, "
+            f"{_s(self.upgrade.upgraded_s)} instead of {_s(self.cycle_s)}."
         )
         if len(parts) == 1:
             return what + rest

@@ -1,4 +1,4 @@
-"""A plan for other programs: each device's cluster in a CSV table, or as an attribute in GraphML."""
+"""A plan for other programs: each device's cluster, as a CSV table or a GraphML attribute."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ else:
 
 
 def export_plan(network: Network, plan: Plan, path: Path | str) -> None:
-    """Write a plan as ``.csv`` (device, cluster) or ``.graphml`` (the network with ``cluster`` of devices).
+    """Write a plan as ``.csv`` (device, cluster) or ``.graphml`` (with each device's ``cluster``).
 
     Raises:
         InputError: another ending, or a plan that does not fit the network.

@@ -1,4 +1,4 @@
-"""Algorithm 1 (`alg:cluster_form`): candidates of every size from 1 to N, and the best feasible one."""
+"""Algorithm 1 (`alg:cluster_form`): the best feasible of candidates of every size from 1 to N."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ _HUGE = 20_000
 _FASTEST = Budget(state_limit=2, half_limit=2, prefixes=1)
 _EVERY_SIZE_TO = 16
 _IMPROVED = 3
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -56,20 +57,23 @@ class FormationSettings:
 
     Attributes:
         constants: of training and of the bounds.
-        partition: ``cost``, ``balanced`` for candidates that also see data, or ``paper`` for Algorithm 2.
+        partition: ``cost``, ``balanced`` (candidates that also see data) or ``paper`` (Algorithm
+        2).
         score: a name of `SCORES`, ``package.module:function``, or a function.
-        mode: ``literal`` weighs every number of clusters and conductances as exact as can be, ``fast`` leaves
-            out what costs most, ``auto`` is literal up to 200 devices.
-        price: how many times the best predicted time (or bytes) a feasible candidate may take, if devices are
-            known to differ; above, the best wins though it misses Φ_min. Infinite: Φ_min always decides.
+        mode: ``literal`` weighs every number of clusters, with conductances as exact as can be;
+            ``fast`` leaves out what costs most; ``auto`` is literal up to 200 devices.
+        price: how many times the best predicted time (or bytes) a feasible candidate may take, if
+            devices are known to differ. Above it, the best wins though it misses Φ_min. Infinite:
+            Φ_min always decides.
         message_bytes: the size of a model on the wire.
         weights: rule for mixing weights.
         with_tau_a: keep Lemma 1's τ_a in Φ_min, which the paper drops.
-        threshold_step: the step size in Φ_min: ``eta``, as printed, or ``eta_E``, η times the local steps.
+        threshold_step: the step size in Φ_min: ``eta`` as printed, or ``eta_E``, η times local
+        steps.
         amplification: how differences between devices become α_s.
-        data_distance: (L,) how different the data of linked devices are, if not computed from their samples.
+        data_distance: (L,) how different linked devices' data are, if not computed from samples.
         sends_early: messages leave before devices train, so sending hides behind computing.
-        liars: how many liars in every neighbourhood each cluster has to survive (`survived_liars`).
+        liars: how many liars per neighbourhood every cluster must survive (`survived_liars`).
     """
 
     constants: Constants = TRAINING
@@ -138,8 +142,8 @@ class Skipped:
     Attributes:
         sizes: numbers of clusters that were not scored.
         prefixes: cuts along Fiedler vectors that were not tried.
-        halves: halves of Algorithm 2 that were weighed by the best cut found, not by their conductance.
-        moves: whether no devices were moved between clusters, where that is part of the partition.
+        halves: halves of Algorithm 2 weighed by the best cut found, not by their conductance.
+        moves: whether the step that moves devices between clusters was skipped.
         inexact: candidates whose conductance is an interval and not a value.
     """
 
@@ -241,12 +245,35 @@ class _Weigher:
 
     @property
     def assumed(self) -> Callable[[Candidate], float] | None:
-        """What candidates cost if devices differ as usual; None if more is known, or Φ_min must decide."""
+        """Candidates' costs if devices differ as usual; None if more is known or Φ_min decides."""
         is_needed = self.settings.predicts and not self.inputs.devices_differ
         return self._assumed_cost if is_needed and math.isfinite(self.settings.price) else None
 
     def _assumed_cost(self, candidate: Candidate) -> float:
         return candidate.score * self.inputs.assumed_slowdown(candidate.clusters)
+
+    def contenders(self, options: list[tuple[Clusters, str]]) -> list[tuple[Clusters, str]]:
+        """Of partitions of the same size, those that may be chosen: the rest need no conductance.
+
+        At a finite price that is the one of least score, and any that may be feasible.
+        """
+        if len(options) == 1 or math.isinf(self.price):
+            return options
+        scores = [self._score(clusters) for clusters, _ in options]
+        least = min(map(round_score, scores))
+        return [
+            option
+            for option, score in zip(options, scores, strict=True)
+            if round_score(score) == least or self._may_be_feasible(option[0])
+        ]
+
+    def _may_be_feasible(self, clusters: Clusters) -> bool:
+        """Whether no single device, taken as a cut, shows that a cluster misses the threshold."""
+        weakest = 1.0 - float(self.inputs.A_intra(clusters).diagonal().max())
+        return weakest >= self.threshold(len(clusters)) * (1 - _ROUNDING)
+
+    def _score(self, clusters: Clusters) -> float:
+        return evaluate(self.score, self.inputs, clusters)
 
     def better(self, candidates: Sequence[Candidate]) -> Candidate:
         """The best of some candidates of the same size."""
@@ -281,10 +308,8 @@ class _Weigher:
     def candidate(self, clusters: Clusters, rule: str, split: Cluster = ()) -> Candidate:
         """A partition with its score, threshold and conductance."""
         threshold = self.threshold(len(clusters))
-        score = evaluate(self.score, self.inputs, clusters)
-        return Candidate(
-            clusters, score, threshold, self.inputs.cache.weakest(clusters), split, rule
-        )
+        weakest = self.inputs.cache.weakest(clusters)
+        return Candidate(clusters, self._score(clusters), threshold, weakest, split, rule)
 
 
 def _sizes(num_devices: int) -> list[int]:
@@ -327,12 +352,14 @@ def _of_sizes(
 
 
 def _by_cost(weigher: _Weigher, sizes: list[int]) -> list[Candidate]:
-    """The better cost-aware partition of each size, the most promising improved by moving devices."""
+    """The better cost-aware partition of each size; the most promising ones also move devices."""
     found = []
     sees_data = weigher.settings.partition == "balanced"
     partitions = partitions_by_data if sees_data else cost_aware.partitions_by_cost
     for options in partitions(weigher.inputs, sizes):
-        candidates = [weigher.candidate(clusters, rule) for clusters, rule in options]
+        candidates = [
+            weigher.candidate(clusters, rule) for clusters, rule in weigher.contenders(options)
+        ]
         found.append(weigher.better(candidates))
     if _moves_devices(weigher.settings, weigher.num_devices):
         by_score = sorted(range(len(found)), key=lambda k: (round_score(found[k].score), k))

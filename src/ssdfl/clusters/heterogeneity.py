@@ -1,8 +1,8 @@
-"""How different the devices of a cluster are: their data and their optimizers (Sec. het. optimizers).
+"""How different a cluster's devices are: their data and optimizers (Sec. het. optimizers).
 
-A device is known by a small descriptor: how often it holds each label or, where there are no classes, a
-sketch of its gradient. In a real network these and optimizers travel, samples cross only the link between
-two neighbours.
+A small descriptor stands for a device: its label counts or, where there are no classes, a sketch of
+its gradient. In a real network, descriptors and optimizers travel; samples only cross the link
+between two neighbours.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ class Device:
         rho: momentum, 0 if it uses none.
         mu: proximal factor, 0 if it uses none.
         samples: (b, features) a few raw samples, or None if unknown.
-        sketch: (k,) a random projection of its mean gradient at θ⁰, the same projection on all devices; it
-            takes the place of labels where there are no classes.
+        sketch: (k,) a random projection of its mean gradient at θ⁰, the same projection on all
+            devices. It replaces labels where there are no classes.
         sketch_scale: the root mean square norm of its samples' gradients.
     """
 
@@ -143,10 +143,10 @@ def label_frequencies(devices: Sequence[Device]) -> FloatArray:
 
 
 def sketches(devices: Sequence[Device]) -> FloatArray | None:
-    """(N, k) devices' sketches, in units of the norm of a sample's gradient; None if some have none.
+    """(N, k) devices' sketches in units of a sample's gradient norm; None if some have none.
 
-    In these units sketches are to gradients what label frequencies are to labels: each is a mean over samples
-    of vectors of about unit length.
+    In these units sketches are to gradients what label frequencies are to labels: each is a mean
+    over samples of vectors of about unit length.
     """
     known = [device.sketch for device in devices if device.sketch is not None]
     if len(known) < len(devices):
@@ -157,11 +157,11 @@ def sketches(devices: Sequence[Device]) -> FloatArray | None:
 
 
 def drift_directions(devices: Sequence[Device]) -> FloatArray:
-    """(N, C) how devices' label frequencies or sketches differ from the mean: the direction of their drift.
+    """(N, C) how label frequencies or sketches differ from the mean: the direction of drift.
 
-    The cross-entropy gradient of the last layer's bias is the difference between predicted and present
-    label frequencies, so this is what devices that start from the same model disagree about first. A sketch
-    is that of the whole gradient, for any loss.
+    The cross-entropy gradient of the last layer's bias is the difference between predicted and
+    present label frequencies. So devices that start from the same model disagree about this first.
+    A sketch is the same for the whole gradient, for any loss.
 
     Examples:
         >>> drift_directions([Device(np.array([4.0, 0.0])), Device(np.array([0.0, 2.0]))]).tolist()
@@ -174,10 +174,10 @@ def drift_directions(devices: Sequence[Device]) -> FloatArray:
 
 
 def assumed_directions(num_devices: int) -> FloatArray:
-    """(N, k) directions of drift for devices of which nothing is known: as far apart as usual, at random.
+    """(N, k) random directions of drift, as far apart as usual, for unknown devices.
 
-    Each is as long as that of a device that holds three of ten labels, ``1/3 − 1/10`` squared, which is
-    the paper's mild skew. A few random columns have the mean of many.
+    Each is as long as that of a device with three of ten labels, ``1/3 − 1/10`` squared, the
+    paper's mild skew. A few random columns have the mean of many.
     """
     drawn = generator(0, "assumed drift").standard_normal((num_devices, _ASSUMED_COLUMNS))
     scaled = drawn * np.sqrt((1 / 3 - 1 / 10) / _ASSUMED_COLUMNS)
@@ -188,13 +188,14 @@ def assumed_directions(num_devices: int) -> FloatArray:
 def data_divergence(a: Device, b: Device) -> float:
     """How different two devices' data are, from 0 if alike to 1.
 
-    The Jensen–Shannon divergence of label frequencies in base 2, 1 if they are disjoint; of sketches half
-    their squared distance, which is 1 if all gradients of one device are orthogonal to the other's.
+    The Jensen–Shannon divergence of label frequencies in base 2, 1 if they are disjoint. Of
+    sketches, half their squared distance, 1 if all gradients of one device are orthogonal to the
+    other's.
 
     Examples:
         >>> data_divergence(Device(np.array([3.0, 0.0])), Device(np.array([0.0, 5.0])))
         1.0
-        >>> one, other = (Device(np.ones(1), sketch=np.array(of)) for of in ([1.0, 0.0], [0.0, 1.0]))
+        >>> one, other = (Device(np.ones(1), sketch=row) for row in np.eye(2))
         >>> data_divergence(one, other)
         1.0
     """
@@ -213,7 +214,7 @@ def _divergence(p: FloatArray, q: FloatArray) -> FloatArray:
 
 
 def energy_distance(x: FloatArray, y: FloatArray) -> float:
-    """The squared empirical energy distance of two batches (b, features), as in `eq:data_het_alpha_s`.
+    """The squared empirical energy distance of two (b, features) batches (`eq:data_het_alpha_s`).
 
     Examples:
         >>> energy_distance(np.array([[0.0], [2.0]]), np.array([[1.0], [1.0]]))
@@ -232,7 +233,7 @@ def _energy_distance(x: FloatArray, y: FloatArray, x_spread: float, y_spread: fl
 
 
 def data_distances(devices: Sequence[Device], links: IntArray) -> FloatArray:
-    """(L,) summands of `eq:data_het_alpha_s`: divergence, and energy distance per feature if known."""
+    """(L,) summands of `eq:data_het_alpha_s`: divergence, plus energy distance if known."""
     distances = _divergences(devices, links)
     spreads = [None if one.samples is None else _spread(one.samples) for one in devices]
     for link, (a, b) in enumerate(links.tolist()):
@@ -255,7 +256,7 @@ def _divergences(devices: Sequence[Device], links: IntArray) -> FloatArray:
 def optimizer_distance(
     a: Device, b: Device, settings: AmplificationSettings = PAPER_AMPLIFICATION
 ) -> float:
-    """The summand of `eq:optim_het_alpha_s1`: ζ_1 for another kind of optimizer, ζ_2 |Δμ|, ζ_3 |Δρ|.
+    """The summand of `eq:optim_het_alpha_s1`: ζ_1 if kinds of optimizer differ, ζ_2 |Δμ|, ζ_3 |Δρ|.
 
     Momentum with a proximal factor is a kind of its own.
 
@@ -279,7 +280,7 @@ def amplification(
 
     Args:
         members: the cluster's devices.
-        mean_data_distance: the mean of `data_distances` over the links inside it, 0 if there are none.
+        mean_data_distance: the mean of `data_distances` over links inside it, 0 if there are none.
         settings: the weights ζ, and the least and most that optimizers and data contribute.
 
     Examples:

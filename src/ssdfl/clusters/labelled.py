@@ -37,7 +37,7 @@ class LinkTable:
         return int(self.level[self.inside(labels)].max(initial=-1))
 
     def leaving(self, devices: IntArray) -> tuple[IntArray, IntArray]:
-        """Numbers of the links that leave a set of devices, and the device at each one's other end."""
+        """The links that leave a set of devices, and the device at each one's other end."""
         among = np.zeros(self.num_devices, dtype=bool)
         among[devices] = True
         i, j = self.links.T
@@ -46,7 +46,7 @@ class LinkTable:
         return leaving, other
 
     def clusters_next_to(self, labels: IntArray, devices: IntArray) -> list[int]:
-        """Labels of other clusters that devices have links to: by the slowest of these, then by weight."""
+        """Labels of clusters linked to these devices, by their slowest link, then by weight."""
         links, others = self.leaving(devices)
         near = np.setdiff1d(labels[others], labels[devices]).tolist()
 

@@ -1,4 +1,4 @@
-"""Partitions of a network into connected clusters: by recursive spectral bisection, or at random."""
+"""Partitions of a network into connected clusters, by recursive spectral bisection or random."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Clusters = tuple[Cluster, ...]
 def spectral_bisection(
     network: Network, num_clusters: int, weights: Weights = metropolis
 ) -> Clusters:
-    """Split the worst-mixing cluster by the best cut along its Fiedler vector until there are enough.
+    """Split the worst-mixing cluster by the best cut along its Fiedler vector, repeatedly.
 
     Clusters stay connected. Deterministic: ties go to the cluster with the lowest device.
 
@@ -50,7 +50,7 @@ def spectral_bisection(
 
 
 def bisections(links: SparseMatrix, weights: Weights, sizes: Iterable[int]) -> Iterator[Clusters]:
-    """Partitions that repeated bisection of the worst-mixing cluster passes, of some numbers of clusters.
+    """Partitions from repeatedly bisecting the worst-mixing cluster, at the given sizes.
 
     Args:
         links: (N, N) the links; their values matter to weight rules that look at them.
@@ -65,7 +65,7 @@ def bisections(links: SparseMatrix, weights: Weights, sizes: Iterable[int]) -> I
 
 
 class _Part:
-    """A cluster that repeated bisection may come to; its parts are known once they have been looked at."""
+    """A cluster that repeated bisection may reach; its parts are found when first needed."""
 
     __slots__ = ("cluster", "halves", "lambda_2", "parts")
 
@@ -77,10 +77,10 @@ class _Part:
 
 
 class _Splitting:
-    """Clusters of a network, of which always the worst-mixing one is split.
+    """Clusters of a network; each step splits the worst-mixing one.
 
-    A cluster's halves do not depend on the order of splits. So small clusters are looked at many at a time:
-    as soon as the parts of one are needed, those of all that are waiting.
+    A cluster's halves do not depend on the order of splits. So small clusters are examined in
+    batches: when the parts of one are needed, all that wait are examined with it.
 
     Attributes:
         clusters: by their lowest device.
@@ -95,7 +95,7 @@ class _Splitting:
             self._add(part)
 
     def split_worst(self) -> None:
-        """Put two halves in the place of the cluster of largest λ₂; of equals, of the lowest device."""
+        """Replace the cluster of largest λ₂ (of equals, the lowest device's) by its halves."""
         worst = heappop(self._queue)[2]
         if not worst.parts:
             self._look_ahead(worst)
@@ -111,7 +111,7 @@ class _Splitting:
                 self._waiting.append(part)
 
     def _look_ahead(self, worst: _Part) -> None:
-        """Find the parts of a cluster and, if it is small, of all small ones whose parts are not known."""
+        """Find the parts of a cluster and, if it is small, of all other small ones."""
         small = len(worst.cluster) <= DENSE_LIMIT
         chosen = self._waiting if small else [worst]
         found = self._look_at([half for part in chosen for half in part.halves])
@@ -152,8 +152,8 @@ def bisect(cluster: Cluster, W: MixingMatrix, fiedler: FloatArray) -> tuple[Clus
     """Two connected halves of a connected cluster: the sweep cut of its Fiedler vector.
 
     Devices are ordered by the vector, ties by id, and cut where the cut conductance
-    (`eq:cut_conductance_defn`) is least. A half that falls apart keeps its largest part; the rest joins
-    the other half, to which it is linked.
+    (`eq:cut_conductance_defn`) is least. A half that falls apart keeps its largest part; the rest
+    joins the other half, to which it is linked.
     """
     devices = np.array(cluster)
     first = sweep_cut(W, fiedler)

@@ -45,8 +45,8 @@ class Plan:
         skipped: what the fast mode left out.
         settings: the numbers that formation was given.
         diagnostics: which assumptions hold, and predicted costs.
-        names: what the devices are called, in their order; empty if that is not known.
-        standing: how good the plan was for its network when it was formed, where its score predicts a cost.
+        names: what the devices are called, in their order; empty if unknown.
+        standing: how good the plan was for its network when formed, if its score predicts a cost.
     """
 
     clusters: Clusters
@@ -63,7 +63,7 @@ class Plan:
 
     @property
     def messages(self) -> tuple[float | str | None, bool]:
-        """Bytes of the messages that it was formed for, if it was, and whether they leave before training."""
+        """Bytes of the messages it was formed for, if any, and whether they precede training."""
         return self.settings.get("message_bytes"), bool(self.settings.get("sends_early", True))
 
     @property
@@ -113,7 +113,8 @@ class Plan:
         skipped = self.skipped
         moves = ", devices were not moved between clusters" if skipped.moves else ""
         return (
-            f"{skipped.sizes} numbers of clusters were not weighed, {skipped.prefixes} cuts not tried, "
+            f"{skipped.sizes} numbers of clusters were not weighed, "
+            f"{skipped.prefixes} cuts not tried, "
             f"{skipped.halves} halves weighed by the best cut found{moves}; "
             f"{skipped.inexact} of {len(self.candidates)} conductances are intervals."
         )
@@ -143,8 +144,9 @@ class Plan:
         if feasible:
             saved = f"{1 - chosen.score / min(feasible):.0%} less {self.score_name}"
             return (
-                f"note: the conductance threshold is overruled ({numbers}), since this plan is predicted "
-                f"to take {saved} than the best that keeps to it. Be strict to keep to it."
+                f"note: the conductance threshold is overruled ({numbers}), since this plan is "
+                f"predicted to take {saved} than the best that keeps to it. "
+                "Be strict to keep to it."
             )
         virtue = _VIRTUES[self.choice].format(self.score_name)
         return (
@@ -153,9 +155,9 @@ class Plan:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as JSON data, with a version and checksum that readers check; what is infinite is null.
+        """The plan as JSON data, with a version and a checksum; infinite values become null.
 
-        ``clusters`` has names. Candidates have places in ``devices``, since names would be many.
+        ``clusters`` lists names. Candidates list positions in ``devices``, which are shorter.
         """
         data = {
             "version": VERSION,
@@ -182,12 +184,12 @@ def form_clusters(
     devices: Sequence[Device] | None = None,
     settings: FormationSettings | None = None,
 ) -> Plan:
-    """Form the clusters of a network: weigh partitions of every size, keep those that mix, take the best.
+    """Form clusters of a network: weigh partitions of every size and take the best that mixes.
 
-    Without settings, the plan of least predicted time to an accuracy, by partitions that see what links
-    cost. Without devices all count as alike, since nothing is known of what they hold.
-    ``FormationSettings(partition="paper", score="stationarity")`` is the paper's formation, Algorithms 1
-    and 2, literally.
+    Without settings, this is the plan of least predicted time to an accuracy, from partitions that
+    see what links cost. Without devices, all count as alike.
+    ``FormationSettings(partition="paper", score="stationarity")`` is the paper's formation,
+    Algorithms 1 and 2, literally.
 
     Raises:
         InputError: the network is not connected or has one device, or descriptors are missing.

@@ -56,7 +56,7 @@ def parse_plan(text: str, where: str = "plan") -> Plan:
         where: names the text in errors.
 
     Raises:
-        InputError: not a plan, a damaged one, of another version, or clusters that are not a partition.
+        InputError: not a plan, damaged, of another version, or clusters that are not a partition.
     """
     try:
         data = json.loads(text)

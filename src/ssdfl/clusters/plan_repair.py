@@ -1,7 +1,7 @@
-"""A plan repaired: few devices move when a device joins or leaves, or a link or a device's data changes.
+"""Repair a plan by moving few devices when devices, links or data change.
 
-The result depends on the old plan and on the facts alone, and not on the order in which facts came or
-devices are numbered: everything is computed in the order of devices' names.
+The result depends only on the old plan and the facts, not on the order of facts or the numbering of
+devices: everything is computed in the order of devices' names.
 """
 
 from __future__ import annotations
@@ -60,11 +60,12 @@ def repair(
     devices: Sequence[Device] | None = None,
     settings: FormationSettings | None = None,
 ) -> Repair:
-    """Fit a plan to a network that has changed, in a small part of the time that forming one takes.
+    """Adapt a plan to a network that has changed, far faster than forming a new one.
 
-    Devices are matched by name. New devices, and those that lost the links to their cluster, join the
-    cluster to which their links are fastest. Then changes at links that a cycle waits for are tried by the
-    predicted cost; on small networks merges, moves and the old plan's other candidates, too.
+    Devices are matched by name. New devices, and those that lost the links to their cluster, join
+    the cluster to which their links are fastest. Then the repair tries changes at links that a
+    cycle waits for, by the predicted cost. On small networks it also tries merges, moves and the
+    old plan's other candidates.
 
     Args:
         plan: formed or repaired earlier, on a network with some of the same devices.
@@ -185,7 +186,7 @@ def _candidate(
 
 
 def _bound_of_conductance(inputs: ScoreInputs, clusters: Clusters) -> Conductance:
-    """A cheap interval for the least conductance of clusters: it is at most the weakest device's."""
+    """A cheap interval for the least conductance of clusters, at most the weakest device's."""
     W = inputs.A_intra(clusters)
     device = int(np.argmax(W.diagonal()))
     return Conductance(0.0, float(1 - W.diagonal()[device]), (device,))

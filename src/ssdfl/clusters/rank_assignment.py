@@ -1,4 +1,4 @@
-"""Which rank runs which devices: whole clusters where that is fair, and few links cut between ranks."""
+"""Which rank runs which devices: whole clusters where fair, and few links cut between ranks."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ Change = tuple[float, float, tuple[int, ...], tuple[int, ...]]
 
 
 def assign_to_ranks(links: SparseMatrix, num_ranks: int, clusters: Clusters = ()) -> Clusters:
-    """Share devices out to ranks, alike in number, with little weight of links between ranks.
+    """Divide devices evenly among ranks, with little link weight between ranks.
 
-    Clusters stay whole unless there are too few of them, or one process would get more than 1.5 times its
-    share of devices. Ranks of neighbouring numbers have most in common: halves are halved.
+    Clusters stay whole unless there are too few of them, or one process would get more than 1.5
+    times its share of devices. Ranks with adjacent numbers share the most links, since halves are
+    halved.
 
     Args:
         links: (N, N) symmetric; what it costs to cut each link.
@@ -101,7 +102,7 @@ class _Halves:
         self.first[order[: counts[np.abs(before[counts - 1] - self.target).argmin()]]] = True
 
     def improved(self) -> BoolArray:
-        """Which are in the first half when no move or swap makes the halves fairer, or the cut smaller."""
+        """The first half, once no move or swap makes the halves fairer or the cut smaller."""
         for _ in range(_MOST_CHANGES):
             best = min(self._changes(), default=(0.0, 0.0, (), ()))
             if best[:2] >= (self._unfairness(0.0), -1e-9):
@@ -111,7 +112,7 @@ class _Halves:
         return ~self.first if alike and not self.first[0] else self.first
 
     def _unfairness(self, moved: float) -> float:
-        """By how much more than the slack the first half misses its share, with so much more in it."""
+        """How far the first half misses its share, beyond the slack, with ``moved`` more in it."""
         missed = abs(float(self.sizes[self.first].sum()) + moved - self.target)
         return round(max(0.0, missed - self.slack), 9)
 
@@ -154,7 +155,7 @@ def _order(links: SparseMatrix) -> IntArray:
 
 
 def _rough_mode(links: SparseMatrix, degrees: FloatArray) -> FloatArray | None:
-    """By a few rounds of Lanczos on (I + D^{-½} A D^{-½}) / 2; None where that does not converge."""
+    """A few rounds of Lanczos on (I + D^{-½} A D^{-½}) / 2; None if they do not converge."""
     scale = diags_array(1 / np.sqrt(degrees))
     M: SparseMatrix = csr_array(0.5 * (scale @ links @ scale + diags_array(np.ones(len(degrees)))))
     try:

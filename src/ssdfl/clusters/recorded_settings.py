@@ -36,7 +36,7 @@ def settings_from(
     """The settings that `record` was given.
 
     Raises:
-        InputError: the plan was not formed, or its weight rule or score is a function of the user's own.
+        InputError: the plan was not formed, or its weight rule or score is the user's own function.
 
     Examples:
         >>> settings_from(record(FormationSettings(price=2.0)), "cost", "time").price

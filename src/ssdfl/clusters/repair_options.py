@@ -38,7 +38,7 @@ class RepairOptions:
         self.names = inputs.network.names
 
     def moved(self, labels: IntArray, devices: IntArray, host: int | None) -> IntArray:
-        """Labels with devices in another cluster, or one of their own; what they leave falls into pieces."""
+        """Move devices to another cluster or a new one; what they leave may fall apart."""
         changed = labels.copy()
         changed[devices] = fresh_label(labels) if host is None else host
         return with_pieces_apart(self.table, changed)
@@ -53,12 +53,12 @@ class RepairOptions:
             yield Option(self.moved(labels, devices, host), what)
 
     def cuts(self, labels: IntArray) -> Iterator[Option]:
-        """Ways to get a link that a cycle waits for out of its cluster, the most awaited link first."""
+        """Ways to move a link that a cycle waits for out of its cluster, most awaited first."""
         for link in self._awaited(labels):
             yield from self._cuts_at(labels, link)
 
     def _awaited(self, labels: IntArray) -> list[int]:
-        """Links inside clusters on the critical path of a cycle, or of a device that it waits for."""
+        """Links inside clusters on the critical path of a cycle or of a device it waits for."""
         inputs = self.inputs
         constants = inputs.constants
         cycle = Cycle(
@@ -124,7 +124,8 @@ class RepairOptions:
     def rivals(self, carried: Sequence[IntArray]) -> Iterator[Option]:
         """Other partitions of the old network on this one."""
         for labels in carried:
-            what = f"the old plan's candidate of {len(np.unique(labels[labels >= 0]))} clusters instead"
+            clusters = len(np.unique(labels[labels >= 0]))
+            what = f"the old plan's candidate of {clusters} clusters instead"
             yield Option(settle(self.table, labels)[0], what)
 
     def told(self, placement: Placement) -> str:
@@ -132,7 +133,10 @@ class RepairOptions:
         who = self._listed(placement)
         why = "new" if placement.is_new else "no links to the rest of the cluster any more"
         if placement.host is None:
-            return f"{who} ({why}) in a new cluster: links to others are slower than any inside clusters."
+            return (
+                f"{who} ({why}) in a new cluster: "
+                "links to others are slower than any inside clusters."
+            )
         return (
             f"{who} ({why}) to the cluster of {self.names[placement.host]}, over the fastest links."
         )

@@ -50,7 +50,7 @@ class RepairSearch:
 
     @property
     def is_thorough(self) -> bool:
-        """Whether to weigh other partitions, too: scores cost little, and plans are chosen by them."""
+        """Whether to weigh other partitions too: scores are cheap, and they choose the plan."""
         return self._is_small and self.settings.predicts and self.inputs.devices_differ
 
     def run(self, placements: Sequence[Placement], rivals: Sequence[IntArray]) -> None:
@@ -62,7 +62,7 @@ class RepairSearch:
         if self.is_thorough:
             self._try_all(self.options.rivals(rivals), INDIFFERENCE)
             self._repeat(self.options.merges)
-            self._shorten_cycle()  # a merged cluster may have a link to wait for that its parts had not
+            self._shorten_cycle()  # a merged cluster may wait for a link that its parts did not
             self._move()
 
     def _join(self, placements: Sequence[Placement]) -> None:
@@ -80,7 +80,7 @@ class RepairSearch:
         return evaluate(find_score(self.settings.score), self.inputs, clusters_of(labels))
 
     def _try_all(self, options: Iterator[Option], factor: float = 1 + _NOTICEABLE) -> bool:
-        """Take the first option that is better by a factor, and each later one that is better still."""
+        """Take the first option that is better by a factor, and each later one better still."""
         taken = [self._try(option, factor) for option in islice(options, max(self._trials, 0))]
         return any(taken)
 
@@ -101,7 +101,7 @@ class RepairSearch:
         return True
 
     def _is_allowed(self, labels: IntArray, score: float) -> bool:
-        """Whether clusters keep to Φ_min, if the plan did, or are so much better that they need not."""
+        """Whether clusters keep to Φ_min, or the plan did not, or they are much better."""
         if not self._keeps_threshold or score * self._price < self.score:
             return True
         clusters = clusters_of(labels)

@@ -1,6 +1,6 @@
-"""Scores of a partition: what formation makes as small as it can.
+"""Scores of a partition, which formation minimises.
 
-A score is a function ``score(inputs, clusters) -> float``, lower is better. A user's own is named as
+A score is a function ``score(inputs, clusters) -> float``; lower is better. Your own is named as
 ``package.module:function`` or passed as a function.
 """
 
@@ -90,6 +90,7 @@ class ScoreInputs:
         self.A_intra = by_identity(self._A_intra, size=2)
         self._terms: dict[Cluster, ClusterTerms] = {}
         self._costs: dict[Clusters, CycleCost] = {}
+        self._slowdowns: dict[Clusters, float] = {}
 
     @cached_property
     def A(self) -> MixingMatrix:
@@ -140,7 +141,10 @@ class ScoreInputs:
 
     def slowdown(self, clusters: Clusters) -> float:
         """How many times the cycles of agreeing devices will be needed."""
-        return slowdown(self.disagreement(clusters), self.network.num_devices)
+        if clusters not in self._slowdowns:
+            apart = self.disagreement(clusters)
+            self._slowdowns[clusters] = slowdown(apart, self.network.num_devices)
+        return self._slowdowns[clusters]
 
     def assumed_slowdown(self, clusters: Clusters) -> float:
         """`slowdown` if devices differed in the usual way, for those of which nothing is known."""
@@ -193,7 +197,7 @@ def stationarity(inputs: ScoreInputs, clusters: Clusters) -> float:
 
 
 def integrated(inputs: ScoreInputs, clusters: Clusters) -> float:
-    """Theorem 2 with Lemma 1's finite recursion and the drift between clusters: mixing against drift."""
+    """Theorem 2 with Lemma 1's finite recursion and drift between clusters."""
     whole = inputs.terms(tuple(range(inputs.network.num_devices)))
     terms = [inputs.terms(cluster) for cluster in clusters]
     return integrated_bound(inputs.constants, whole, terms)

@@ -32,11 +32,11 @@ class Placement:
 
 
 def settle(table: LinkTable, carried: IntArray) -> tuple[IntArray, list[Placement]]:
-    """Give every device a cluster that is connected.
+    """Give every device a connected cluster.
 
-    Of a cluster that fell apart the largest part stays. Its other parts, and new devices, join the
-    cluster to which their slowest link is fastest; if that is slower than every link inside clusters,
-    they are a cluster of their own.
+    If a cluster fell apart, its largest part stays. Its other parts, and new devices, join the
+    cluster to which their slowest link is fastest. If that is slower than every link inside
+    clusters, they form a cluster of their own.
     """
     is_new = carried == NOWHERE
     labels = np.where(with_pieces_apart(table, carried) == carried, carried, NOWHERE)
@@ -57,7 +57,7 @@ def _next(table: LinkTable, labels: IntArray, waiting: list[IntArray]) -> int:
 
 
 def _units(table: LinkTable, labels: IntArray, is_new: BoolArray, usual: int) -> list[IntArray]:
-    """Devices without a cluster; those that links as fast as usual inside clusters join go together."""
+    """Devices without a cluster, grouped by links as fast as is usual inside clusters."""
     i, j = table.links.T
     homeless = labels == NOWHERE
     close = homeless[i] & homeless[j] & (is_new[i] == is_new[j]) & (table.level <= usual)
@@ -67,7 +67,7 @@ def _units(table: LinkTable, labels: IntArray, is_new: BoolArray, usual: int) ->
 
 
 def _host(table: LinkTable, labels: IntArray, unit: IntArray, usual: int) -> int | None:
-    """A device of the cluster to join, at the end of the fastest link to it; None if there is none."""
+    """The device of the cluster to join at the end of the fastest link; None if none fits."""
     links, others = table.leaving(unit)
     for nearest in table.clusters_next_to(labels, unit)[:1]:
         between = labels[others] == nearest

@@ -38,11 +38,11 @@ class Budget:
     """What may be left out to be fast; nothing by default.
 
     Attributes:
-        state_limit: how many states the search for a cluster's exact conductance may hold; beyond, it is an
-            interval.
-        half_limit: the same for halves at first; those that come to the front are searched longer.
-        prefixes: how many cuts along a Fiedler vector to try; beyond, those of least cut conductance
-            among the balanced ones.
+        state_limit: how many states the search for a cluster's exact conductance may hold; beyond
+            that, the conductance is an interval.
+        half_limit: the same for halves at first; those that reach the front are searched longer.
+        prefixes: how many cuts along a Fiedler vector to try; beyond that, those of least cut
+            conductance among the balanced ones.
     """
 
     state_limit: int = STATE_LIMIT
@@ -52,7 +52,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Split:
-    """Two halves of a cluster and the smaller of their conductances (where inexact, the best cut's)."""
+    """A cluster's two halves and the smaller of their conductances (if inexact, the best cut's)."""
 
     cluster: Cluster
     halves: tuple[Cluster, Cluster]
@@ -157,21 +157,21 @@ class ClusterCache:
             self._modes[cluster] = float(lambda_2[number]), fiedler[blocks.places(number)]
 
     def split(self, cluster: Cluster) -> Split:
-        """The cut of a cluster along its Fiedler vector whose weaker half is strongest: Algorithm 2's loop.
+        """The cut along a cluster's Fiedler vector whose weaker half is strongest (Algorithm 2).
 
-        Halves of Φ = 0 (single devices, or not connected) cannot win; if there are no others, the cut of
-        least conductance is taken instead.
+        Halves of Φ = 0 (single devices, or not connected) cannot win. If there are no others, the
+        cut of least conductance is taken instead.
         """
         if cluster not in self._splits:
             self._splits[cluster] = self._best_split(cluster)
         return self._splits[cluster]
 
     def _best_split(self, cluster: Cluster) -> Split:
-        """Best first: each cut is held at an upper bound of its value, which is made exact only at the front.
+        """Best-first search: each cut has an upper bound, made exact only at the front.
 
-        First no half conducts better than its weakest single device, then not better than the cut along its
-        Fiedler vector, then than the best cut that a short search finds, then its conductance. Among equals
-        the most balanced cut wins.
+        A half conducts no better than its weakest single device, then than the cut along its
+        Fiedler vector, then than the best cut that a short search finds; last comes its
+        conductance. Among equals the most balanced cut wins.
         """
         bounds = (self._weakest_device, self._fiedler_cut, self._quick_cut, self._final_cut)
         _, fiedler = self.mode(cluster)
@@ -224,7 +224,7 @@ class ClusterCache:
         return float(prefix_conductance(self.mixing(half), order).min())
 
     def _prefixes(self, cluster: Cluster, devices: IntArray) -> list[int]:
-        """How many devices the first half may have: any number but one, or as many of these as the budget."""
+        """Sizes to try for the first half: all but one device, or as many as the budget allows."""
         n = len(cluster)
         every = range(2, n - 1)
         if self.budget.prefixes is None or len(every) <= self.budget.prefixes:
@@ -246,8 +246,8 @@ def repeated_splits(
 ) -> Iterator[tuple[Clusters, Cluster, str]]:
     """Algorithm 2 (`alg:spectral_routine`), repeated: partitions into 1, 2, … N clusters.
 
-    Each time the cluster of least conductance whose halves pass the threshold is split, or, if there is
-    none, the one of least conductance.
+    Each step splits the cluster of least conductance whose halves pass the threshold or, if there
+    is none, the one of least conductance.
 
     Args:
         threshold: Φ_min(S), which must not rise with S.
@@ -298,7 +298,7 @@ class _SplitQueue:
             self.add(half)
 
     def next_to_split(self, threshold: float) -> tuple[Cluster, str] | None:
-        """The cluster to split next and the rule that chose it; None if only single devices are left."""
+        """The cluster to split next and why; None if only single devices are left."""
         while self._failing and -self._failing[0][0] >= threshold:
             _, Φ, cluster = heappop(self._failing)
             heappush(self._passing, (Φ, cluster))

@@ -1,8 +1,8 @@
-"""How a plan stands between the best and the worst that its network allows, to know when it has aged.
+"""How a plan compares with the best and worst its network allows, to tell when it has aged.
 
-No plan costs less per cycle than no clusters, and none drifts less than one cluster. So their product is
-about the least score that any plan can have, and a plan's score over it, its *gap*, is about the most that
-forming anew can gain.
+No plan costs less per cycle than no clusters, and none drifts less than one cluster. So their
+product is about the least score that any plan can have. A plan's score divided by it, its *gap*, is
+about the most that forming a new plan can gain.
 """
 
 from __future__ import annotations
@@ -67,13 +67,16 @@ def reasons_to_form(
     if now is None:
         return
     if now.changed > AGED * num_devices:
-        yield f"{now.changed} of {num_devices} devices have come, gone or moved since the plan was formed."
+        yield (
+            f"{now.changed} of {num_devices} devices have come, gone or moved "
+            "since the plan was formed."
+        )
     if formed is None or now.gap <= WORTH:
         return
     if now.gap > WORTH * formed.gap:
         yield (
-            f"The predicted cost is {now.gap:.3g} times the least possible; it was {formed.gap:.3g} times "
-            "when the plan was formed."
+            f"The predicted cost is {now.gap:.3g} times the least possible; "
+            f"it was {formed.gap:.3g} times when the plan was formed."
         )
     if now.spread * WORTH < formed.spread:
         yield (

@@ -1,6 +1,7 @@
-"""Engines execute schedules and rules: `reference` is the oracle, `local` fast, `distributed` in ranks.
+"""Engines run schedules and rules.
 
-Real devices are in `ssdfl.mesh`.
+`reference` is the oracle, `local` is fast, `distributed` uses many processes. Real devices are in
+`ssdfl.mesh`.
 """
 
 from ssdfl.engine.checkpoint import load_state, save_state

@@ -78,10 +78,10 @@ def scores_of(task: Task, sums: Sequence[Tensor]) -> Tensor:
 
 
 def agreeing(X: Tensor, tolerance: float = AGREEMENT) -> IntArray:
-    """(n,) for each row the first of those that it equals within a tolerance of the largest entry.
+    """(n,) for each row, the first row that it equals within a tolerance of the largest entry.
 
-    Rows that agree have nearly equal means with any weights, so that only neighbours in the order of one such
-    mean are compared.
+    Rows that agree have nearly equal means under any weights. So rows are sorted by one such mean,
+    and only adjacent ones are compared.
 
     Examples:
         >>> agreeing(torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])).tolist()

@@ -1,4 +1,4 @@
-"""How messages reach devices: within one process here, across ranks in `ssdfl.engine.distributed`."""
+"""How messages reach devices: in one process here, across ranks in `ssdfl.engine.distributed`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ssdfl.memo import by_identity
 
 
 class Exchange(Protocol):
-    """Carries the messages of a step. W is the whole network's, messages are of the devices here."""
+    """Carries a step's messages. W covers the whole network, messages the devices here."""
 
     def post(self, W: MixingMatrix, messages: Tensor) -> None:
-        """Begin to carry (n, k) messages to where they are not yet."""
+        """Start to send (n, k) messages to other processes."""
 
     def mixing(self, W: MixingMatrix) -> Mixing:
         """The part of W between the devices here."""
@@ -29,7 +29,7 @@ class Exchange(Protocol):
         """Whether the devices here hear nobody from elsewhere."""
 
     def add_rest(self, W: MixingMatrix, mixed: Tensor, threads: Threads) -> IntArray:
-        """Add what comes from elsewhere to (n, k) mixed messages; returns the places that changed."""
+        """Add messages from elsewhere to (n, k) mixed ones; returns the places that changed."""
 
     def inboxes(self, W: MixingMatrix, messages: Tensor) -> tuple[Inboxes, Tensor]:
         """Whom each device here hears, and (s, k) the messages of all senders."""

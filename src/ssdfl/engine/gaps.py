@@ -1,4 +1,4 @@
-"""What the paper's bounds speak of, measured while a job runs: gaps, gradients and losses of clusters."""
+"""The quantities in the paper's bounds, measured in a run: clusters' gaps, gradients, losses."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class GapRecorder:
         return np.asarray(total.index_add_(0, self._labels, values.double().cpu()).numpy())
 
     def _gaps(self, X: Tensor) -> tuple[FloatArray, float]:
-        """(S,) ‖Δ_s‖ and ‖Δ̂‖: from sums of squares about the means, in one pass over the parameters."""
+        """(S,) ‖Δ_s‖ and ‖Δ̂‖ from sums of squares about the means, in one pass."""
         X = self._task.trained(X)
         centred = X - self._shares.mean(X)
         squares = self._sums(self._shares.everyone(centred.square().sum(dim=1)))
@@ -81,9 +81,9 @@ class GapRecorder:
 def training_losses(
     job: Job, devices: IntArray, samples: int = LOSS_SAMPLES
 ) -> Callable[[Tensor, Home], Tensor]:
-    """A function of (n, d) rows and buffers at home: (n,) each device's loss on a few samples of its own.
+    """A function of (n, d) rows and buffers at home: (n,) each device's loss on a few samples.
 
-    They are always the same samples.
+    The samples are the device's own, and always the same.
     """
     task = job.task
     rng = generator(job.seed, "losses")

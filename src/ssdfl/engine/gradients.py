@@ -27,11 +27,11 @@ def gradient(
     at: tuple[int, int, int],
     buffers: dict[str, Tensor] | None = None,
 ) -> Tensor:
-    """(P,) the gradient g_i(θ) of `eq:stochastic_local_grad`, ``at`` step t, device i, local step e.
+    """(P,) the gradient g_i(θ) of `eq:stochastic_local_grad` ``at`` step t, device i, local step e.
 
     Args:
         task: the job's, or its twin in another thread.
-        buffers: what the model keeps besides parameters, if it does; renewed in place.
+        buffers: what the model keeps besides parameters, if anything; updated in place.
     """
     t, i, e = at
     if task.draws_random_numbers:
@@ -73,8 +73,8 @@ def stacked(job: Job, task: Task) -> Gradients:
 def choose_gradients(job: Job, tasks: Sequence[Task]) -> list[Gradients]:
     """Gradients for each of several threads, given a twin of the task for each.
 
-    Stacked where the model allows it and has no convolutions, looped elsewhere: by the model and not by a
-    stopwatch, so that a run and its resumption compute the same bits.
+    Stacked where the model allows it and has no convolutions, looped elsewhere. The model decides,
+    not a stopwatch, so that a resumed run computes the same bits.
     """
     if job.task.stackable:
         return [stacked(job, job.task)] * len(tasks)

@@ -1,4 +1,4 @@
-"""Messages one by one, for rules that are not linear; devices that hear equally many go together."""
+"""Messages one by one, for non-linear rules; devices with equally many senders are batched."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Inboxes:
         self._device = device
 
     def batches(self, places: IntArray, rows: Tensor) -> Iterator[Inbox]:
-        """What the devices at some places receive of (s, k) messages; nothing of those that hear nobody."""
+        """What the devices at some places receive of (s, k) messages, if they have senders."""
         counts = self._counts[places]
         for count in np.unique(counts[counts > 0]).tolist():
             members = np.flatnonzero(counts == count)

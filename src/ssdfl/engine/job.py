@@ -1,4 +1,4 @@
-"""What an engine is given: one method on one task, and everything else that determines the result."""
+"""An engine's input: one method on one task, and everything else that determines the result."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class Job:
         batch_size: M, samples of a mini-batch; 0 uses the whole shard.
         evaluate_every: cycles between tests; the last cycle is always tested.
         tested_models: test ``all`` devices' models and their mean, or the ``mean`` only.
-        gap_clusters: record consensus gaps, effective gradients and losses of these clusters, if any.
+        gap_clusters: clusters whose consensus gaps, effective gradients and losses are recorded.
         rate_factor: what the learning rate is multiplied by in each cycle, counted from 0.
         weights: (N,) how much each device's steps count, 1 on average; None if all count alike.
         liars: devices that send false messages; results are those of the others.
-        reset: when momenta start anew: at every training ``step``, at every ``regime``, or ``never``.
+        reset: when momenta restart: at every training ``step``, at every ``regime``, or ``never``.
         method: its name, which checkpoints carry.
     """
 
@@ -115,10 +115,19 @@ class Job:
         """The bytes of one message on the wire."""
         return self.first_message.size_bytes
 
-    def clock(self) -> Clock:
-        """Simulated time: messages leave at the start of a step, or after training if the rule wants that."""
-        keep = self.distinct_steps
-        return Clock(self.network, self.message_bytes, sends_early=self.rule.early, keep=keep)
+    def clock(self, devices: IntArray | None = None) -> Clock:
+        """Simulated time. Messages leave at the start of a step or, by the rule, after training.
+
+        Args:
+            devices: whose time it keeps, if not everyone's.
+        """
+        return Clock(
+            self.network,
+            self.message_bytes,
+            sends_early=self.rule.early,
+            keep=self.distinct_steps,
+            devices=devices,
+        )
 
     def rate(self, t: int) -> float:
         """η of step t."""

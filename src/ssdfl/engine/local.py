@@ -1,4 +1,4 @@
-"""The fast engine of one machine: everyone's parameters are one (N, d) matrix, worked on in cached pieces."""
+"""The fast engine of one machine: one (N, d) matrix of parameters, processed in cached pieces."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Turn:
         samples: (n, E, M) what a group of devices trains on.
         moved: (n,) to be filled in.
         training: somebody trains in this step, here or elsewhere.
-        trained: (n, d) rows as training alone leaves them, to be filled in, if the model has variances.
+        trained: (n, d) rows after training alone, to be filled in, if the model has variances.
     """
 
     t: int
@@ -59,10 +59,10 @@ class _Turn:
 class LocalEngine:
     """All devices of a job, or some, in one process.
 
-    Devices train in small groups, so that a group's parameters stay in a core's cache from the gradient to
-    the displacement. For the paper's rule a step mixes into a second matrix and adds each device's
-    displacement there, so there are two matrices of parameters, and what optimizers keep. Rules that send
-    after training take a third for the messages.
+    Devices train in small groups, so that a group's parameters stay in a core's cache from the
+    gradient to the displacement. Under the paper's rule, a step mixes into a second matrix and adds
+    each device's displacement there. So there are two matrices of parameters, besides what
+    optimizers keep. Rules that send after training take a third for the messages.
 
     Args:
         devices: those that are here; states and steps are of them alone.
@@ -162,8 +162,8 @@ class LocalEngine:
     def _staged(self, turn: _Turn) -> Tensor:
         """Train, send, mix, receive, one after the other.
 
-        Early rules send first, and then a group receives as soon as it has trained, unless messages come from
-        elsewhere.
+        Early rules send first. Then a group receives as soon as it has trained, unless messages
+        come from elsewhere.
         """
         early, W = self.job.rule.early, turn.step.W
         groups = [*self._training_groups(turn), *self._idle_groups(turn)]

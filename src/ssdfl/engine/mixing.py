@@ -19,8 +19,8 @@ _LEAST_COLUMNS = 256
 class Mixing:
     """A mixing matrix, or some rows and columns of it, ready for products with parameters.
 
-    Few links: each row gathers its neighbours' rows. Many links: a dense product. Everyone with everyone
-    alike: the mean. Nobody with anybody: a copy.
+    Few links: each row gathers its neighbours' rows. Many links: a dense product. All devices with
+    equal weights: the mean. No links: a copy.
 
     Examples:
         >>> from ssdfl.graph import averaging
@@ -70,7 +70,7 @@ class Mixing:
         return self.rows(X.contiguous(), np.arange(self.num_rows))
 
     def rows(self, X: Tensor, which: IntArray) -> Tensor:
-        """Rows of ``W X`` in ascending order, where W is sparse; quickest if they are consecutive."""
+        """Rows of ``W X`` in ascending order, for a sparse W; fastest if they are consecutive."""
         start, stop = int(which[0]), int(which[-1]) + 1
         entries = slice(self._starts[start], self._starts[stop])
         gathered: Tensor = embedding_bag(

@@ -21,10 +21,11 @@ class PeerRows:
 
     Attributes:
         rank: the other's number.
-        rows: (b,) of this rank's matrix that mix the other's; since W is symmetric, the other mixes them.
+        rows: (b,) of this rank's matrix that mix the other's; W is symmetric, so the other mixes
+        them.
         weights: (b, r) of these rows and the r rows that the other sends.
-        senders: (r,) the devices that these rows are of; empty if they are summed.
-        summed: every weight between the two is the same, so that one row, the mean, is all that is sent.
+        senders: (s,) the devices of the other that these rows mix.
+        summed: every weight between the two is the same, so only one row, the mean, is sent.
     """
 
     rank: int
@@ -77,7 +78,7 @@ def divide_mixing(W: MixingMatrix, owner: IntArray, rank: int, raw: bool = False
 
 
 def _mirrored(W: MixingMatrix) -> MixingMatrix:
-    """W with an entry, if only a zero, wherever its transpose has one: two ranks see the same links."""
+    """W with an entry, possibly zero, wherever its transpose has one: both ranks see each link."""
     entries = W.tocoo()
     row, column = np.concatenate([(entries.row, entries.col), (entries.col, entries.row)], axis=1)
     data = np.concatenate([entries.data, np.zeros(entries.nnz)])
@@ -90,12 +91,10 @@ def _peers(entries: coo_array, of_column: IntArray, rank: int, raw: bool) -> Ite
         rows, row = np.unique(entries.row[here], return_inverse=True)
         theirs, column = np.unique(entries.col[here], return_inverse=True)
         weights = csr_array((entries.data[here], (row, column)), shape=(len(rows), len(theirs)))
-        if _all_alike(weights) and not raw:
-            mean_weight = weights.data[0] * len(theirs)
-            weights = csr_array(np.full((len(rows), 1), mean_weight))
-            yield PeerRows(peer, rows, weights, theirs[:0], summed=True)
-        else:
-            yield PeerRows(peer, rows, weights, theirs.astype(np.int64), summed=False)
+        summed = _all_alike(weights) and not raw
+        if summed:
+            weights = csr_array(np.full((len(rows), 1), weights.data[0] * len(theirs)))
+        yield PeerRows(peer, rows, weights, theirs.astype(np.int64), summed)
 
 
 def _all_alike(weights: csr_array) -> bool:
@@ -105,9 +104,9 @@ def _all_alike(weights: csr_array) -> bool:
 
 
 def shard_job(job: Job, num_ranks: int) -> Clusters:
-    """Which devices each rank gets: those that mix while they train stay together where that is fair.
+    """Which devices each rank gets: those that mix while they train stay together if fair.
 
-    What the first cycle does decides: links cost as much to cut as there are steps that use them.
+    The first cycle decides: cutting a link costs as much as there are steps that use it.
     """
     uses: dict[int, tuple[MixingMatrix, int, bool]] = {}
     for t in range(job.steps_per_cycle):

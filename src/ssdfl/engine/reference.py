@@ -3,8 +3,8 @@
     θ_i ← Σ_j w_ij θ_j − η g̃_i(θ_i)                                (`eq:intraC_updates`)
     g̃_i = g_i + Σ_p ρ_i^{q−p} g_i^{(p)} + μ_i (θ_i − θ_i⁰)          (`eq:eff_sgd_ovr`)
 
-With E local steps, −η g̃ becomes the sum of E such steps from the device's own parameters. Other rules and
-optimizers take the places of these two.
+With E local steps, −η g̃ becomes the sum of E such steps from the device's own parameters. Other
+rules and optimizers replace these two equations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Threads that share an engine's work: one for each core, each computing with one thread of torch's."""
+"""Threads that share an engine's work: one per core, each with a single torch thread."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Result = TypeVar("Result")
 
 
 class Threads:
-    """Does independent pieces of work side by side.
+    """Runs independent pieces of work in parallel.
 
-    Two cores finish two devices' convolutions sooner side by side than one after the other with two threads
-    each, and small pieces of work lose nothing to waiting threads. How work is cut never depends on how many
-    threads there are, so results are the same bits on any number of cores.
+    Two cores finish two devices' convolutions sooner in parallel than one after the other with two
+    threads each, and small pieces of work lose nothing to waiting threads. The division of work
+    does not depend on the number of threads, so results are the same bits on any number of cores.
     """
 
     def __init__(self, number: int) -> None:
@@ -52,7 +52,7 @@ class Threads:
 
 
 def threads_for(job: Job) -> Threads:
-    """As many as torch may use threads; one on a GPU, and for models that draw from torch's one generator."""
+    """As many as torch may use; one on a GPU and for models that use torch's one generator."""
     alone = job.task.device.type != "cpu" or job.task.draws_random_numbers
     return Threads(1 if alone else torch.get_num_threads())
 

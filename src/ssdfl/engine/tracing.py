@@ -1,7 +1,7 @@
-"""Batched functions with torch's transforms taken out: their plain tensor operations, recorded once.
+"""Batched functions without torch's transforms: their plain tensor operations, recorded once.
 
-`torch.func.vmap` and `torch.func.grad` wrap every operation again at every call, which takes longer than a
-small model's arithmetic. What they come to is the same list of operations each time.
+`torch.func.vmap` and `torch.func.grad` wrap every operation at every call, which takes longer than
+a small model's arithmetic. The resulting operations are the same each time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
 CALLS_BEFORE = 48
-"""Recording a small model takes as long as some fifty calls gain by it, so short runs do without."""
+"""Recording a small model costs what some fifty calls gain, so short runs skip it."""
 _TRANSPOSE = torch.ops.aten.transpose.int
 _SHAPING = {
     torch.ops.aten.view.default,
@@ -29,7 +29,7 @@ _SHAPING = {
 def kept_with(
     owner: object, name: str, make: Callable[[], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """What was made for an owner under a name, made now if it was not: jobs on one task record once.
+    """The function kept for an owner under a name, made on first use: jobs on a task share it.
 
     It lives as long as its owner, which may be frozen.
     """
@@ -40,13 +40,13 @@ def kept_with(
 
 
 def traced(function: Callable[..., Any], calls_before: int = CALLS_BEFORE) -> Callable[..., Any]:
-    """The function, recorded for each combination of shapes that comes up often; the same bits, sooner.
+    """The function, recorded for each combination of shapes that recurs; same bits, faster.
 
     May be called from several threads, even if the function may not.
 
     Args:
         function: of tensors alone, its operations depending on their shapes only, as vmap demands.
-        calls_before: how often shapes come up before they are recorded.
+        calls_before: how often shapes occur before they are recorded.
     """
     calls: Counter[tuple[torch.Size, ...]] = Counter()
     recorded: dict[tuple[torch.Size, ...], Callable[..., Any]] = {}

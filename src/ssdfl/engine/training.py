@@ -1,4 +1,4 @@
-"""Local training: E mini-batch steps of a device's optimizer, of one device or of groups of them."""
+"""Local training: E mini-batch steps of the optimizer, for one device or for groups."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def plain_move(
 
 
 def keep_variances(task: Task, rows: Tensor, trained: Tensor) -> None:
-    """Where adding a move to mixed values left a variance below 0, put the value that training gave.
+    """Where adding a move to mixed values made a variance negative, restore training's value.
 
     Args:
         rows: (n, d) rows after a step, which are written into.
@@ -235,7 +235,7 @@ class GroupOptimizers:
         return found
 
     def gathered(self, group: Group, memory: dict[str, Tensor]) -> list[dict[str, Tensor]]:
-        """For each part what its optimizers keep, by the kind's own names; views where they can be."""
+        """What each part's optimizers keep, by the kind's own names; views where possible."""
         return [self._rows(part, memory) for part in group.parts]
 
     def _rows(self, part: Part, memory: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -258,7 +258,7 @@ class GroupOptimizers:
     def direction(
         self, group: Group, theta: Tensor, gradients: Tensor, kept: list[dict[str, Tensor]]
     ) -> Tensor:
-        """(n, d) what a group goes down along; memory is renewed in place, gradients are overwritten."""
+        """(n, d) a group's descent direction; updates memory in place, overwrites gradients."""
         if len(group.parts) == 1:
             part = group.parts[0]
             gradients, kept[0] = _updated(part, theta, gradients, kept[0])

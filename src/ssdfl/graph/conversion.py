@@ -169,7 +169,10 @@ def _undirected(graph: Graph) -> Graph:
 
 def _check_both_ways(graph: Graph, source: Any, target: Any) -> None:
     if not graph.has_edge(target, source):
-        remedy = f"Add the edge {target} → {source}, or pass graph.to_undirected() if links go both ways."
+        remedy = (
+            f"Add the edge {target} → {source}, "
+            "or pass graph.to_undirected() if links go both ways."
+        )
         raise InputError("link", f"{source} → {target}", "a link in both directions", remedy)
     there, back = _edge_data(graph, source, target), _edge_data(graph, target, source)
     where = f"link {source}-{target}"

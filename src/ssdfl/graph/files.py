@@ -82,7 +82,8 @@ def check_connected(network: Network, what: str) -> None:
             f"{what}: connected parts",
             int(labels.max() + 1),
             "1, a connected network",
-            f"Add a link between device {network.names[0]} and device {stranded}, or keep one part.",
+            f"Add a link between device {network.names[0]} and device {stranded}, "
+            "or keep one part.",
         )
 
 

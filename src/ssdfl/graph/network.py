@@ -30,7 +30,7 @@ Link = tuple[int, int]
 
 if TYPE_CHECKING:
     Graph: TypeAlias = nx.Graph[Any]
-else:  # a name for signatures: NetworkX has no subscripts at run time, and is not imported before it is used
+else:  # for signatures only: NetworkX takes no subscripts at run time and is imported lazily
     Graph = Any
 
 

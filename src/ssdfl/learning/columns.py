@@ -307,4 +307,7 @@ def _check_numeric(name: str, column: pa.ChunkedArray) -> None:
 
 def _told_scale(column: ColumnSummary) -> str:
     by = column.normalisation
-    return f"Target {column.name}: mean {by.mean:.4g}, deviation {by.deviation:.4g}; scores are in its own units"
+    return (
+        f"Target {column.name}: mean {by.mean:.4g}, deviation {by.deviation:.4g}; "
+        "scores are in its own units"
+    )

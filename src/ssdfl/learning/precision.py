@@ -41,6 +41,6 @@ def precision_remark(precision: Precision, device: str) -> str:
     if precision == "float32" or has_bf16_units(torch.device(device)):
         return ""
     return (
-        f"engine.precision = {precision} brings no gain here: {device} has no units for it, and torch "
-        "emulates them. float32 is faster."
+        f"engine.precision = {precision} brings no gain here: {device} has no units for it, "
+        "and torch emulates them. float32 is faster."
     )

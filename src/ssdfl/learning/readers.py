@@ -19,7 +19,7 @@ from ssdfl.learning.arrow_files import joined_batches, read_parquet
 from ssdfl.learning.columns import listed, places
 from ssdfl.learning.dataset import IMAGES_SCALED, Dataset
 from ssdfl.learning.encoding import Encoding
-from ssdfl.learning.formats import BROKEN, decode_image, image_cells
+from ssdfl.learning.formats import broken, decode_image, image_cells
 from ssdfl.learning.normalisation import Normalisation
 from ssdfl.learning.summaries import (
     CATEGORY,
@@ -63,7 +63,10 @@ def read_path(path: Path, reading: Reading = AS_IT_IS) -> Dataset:
         if holds(path):
             with reading_file(path):
                 return read(path, reading)
-    kinds = "a .parquet, .csv or .npz file, or a folder of tables, of images by class, or of Hugging Face's"
+    kinds = (
+        "a .parquet, .csv or .npz file, "
+        "or a folder of tables, of images by class, or of Hugging Face's"
+    )
     raise InputError("data.name", str(path), kinds, "See docs/data.md.")
 
 
@@ -128,7 +131,7 @@ def reading_file(path: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except BROKEN as error:
+    except broken() as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(
             "data file", str(path), "a whole file", f"It cannot be read ({reason})."
@@ -275,7 +278,10 @@ def arrays_dataset(
 
 
 _TOKENS = "Whole numbers are taken as tokens, as they are."
-_SCALED = "Inputs: to mean 0 and deviation 1 over the training set, each channel of images, each column else."
+_SCALED = (
+    "Inputs: to mean 0 and deviation 1 over the training set, "
+    "each channel of images, each column else."
+)
 _SCALED_TARGETS = "Targets: to mean 0 and deviation 1 for training; scores are in their own units."
 
 

@@ -1,4 +1,4 @@
-"""How a device notices that it has been away itself: its process was stopped, or it has just started.
+"""How a device notices that it was away itself: its process was stopped, or has just started.
 
 Others have gone on without it then. It must not continue where it was as if nothing had happened,
 since whoever sees it there would wait for it.

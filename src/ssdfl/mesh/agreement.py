@@ -1,8 +1,9 @@
-"""Whether a device's neighbours have its plan, and with which of them it trains.
+"""Whether a device's neighbours have its plan, and which of them it trains with.
 
-One neighbour that is silent, or has another plan, stops nobody: a device counts itself and the neighbours
-that have its plan against those that have not, and trains if the former are more. What others say or fail to
-say may change, so a device that cannot train for that reason ends with a code that allows a restart.
+One neighbour that is silent, or has another plan, stops nobody. A device counts itself and the
+neighbours that have its plan against those that do not, and trains if the former are more. What
+others say may change, so a device that cannot train for this reason ends with a code that allows a
+restart.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ def without_plan(node: Node, but: Sequence[str] = ()) -> list[str]:
 
 
 def go_without(node: Node, waited_s: float) -> None:
-    """Train without neighbours that have no plan, unless they are as many as the others and this device.
+    """Train without neighbours that have no plan, unless they are as many as the rest.
 
     Raises:
-        NotYetError: they are.
+        NotYetError: they are as many as the other neighbours and this device.
     """
     missing = without_plan(node)
     others = 1 + len(node.linked) - len(missing)
@@ -62,9 +63,9 @@ def go_without(node: Node, waited_s: float) -> None:
 
 
 def other_plans(node: Node) -> dict[str, str]:
-    """Train without the neighbours that have another plan; their digests, if most neighbours have another.
+    """Train without neighbours that have another plan; their digests, if they are the majority.
 
-    This device counts among those that agree, so that one liar stops nobody with two other neighbours.
+    This device counts among those that agree, so one liar stops nobody with two other neighbours.
     """
     ours, neighbours = node.plan_digest, node.neighbours
     plans = {name: neighbours[name].plan_digest for name in neighbours.alive}

@@ -1,7 +1,7 @@
 """A mesh's own certificate authority, and a key and certificate for every device.
 
-A device is known by the common name of its certificate. The authority's key makes certificates and is needed
-for nothing else: keep it off the devices.
+The common name of its certificate identifies a device. The authority's key only makes certificates:
+keep it off the devices.
 """
 
 from __future__ import annotations
@@ -124,6 +124,7 @@ def check_certificate(device: str, key: bytes, certificate: bytes, authority: by
         InputError: a file that is no PEM, of another device, key or authority, or out of date.
     """
     from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
@@ -138,6 +139,8 @@ def check_certificate(device: str, key: bytes, certificate: bytes, authority: by
     ]
     if names != [device]:
         raise _unfit(device, "certificate.pem", ", ".join(names), f"one of {device}")
+    if not isinstance(public_key, ec.EllipticCurvePublicKey):
+        raise _unfit(device, "key.pem", "a key of another kind", "one on an elliptic curve")
     if public_key != shown.public_key():
         raise _unfit(device, "key.pem", "another key", "the key of certificate.pem")
     if not _is_signed_by(shown, signer):
@@ -167,7 +170,7 @@ def _is_signed_by(shown: x509.Certificate, signer: x509.Certificate) -> bool:
 def certified_key(
     certificate: bytes, authority: bytes
 ) -> tuple[str, ec.EllipticCurvePublicKey] | None:
-    """The device that a certificate names and its public key; None unless the authority has signed it."""
+    """The device a certificate names and its public key; None if the authority did not sign it."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -184,7 +187,7 @@ def certified_key(
 
 
 def authority_key(authority: bytes) -> ec.EllipticCurvePublicKey | None:
-    """The public key of an authority's certificate in PEM; None if it is of another kind than ours."""
+    """The public key of an authority's certificate in PEM; None if it is of another kind."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -247,11 +250,11 @@ def check_private(path: Path) -> None:
 
 
 def _open_to_others(mode: int, owner: int, user: int) -> bool:
-    """Whether others than the user can read or change a file.
+    """Whether anyone but the user can read or change a file.
 
     Examples:
-        >>> _open_to_others(0o640, owner=1000, user=1000), _open_to_others(0o640, owner=0, user=1000)
-        (True, False)
+        >>> [_open_to_others(0o640, owner, user=1000) for owner in (1000, 0)]
+        [True, False]
     """
     of_root = owner == 0 and user != 0
     return bool(mode & (0o027 if of_root else 0o077))

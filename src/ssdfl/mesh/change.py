@@ -1,8 +1,8 @@
-"""A change of a mesh's membership: who is in it from a cycle on, signed by the mesh's authority.
+"""A change of a mesh's membership: who is in it from some cycle on, signed by the authority.
 
-Changes form a chain. Each has a version, one more than that of the change before, and the digest of that
-change's text; the first has the digest of ``network.json``. So nobody has to be trusted who passes a change
-on: it is the authority's, it is whole, and there is one order.
+Changes form a chain. Each has a version, one more than the change before, and the digest of that
+change's text; the first has the digest of ``network.json``. So whoever passes a change on need not
+be trusted: the authority signed it, it is complete, and there is one order.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Newcomer:
 
     Attributes:
         optimizer: its own, as `ssdfl.learning.parse_optimizer` reads it.
-        facts: what it would tell of its data, as JSON of a `Descriptor`; nothing if that is not known.
-        samples: how many training samples it has; 0 if that is not known.
+        facts: what it would tell of its data, as JSON of a `Descriptor`; empty if unknown.
+        samples: how many training samples it has; 0 if unknown.
     """
 
     optimizer: str

@@ -1,6 +1,6 @@
-"""What whoever holds the authority's key does: sign changes of membership, and write newcomers' folders.
+"""Sign changes of membership and write newcomers' folders, with the authority's key.
 
-MESH/changes/1.json, 2.json, …    all changes so far; devices' folders that are here get each of them, too
+MESH/changes/1.json, 2.json, …    all changes so far; device folders here get each of them, too
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from ssdfl.mesh.flood import FACTS, describe
 from ssdfl.mesh.folder import (
     INITIAL,
     DeviceConfig,
-    check_dialling,
     device_folders,
     read_device,
     removed_on_failure,
@@ -38,6 +37,7 @@ from ssdfl.mesh.membership import CHANGES, Membership
 from ssdfl.mesh.names import check_names
 from ssdfl.mesh.own_data import ENCODING, TRAIN, hand_out_files
 from ssdfl.mesh.processes import device_status
+from ssdfl.mesh.routes import check_dialling
 from ssdfl.preparation import given_plan
 from ssdfl.records.config import load_experiment
 
@@ -125,10 +125,10 @@ class Mesh:
             write_text(folder / CHANGES / f"{change.change.version}.json", change.text)
 
     def cycle(self, asked: int | None) -> int:
-        """The cycle after which a change takes effect: as asked, or soon after those that devices are at.
+        """The cycle after which a change takes effect: as asked, or soon after the devices' own.
 
         Raises:
-            InputError: nobody knows where they are, or it is too late or before another change.
+            InputError: nobody knows their cycles, or it is too late or before another change.
         """
         after = max((known.change.cycle for known in self.changes), default=0)
         found = max(self._soon(), after + 1) if asked is None else asked
@@ -161,9 +161,11 @@ def remove_devices(mesh: Mesh, names: Collection[str], cycle: int | None = None)
     """Sign a change after which some devices are no longer in a mesh.
 
     Raises:
-        InputError: a device that it has not, the rest is not connected, or an impossible cycle.
+        InputError: a device that it has not, the rest is not connected or lacks a relay, or an
+            impossible cycle.
     """
     rest = without(mesh.network, names)
+    check_dialling(rest, [mesh.addresses[name] for name in rest.names])
     change = mesh.next_change(rest, mesh.addresses, {}, mesh.cycle(cycle))
     mesh.publish(change)
     return change
@@ -185,7 +187,8 @@ def add_devices(
         additions: links between newcomers and the mesh's devices, or others, by name.
         hosts: where newcomers listen; without them, on free ports if the whole mesh is on loopback.
         optimizer: the newcomers'; by default it is drawn as at the start.
-        files: a folder with a table for each newcomer, named after it, where devices have data of their own.
+        files: a folder with a table for each newcomer, named after it, if devices have their own
+        data.
         certificates: make certificates; without, put your own into the folders.
 
     Raises:
@@ -269,7 +272,7 @@ def _write_newcomer(mesh: Mesh, config: DeviceConfig, certificates: bool) -> Non
 
 
 def _copy_settings(like: Path, folder: Path) -> None:
-    """Give a newcomer what is the same for all, and modules; a plan that was formed it forms for itself."""
+    """Give a newcomer the shared settings and modules; it forms a formed plan for itself."""
     folder.mkdir(parents=True, exist_ok=True)
     modules = [path.name for path in like.glob("*.py")]
     given = [] if (like / FACTS).exists() else [PLAN]

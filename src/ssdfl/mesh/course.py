@@ -76,7 +76,8 @@ class Course:
             return False
         with self._meeting:
             self._node.fit(edition.digest)
-            self._node.meet(edition.neighbours_of(self._node.name))
+            own = self._node.name
+            self._node.meet(edition.neighbours_of(own), edition.routes_of(own))
             self._editions.append(edition)
         return True
 
@@ -90,7 +91,7 @@ class Course:
         return next(one for one in self._editions[1:] if one.has(name))
 
     def following(self, edition: Edition, step: int) -> Edition | None:
-        """The edition after another, if it begins at a step; a change that came late begins at once."""
+        """The edition after another, if it begins at a step; a late change begins at once."""
         later = self._editions[edition.version + 1 :][:1]
         due = [one for one in later if one.cycle * self._steps_per_cycle <= step]
         return due[0] if due else None

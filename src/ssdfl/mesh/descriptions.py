@@ -27,7 +27,7 @@ class Descriptions:
     """What is known of devices by name, and how different the data at links are.
 
     Attributes:
-        extra: what samples add to the distance of two devices that their labels or sketches have, on average.
+        extra: what samples add on average to two devices' distance by labels or sketches.
     """
 
     devices: Mapping[str, Device]
@@ -36,7 +36,7 @@ class Descriptions:
 
     @classmethod
     def at_start(cls, facts: Facts, names: Sequence[str]) -> Descriptions:
-        """What devices told before the first plan; those that did not, or lied, are like the average."""
+        """What devices told before the first plan; silent ones and liars count as average."""
         told = _undisputed(facts)
         known = {
             one.descriptor.device: device_of(one.descriptor)
@@ -54,7 +54,7 @@ class Descriptions:
     def with_newcomers(
         self, joins: Mapping[str, Newcomer], optimizers: Mapping[str, Optimizer]
     ) -> Descriptions:
-        """The same with devices that join; of one that told nothing, the average of all others is assumed."""
+        """The same with devices that join; one that told nothing counts as the average of all."""
         average = average_device(list(self.devices.values()))
         found = {
             name: _newcomer(one.facts, average, optimizers[name]) for name, one in joins.items()
@@ -91,7 +91,7 @@ def device_of(descriptor: Descriptor) -> Device:
 
 
 def _undisputed(facts: Facts) -> list[Fact]:
-    """Facts about what there is one version of only, in an order that does not depend on how they came."""
+    """Facts with a single version, in an order that does not depend on how they arrived."""
     found = {one.fact: parsed(one) for one in facts.facts}
     subjects = Counter(map(_subject, found.values()))
     return [found[content] for content in sorted(found) if subjects[_subject(found[content])] == 1]

@@ -46,6 +46,7 @@ from ssdfl.mesh.metrics import Reading, serving_metrics
 from ssdfl.mesh.newcomer import entry_step, joined_state, renewed, usual_step
 from ssdfl.mesh.node import Node, StoppedError
 from ssdfl.mesh.open_files import allow_more_files
+from ssdfl.mesh.routes import check_routes, routes_of
 from ssdfl.mesh.set_up import check_neighbours, credentials_of, largest_message_bytes
 from ssdfl.mesh.signing import Signer
 from ssdfl.mesh.transport import GrpcTransport
@@ -72,7 +73,7 @@ log = logging.getLogger(__name__)
 
 
 class RunningDevice:
-    """One device: it meets its neighbours, agrees on a plan with all, trains, and writes down how it goes.
+    """One device: it meets its neighbours, agrees on a plan with all, trains, and keeps a journal.
 
     Attributes:
         member: the device in the present network.
@@ -91,7 +92,9 @@ class RunningDevice:
         network = network_at_entry(config, self._base.network, membership)
         check_neighbours(config, network)
         limit = largest_message_bytes(self._base)
-        self.transport = GrpcTransport(config.listen, config.neighbours, credentials, limit)
+        routes = routes_of(network, config.name, config.listen, config.neighbours)
+        check_routes(config.name, routes)
+        self.transport = GrpcTransport(config.listen, config.neighbours, credentials, limit, routes)
         self.node = Node(
             network,
             config.index,
@@ -152,10 +155,10 @@ class RunningDevice:
             self.node.close()
 
     def _entered(self) -> tuple[Edition, Job | None, State | None]:
-        """The edition in which the device begins or continues, its job there, and where it is in it.
+        """The edition in which the device begins or continues, its job there, and its state.
 
-        There is no job if the device is not in the mesh any more. If most neighbours have formed another
-        plan, their facts are gathered anew, once.
+        The job is None if the device has left the mesh. If most neighbours have formed another
+        plan, their facts are gathered once more.
         """
         for is_last in (False, True):
             plan = self._plan()
@@ -254,7 +257,7 @@ class RunningDevice:
         self.node.linger(state.step)
 
     def _state(self, job: Job, edition: Edition) -> State:
-        """Where the device stopped, or the start; one that joins takes its neighbours' parameters."""
+        """Where the device stopped, or the start; a newcomer takes its neighbours' parameters."""
         checkpoint, index = self.folder / CHECKPOINT, self.node.index
         if checkpoint.exists():
             return load_moved_state(checkpoint, job, index)
@@ -271,8 +274,8 @@ class RunningDevice:
     def _wait_for_plans(self, job: Job, state: State, plan: Plan) -> None:
         """Wait for neighbours to have a plan, all of them at the start.
 
-        A device that comes back also waits for those that may be coming back, unless others have gone on
-        without it. Nobody waits for devices that the plan was formed without.
+        A device that comes back also waits for others that may be coming back, unless the mesh has
+        continued without it. Nobody waits for devices that the plan was formed without.
         """
         begins = not self._has_agreed()
         limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
@@ -299,7 +302,7 @@ class RunningDevice:
         refuse_other_plans(self.node, others)
 
     def _has_agreed(self) -> bool:
-        """Whether it has agreed with its neighbours before: only after that is there a checkpoint."""
+        """Whether it has agreed with its neighbours before: a checkpoint exists only after that."""
         return (self.folder / CHECKPOINT).exists()
 
     def _train(self, job: Job, state: State, edition: Edition) -> State:
@@ -356,10 +359,10 @@ def _may_form_again(plan: Plan, state: State) -> bool:
 
 
 def run_device(folder: Path, data: Path | None = None, metrics_port: int | None = None) -> bool:
-    """Run the device of a folder until it has finished or is asked to stop; whether it has finished.
+    """Run the device of a folder until it finishes or is asked to stop; whether it finished.
 
     Args:
-        data: the folder with data sets, for those that are dealt by number.
+        data: the folder with data sets, for those dealt by number.
         metrics_port: where to serve metrics on loopback, if anywhere.
 
     Raises:
@@ -394,7 +397,7 @@ def _run(folder: Path, data: Path | None, metrics_port: int | None) -> bool:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Refuse a folder that another process runs; the lock ends with its process, however that ends."""
+    """Refuse a folder that another process runs; the lock ends with its process in any case."""
     with ExitStack() as stack:
         deadline = time.monotonic() + LOCK_S
         while (holder := _holder_of(stack, folder / LOCK)) and time.monotonic() < deadline:

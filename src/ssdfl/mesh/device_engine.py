@@ -1,8 +1,8 @@
-"""The engine of one real device: its own row of every step, with its neighbours' messages pulled meanwhile.
+"""The engine of one real device: its own row of every step, while it pulls neighbours' messages.
 
-What is missing (a neighbour that is gone or too slow, or a bad message) is missing in what the rule hears.
-Its weight goes back to the device's own, as in `ssdfl.methods.drop_links`. A device that is far behind its
-neighbours, because it was away or cut off, continues at their step with the parameters that it has.
+The rule does not hear what is missing: a neighbour that is gone or too slow, or a bad message. Its
+weight goes back to the device's own, as in `ssdfl.methods.drop_links`. A device far behind its
+neighbours, because it was away or cut off, continues at their step with the parameters it has.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ssdfl.methods import Heard, Memory, Message, Moment, Move, Step
 from ssdfl.records import Record
 
 MARGIN = 3
-"""Steps that a device which was away lets others take meanwhile, so that they need not wait for it."""
+"""Steps that a device which was away leaves others, so that they need not wait for it."""
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class DeviceEngine:
         return state
 
     def caught_up(self, state: State) -> State:
-        """The state, or at the step after the neighbours' if they have long gone on without this device."""
+        """The state, moved past the neighbours' step if they have left this device far behind."""
         returns = self.node.absence.check()
         if returns:
             self.node.look_around()

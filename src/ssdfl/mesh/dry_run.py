@@ -69,7 +69,7 @@ def _placed(member: Member) -> Member:
 def _facts_of_formation(
     member: Member,
 ) -> tuple[dict[str, Any] | None, list[list[float]] | None, list[str]]:
-    """Facts for all, samples for neighbours, and with whom data are compared; nothing if plans are given."""
+    """Facts for all, samples for neighbours, and who compares data; nothing for given plans."""
     forms = member.known_plan() is None or (member.folder / FACTS).exists()
     if not forms or member.config.joins:  # of a device that joins, the change says what others know
         return None, None, []

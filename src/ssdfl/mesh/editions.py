@@ -1,8 +1,8 @@
 """The mesh before and after each change of its membership: network, plan, optimizers, addresses.
 
-Everything follows from the start and from the chain of changes, so all devices find the same. A plan is
-repaired from the one before: with what devices told at the start, and what a change says of newcomers. Of a
-newcomer about which nothing is known, the average of all others is assumed.
+Everything follows from the start and from the chain of changes, so all devices find the same. A
+plan is repaired from the one before, with what devices told at the start and what a change says of
+newcomers. A newcomer about which nothing is known counts as the average of all others.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from ssdfl.mesh.flood import FACTS
 from ssdfl.mesh.folder import INITIAL
 from ssdfl.mesh.member import Member
 from ssdfl.mesh.membership import CHANGES
+from ssdfl.mesh.routes import DIRECT, Routes, routes_of
 from ssdfl.preparation import dealt_task, draw_optimizers_of, given_plan, shared_devices
 from ssdfl.records.config import Experiment
 from ssdfl.rng import generator
@@ -81,6 +82,13 @@ class Edition:
         names = self.network.names
         linked = [names[j] for j in self.network.neighbours(names.index(name))]
         return {other: self.addresses.get(other, "") for other in linked}
+
+    def routes_of(self, name: str) -> Routes:
+        """Who relays for a device, and for whom it does."""
+        if not self.has(name):
+            return DIRECT
+        own = self.addresses.get(name, "")
+        return routes_of(self.network, name, own, self.neighbours_of(name))
 
 
 def first_edition(member: Member, plan: Plan, folder: Path) -> Edition:
@@ -179,7 +187,7 @@ def _known_plan(edition: Edition, folder: Path) -> Plan | None:
 
 
 def _repaired(before: Plan, edition: Edition, member: Member, folder: Path) -> Plan:
-    """The plan before, fitted to the network; one that the experiment makes by number is made again."""
+    """The plan before, adapted to the network; one that the experiment makes is made again."""
     plan = given_plan(member.experiment, edition.network)
     if plan is None:
         devices, distances = _facts(edition, member)

@@ -1,8 +1,9 @@
 """How far devices have come, signed by each of them.
 
-A device that was away continues where the others are. It must not believe one neighbour that claims to be far
-ahead: whoever is believed can end everyone's training. So every device signs its step, neighbours pass
-signatures on, and a step counts as reached once two devices have signed it. A liar can sign for itself only.
+A device that was away continues where the others are. It must not believe a single neighbour that
+claims to be far ahead: such a claim could end everyone's training. So every device signs its step,
+neighbours pass signatures on, and a step counts as reached once two devices have signed it. A liar
+can sign only for itself.
 """
 
 from __future__ import annotations
@@ -56,10 +57,10 @@ class Evidence:
             return self._own
 
     def take(self, witness: Witness, plan_digest: str) -> None:
-        """Keep what a device has signed, if it is news of the same plan, or of one before or after a change.
+        """Keep a newer signed step of the same plan, or of one before or after a change.
 
         Raises:
-            BadMessageError: it is signed by nobody, or by another than it says.
+            BadMessageError: it is unsigned, or signed by another device than it names.
         """
         with self._lock:
             fitting = {plan_digest, *self.fitting} - {""}
@@ -73,7 +74,7 @@ class Evidence:
                 self._furthest[witness.device] = witness
 
     def _is_stranger(self, witness: Witness, plan_digest: str) -> bool:
-        """Whether a step is this device's own, or of one that is only in the mesh of another plan."""
+        """Whether a step is this device's own, or of a device known only under another plan."""
         unknown = witness.device not in self._names and witness.plan_digest != plan_digest
         return unknown or witness.device == self._name
 
@@ -92,7 +93,7 @@ class Evidence:
             return self._sorted()[:MOST_PASSED_ON]
 
     def reached(self) -> int:
-        """The furthest step that enough other devices have come to; 0 if too few have signed any."""
+        """The furthest step that enough other devices have signed; 0 if too few signed any."""
         with self._lock:
             steps = [int(witness.step) for witness in self._sorted()]
         return steps[NEEDED - 1] if len(steps) >= NEEDED else 0

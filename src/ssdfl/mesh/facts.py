@@ -1,9 +1,10 @@
 """What is known of devices and links, each fact signed by the devices that it is about.
 
-Facts reach a device over others, which can withhold them but not change them. A device that signs two
-different facts about the same thing has lied: both versions together prove it, whoever tells them, and the
-plan is formed without either. So what is known of a thing only ever goes from nothing to one version to a
-proven contradiction, and devices that exchange all they have know the same in the end.
+Facts reach a device through others, which can withhold them but not change them. A device that
+signs two different facts about the same thing has lied: the two versions together prove it, whoever
+passes them on, and the plan is formed without either. So knowledge of a thing only ever goes from
+nothing to one version to a proven contradiction. Devices that exchange all they have end up knowing
+the same.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class FirstPlan:
-    """How a device comes to the plan that its mesh began with; one that joins later forms it for itself.
+    """How a device gets the plan its mesh began with; a later newcomer forms it for itself.
 
     Attributes:
         member: the device in the network as it was at the start.
@@ -40,7 +40,7 @@ class FirstPlan:
     signer: Signer
 
     def known(self) -> Plan | None:
-        """The plan that was formed before, or that the experiment gives; None if one is to be formed."""
+        """The plan formed before or given by the experiment; None if one must be formed."""
         self._tell_facts()
         return self._kept(self.member.known_plan())
 
@@ -88,7 +88,7 @@ class FirstPlan:
         return replace(plan, settings={**plan.settings, **formed_from})
 
     def _joining(self) -> Member:
-        """A device that joins, in the network that it joins: to describe it before there are editions."""
+        """A device that joins, in the network it joins: describes it before editions exist."""
         network = self.node.network
         return self.member.moved(network, [parse_optimizer("sgd")] * network.num_devices)
 

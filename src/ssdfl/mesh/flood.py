@@ -1,8 +1,8 @@
-"""Initialisation with no coordinator: facts about devices and links flood the network.
+"""Initialisation without a coordinator: facts about devices and links flood the network.
 
-Each device asks its neighbours for the facts that it lacks until it has everyone's. Samples cross only the
-link between two neighbours, which turn them into one number, the distance of their data. That number, label
-counts and optimizers travel on to all devices, signed by the devices that they are about.
+Each device asks its neighbours for the facts it lacks until it has everyone's. Samples cross only
+the link between two neighbours, which turn them into one number, the distance of their data. That
+number, label counts and optimizers travel on to all devices, signed by the devices they are about.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Told:
-    """What a neighbour last said of all its facts: their digest, and whether its plan is formed from them."""
+    """A neighbour's last word on its facts: their digest, and whether its plan uses them."""
 
     digest: str
     final: bool
@@ -100,7 +100,7 @@ class Flood:
         self.node.answers["samples"] = self._answer_samples
 
     def own_fact(self) -> SignedFact:
-        """What this device says about itself, in the words of before if only the last digits differ."""
+        """What this device says about itself; the earlier text if only the last digits differ."""
         now = describe(self._name, self.own, self.measured)
         before = [] if self.signed_before is None else list(self.signed_before.facts)
         alike = [signed for signed in before if is_alike(parsed(signed).descriptor, now)]
@@ -134,7 +134,7 @@ class Flood:
         return sum(self.book.descriptor(name) is not None for name in self.book.names)
 
     def _missing(self) -> list[str]:
-        """Devices and links of which nothing is known yet; then, for a while, neighbours that know more.
+        """Devices and links without facts; then, for a while, neighbours that know more.
 
         A device that takes the facts of others' plans needs no more.
         """
@@ -178,7 +178,7 @@ class Flood:
         return answer.facts if answer.HasField("facts") else None
 
     def _keep(self, neighbour: str, signed: SignedFact) -> None:
-        """Remember a fact; a proposal about a link of this device is checked first, and countersigned."""
+        """Store a fact. A proposal about a link of this device is checked and countersigned."""
         fact = parsed(signed)
         is_proposal = fact.HasField("link") and len(signed.signatures) == 1
         if not is_proposal:
@@ -242,7 +242,7 @@ class Flood:
         return self._computed.get(neighbour)
 
     def _energy(self, neighbour: str) -> float:
-        """The energy distance to a neighbour's samples per feature; 0 of samples that are no numbers."""
+        """The energy distance per feature to a neighbour's samples; 0 if they are not numbers."""
         own = self.own.samples
         if own is None:
             return 0.0
@@ -251,9 +251,9 @@ class Flood:
         return max(float(energy_distance(own, theirs)) / int(own.shape[1]), 0.0)
 
     def _take_final(self) -> None:
-        """Take the facts that most neighbours have formed their plans from, if these are others.
+        """Take the facts from which most neighbours formed their plans, if they differ.
 
-        So a device that comes late forms the same plan. One neighbour alone is believed only if there is no
+        So a late device forms the same plan. A single neighbour is believed only if there is no
         other: it might leave facts out.
         """
         finals = Counter(one.digest for one in self._told.values() if one.final)

@@ -3,13 +3,13 @@
 ca/authority.key, authority.pem     the authority; its key only makes certificates: keep it safe
 NAME/device.json                    name, where it listens, its neighbours' addresses
 NAME/experiment.toml, network.json, and initial.safetensors if the experiment names parameters
-NAME/train.parquet, encoding.json   its own data, if the experiment names a folder with a file for each device
+NAME/train.parquet, encoding.json   its own data, if the experiment names a folder with a file each
 NAME/key.pem, certificate.pem, authority.pem
 
 The device itself writes:
 
-NAME/plan.json, facts.binpb, own-fact.binpb, checkpoint.safetensors, metrics.jsonl, status.json, device.log,
-                                    and at the end model.safetensors
+NAME/plan.json, facts.binpb, own-fact.binpb, checkpoint.safetensors, metrics.jsonl, status.json,
+device.log,                         and at the end model.safetensors
 
 A device's name is the network's.
 """
@@ -36,6 +36,7 @@ from ssdfl.mesh.hosts import Host, loopback_hosts
 from ssdfl.mesh.names import check_names
 from ssdfl.mesh.neighbours import PING_DEADLINE_S
 from ssdfl.mesh.own_data import hand_out_data, own_settings
+from ssdfl.mesh.routes import check_dialling
 from ssdfl.mesh.transport import MAX_MESSAGE_BYTES
 from ssdfl.methods import find_method
 from ssdfl.records.config import Experiment, write_experiment
@@ -56,10 +57,11 @@ class DeviceConfig:
         listen: ``host:port``, or empty for a device that cannot be dialled.
         neighbours: where each neighbour listens, or empty for one that cannot be dialled.
         patience_s: how long to wait for a neighbour that is there but slow.
-        ping_deadline_s: how soon neighbours have to answer pings; who misses two in a row is gone.
+        ping_deadline_s: how soon neighbours must answer pings; one that misses two in a row is
+            gone.
         adaptive: continue at once without a neighbour that is silent for longer than usual.
-        joins: the version of the change of membership that brought it in, whose network `index` and `names`
-            are of; 0 for devices that were there at the start.
+        joins: the version of the change of membership that brought it in, to whose network `index`
+            and `names` refer; 0 for devices that were there at the start.
     """
 
     name: str
@@ -97,8 +99,8 @@ def init_mesh(
         certificates: make an authority and certificates; without, put your own into the folders.
 
     Raises:
-        InputError: the folder holds a mesh already, a name that cannot be a folder, or two neighbours of
-            which neither can be dialled.
+        InputError: the folder already holds a mesh, a name cannot be a folder, or two neighbours
+            cannot reach each other.
     """
     if holds_mesh(out):
         raise InputError("--out", str(out), "a folder with no mesh in it", "Choose another.")
@@ -184,7 +186,7 @@ def _write_folder(
 
 
 def renew_experiment(mesh: Path, experiment: Experiment) -> None:
-    """Give all devices of a mesh an experiment that differs from theirs in what may differ: cycles."""
+    """Give all devices of a mesh a new experiment, which may differ only in cycles."""
     for folder in device_folders(mesh):
         config = read_device(folder)
         one_run = _experiment_of_device(experiment, config.method, config.seed)
@@ -208,7 +210,7 @@ def write_config(folder: Path, config: DeviceConfig) -> None:
 
 
 def _experiment_of_device(experiment: Experiment, method: str, seed: int) -> Experiment:
-    """The experiment as every device gets it: one method, one seed, and the network in a file beside it."""
+    """The experiment that every device gets: one method, one seed, and the network in a file."""
     return experiment.model_copy(
         update={
             "network": experiment.network.model_copy(update={"spec": "network.json"}),
@@ -237,11 +239,11 @@ def _write_certificates(out: Path, folders: Sequence[Path]) -> None:
 
 
 def check_reach(method: str, job: Job) -> None:
-    """Refuse what real devices cannot run: they hear only their neighbours, and messages have a limit.
+    """Refuse what real devices cannot run: they hear only neighbours, and messages have a limit.
 
     Raises:
-        InputError: the method mixes devices without a link, the model is too large, or the mean model is to
-            be tested, which no device has.
+        InputError: the method mixes devices without a link, the model is too large, or the mean
+            model, which no device has, is to be tested.
     """
     _check_tested_models(job.tested_models)
     limit = MAX_MESSAGE_BYTES - 1024  # room for the rest of the message
@@ -259,23 +261,6 @@ def check_reach(method: str, job: Job) -> None:
             raise InputError(
                 "method", method, expected, "Leave it out, or choose another engine."
             ) from None
-
-
-def check_dialling(network: Network, addresses: Sequence[str]) -> None:
-    """Refuse two neighbours of which neither can be dialled.
-
-    Args:
-        addresses: (N,) where devices listen, empty for those that cannot be dialled.
-
-    Raises:
-        InputError: it names them.
-    """
-    for a, b in network.links.tolist():
-        if not addresses[a] and not addresses[b]:
-            pair = f"{network.names[a]} and {network.names[b]}"
-            raise InputError(
-                "addresses of neighbours", pair, "at least one of two", "Give one an address."
-            )
 
 
 def read_device(folder: Path) -> DeviceConfig:

@@ -1,7 +1,7 @@
-"""What devices with data of their own tell each other before there is a model.
+"""What devices with their own data exchange before there is a model.
 
-How a column becomes inputs has to be the same everywhere, and depends on everyone's rows. So each device
-floods a summary of its own, and all merge the same summaries in the same order.
+Columns must become inputs in the same way everywhere, which depends on everyone's rows. So each
+device floods a summary of its own, and all merge the same summaries in the same order.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Holders:
         self.node.answers["holdings"] = self._answer
 
     def tell(self) -> None:
-        """Count among those whose data all have to be encoded alike; a device that joins later does not."""
+        """Join the devices that must encode their data alike; later newcomers do not."""
         self.known.setdefault(self.node.name, self._signed(self.own))
 
     def gather(self, timeout_s: float) -> None:
@@ -158,7 +158,7 @@ def merged_summary(known: Mapping[str, Holding], names: Sequence[str]) -> Summar
 
 
 def known_summary(folder: Path, config: DataSection, names: Sequence[str]) -> Summary | None:
-    """By what a device's data are encoded: a file, or what was gathered; None if neither is there."""
+    """How a device's data are encoded: by a file, or by what was gathered; None if neither."""
     if config.encoding:
         return read_summary(Path(config.encoding))
     known = saved_holdings(folder)

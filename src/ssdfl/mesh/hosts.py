@@ -28,10 +28,11 @@ class Host:
 
 
 def read_hosts(path: Path, names: Sequence[str]) -> list[Host]:
-    """Hosts from a CSV file ``device,address``; an empty address is a device that cannot be dialled.
+    """Hosts from a CSV file ``device,address``; without an address a device cannot be dialled.
 
     Args:
-        names: of all devices; unless these are numbers, the file may name a device by its index as well.
+        names: of all devices; unless they are numbers, the file may also name a device by its
+        index.
 
     Raises:
         InputError: a missing, unknown or repeated device, or a malformed address.
@@ -84,7 +85,7 @@ def _is_address(text: str) -> bool:
 
 
 def _is_below(text: str, limit: int) -> bool:
-    """Whether a text is a whole number below a limit; one of many digits cannot even be converted."""
+    """Whether a text is a whole number below a limit; too many digits cannot be converted."""
     return text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) < limit
 
 

@@ -1,8 +1,8 @@
 """What formation knows of all devices, from the facts that they have signed.
 
-A device of which nothing is known, or which contradicts itself, is taken to be like the others on average,
-and a link without a fact to be like the median link. So every device forms the same plan from the same
-facts, complete or not.
+A device of which nothing is known, or which contradicts itself, counts as the average of the
+others, and a link without a fact as the median link. So every device forms the same plan from the
+same facts, complete or not.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def average_device(known: Sequence[Device]) -> Device:
     """A device like the others: their mean labels and sketch, and plain SGD.
 
     Examples:
-        >>> average_device([Device(np.array([2.0, 0.0])), Device(np.array([0.0, 4.0]), rho=0.9)]).labels
+        >>> average_device([Device(np.array([2.0, 0.0])), Device(np.array([0.0, 4.0]))]).labels
         array([1., 2.])
     """
     sketches = [device.sketch for device in known if device.sketch is not None]
@@ -88,8 +88,8 @@ def average_device(known: Sequence[Device]) -> Device:
 def believable(measured: Mapping[int, DeviceConstants]) -> dict[int, DeviceConstants]:
     """Measured constants without devices that claim many times what is usual.
 
-    Formation takes the largest, so one absurd claim would decide for all. The lower median is compared with:
-    of two, the smaller.
+    Formation takes the largest, so one absurd claim would decide for all. The reference is the
+    lower median: of two, the smaller.
 
     Examples:
         >>> one, absurd = DeviceConstants(2.0, 1.0, 0.0), DeviceConstants(1e9, 1.0, 0.0)

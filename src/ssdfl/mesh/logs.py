@@ -1,4 +1,4 @@
-"""A device's log, of bounded size whatever others send: a line a record, repeats left out, rotated."""
+"""A device's log, bounded whatever others send: one line a record, no repeats, rotated."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Handler(RotatingFileHandler):
 class OneLine(logging.Formatter):
     """Formats a record as one line of limited length.
 
-    What others send is part of some messages: with a line break in it, they could write lines of their own.
+    Messages may quote what others send: with a line break, they could forge lines of the log.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -79,7 +79,7 @@ class _Window:
 
 
 class Throttle(logging.Filter):
-    """Lets a few lines of each wording pass in a while; the next that passes says how many were left out."""
+    """Passes a few lines of each wording in a while; the next one says how many were dropped."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

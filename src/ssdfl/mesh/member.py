@@ -1,4 +1,4 @@
-"""One device as its folder has it: its settings, data, task and optimizer, and what it tells of them."""
+"""One device as its folder describes it: settings, data, task, optimizer, and what it shares."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ class Member:
     def holding(self) -> Holding | None:
         """What it tells before there is a task; None if nobody needs it.
 
-        That is a summary, if no file says how all data are encoded, and how many samples it has, if devices
-        are weighed by that.
+        That is a summary, if no file says how all data are encoded, and its number of samples, if
+        devices are weighted by it.
         """
         told_before = saved_holdings(self.folder).get(self.config.name)
         if told_before is not None or not self.has_own_data:
@@ -124,7 +124,7 @@ class Member:
         return set(self.network.names) <= saved_holdings(self.folder).keys()
 
     def agree_on_data(self, node: Node, signer: Signer, timeout_s: float) -> None:
-        """Learn from all devices how to encode one's own data, and how much others have, if that matters."""
+        """Agree with all devices how to encode data, and how much each has, if that matters."""
         own = self.holding()
         if own is not None:
             holders = Holders(node, self.network.names, own, signer, saved_holdings(self.folder))
@@ -176,7 +176,7 @@ class Member:
         return found
 
     def known_plan(self) -> Plan | None:
-        """The plan that was formed before, or that the experiment gives; None if one is to be formed."""
+        """The plan formed before or given by the experiment; None if one must be formed."""
         path = self.folder / PLAN
         if path.exists():
             return fitting_plan(read_plan(path), self.network)

@@ -1,7 +1,7 @@
 """The changes of membership that a device knows: from its folder and from its neighbours.
 
-A change may be put into any one device's folder; from there it floods. Each device tells in its pings which
-change it knows last, and neighbours ask for those that they lack.
+A change may be put into any one device's folder and floods from there. Pings carry the version of
+the last change a device knows, and neighbours ask for the changes they lack.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _named(names: tuple[str, ...]) -> str:
 
 
 def network_at_entry(config: DeviceConfig, start: Network, membership: Membership) -> Network:
-    """The network in which a device was first: that of the start, or of the change by which it joins.
+    """The network a device entered first: the mesh's first, or that of the change that adds it.
 
     Args:
         start: the network as the mesh began.

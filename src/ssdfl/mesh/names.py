@@ -1,4 +1,4 @@
-"""Devices' names as folders and in certificates: the network's own, refused where they cannot be used."""
+"""Device names as folders and in certificates: the network's own, refused where impossible."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def _check_distinct(names: Sequence[str]) -> None:
-    """Some file systems take names for the same that differ in case or in how letters are composed."""
+    """Some file systems equate names that differ only in case or in composed letters."""
     found: dict[str, str] = {}
     for name in names:
         key = certificate_name(unicodedata.normalize("NFC", name)).lower()
@@ -74,13 +74,13 @@ def _check_distinct(names: Sequence[str]) -> None:
 
 
 def certificate_name(name: str) -> str:
-    """The DNS name in a device's certificate: its name, with `-xHH` for bytes that DNS names cannot have.
+    """The DNS name in a device's certificate: its name, with `-xHH` for bytes DNS does not allow.
 
     A name that looks like an address is encoded, too: TLS would look for that address instead.
 
     Examples:
-        >>> certificate_name("rack-1.host-2"), certificate_name("New York"), certificate_name("10.0.0.1")
-        ('rack-1.host-2', 'New-x20York', '10-x2e0-x2e0-x2e1')
+        >>> [certificate_name(name) for name in ("rack-1.host-2", "New York", "10.0.0.1")]
+        ['rack-1.host-2', 'New-x20York', '10-x2e0-x2e0-x2e1']
     """
     kept = _LETTERS if _is_address(name) else _LETTERS | frozenset(b"._")
     return "".join(chr(byte) if byte in kept else f"-x{byte:02x}" for byte in name.encode())

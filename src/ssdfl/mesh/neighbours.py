@@ -142,7 +142,7 @@ class Neighbours:
         return {name: one.step for name, one in self._known.items() if one.alive and not one.done}
 
     def heard(self, name: str, status: Status) -> None:
-        """Remember the status that a neighbour answered with; an impossible step is counted and ignored."""
+        """Remember the status a neighbour answered; an impossible step is counted and ignored."""
         if max(status.step, status.first_step) > self.last_step:
             self.bad_messages[name] += 1
             told = f"step {status.step} (taking part from {status.first_step})"

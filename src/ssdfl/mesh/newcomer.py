@@ -55,8 +55,8 @@ def entry_step(node: Node, first: int) -> int:
 def joined_state(job: Job, node: Node, index: int, step: int) -> State:
     """The state of a device that joins at a step, with parameters from its neighbours.
 
-    Of several neighbours' parameters it takes the median of each number, which one liar among three does not
-    choose.
+    It takes the median of its neighbours' parameters, number by number. One liar among three
+    neighbours cannot choose it.
 
     Raises:
         StoppedError: the device was asked to stop.

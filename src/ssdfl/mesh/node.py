@@ -1,4 +1,4 @@
-"""One device of a mesh among its neighbours: what it offers them, what it asks of them, who is there."""
+"""One device among its neighbours: what it offers them, what it asks of them, who is there."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ssdfl.mesh.mesh_pb2 import Parameters, Pull, Request, Response, Status, Wai
 from ssdfl.mesh.neighbours import PING_DEADLINE_S, Neighbours
 from ssdfl.mesh.outbox import POLL_S, Outbox
 from ssdfl.mesh.patience import Patience
+from ssdfl.mesh.routes import DIRECT, Routes
 from ssdfl.mesh.runtime import REAL, Runtime
 from ssdfl.mesh.shelf import Shelf
 from ssdfl.mesh.transport import Answer, Transport, UnreachableError, UnreadableError, refusal
@@ -54,24 +55,24 @@ class Node:
     Args:
         index: which device of the network it is.
         names: the names of all devices, by index.
-        patience_s: how long to wait for a neighbour that answers pings but has not come to a step. Less
-            after it was waited for in vain (`Patience`).
-        ping_deadline_s: how soon neighbours have to answer pings.
+        patience_s: how long to wait for a neighbour that answers pings but has not reached a step.
+            Less after a wait in vain (`Patience`).
+        ping_deadline_s: how soon neighbours must answer pings.
         evidence: what devices have signed. Without it this device never skips steps.
         runtime: its threads and clock.
-        adaptive: continue at once without a neighbour that is silent for longer than usual, and take part
-            where others are after having been away; else wait by fixed times, so that a busy host changes
-            no result.
+        adaptive: continue at once without a neighbour that is silent for longer than usual, and
+            take part where others are after having been away; else wait by fixed times, so that a
+            busy host changes no result.
 
     Attributes:
         name: this device's.
         absence: whether this device has been away itself.
         skipped: steps that this process has not taken, since others had gone on without it.
         waited_s: for messages of neighbours when all else of a step was done.
-        received: messages mixed, over all the processes that the device has been. Messages are counted
-            where they arrive: a sender that has finished does not wait until its last one is fetched.
+        received: messages mixed, over all processes of this device. They are counted where they
+            arrive: a sender that has finished does not wait until its last one is fetched.
         received_bytes: what this process took from the transport for them.
-        fitting_digests: of plans before and after changes of membership, which neighbours may have meanwhile.
+        fitting_digests: of plans before and after changes of membership, which neighbours may have.
         membership: the version of the last change of membership that this device knows.
     """
 
@@ -165,21 +166,21 @@ class Node:
             self.evidence.fitting = frozenset(self.fitting_digests)
 
     def has_other_plan(self, name: str) -> bool:
-        """Whether a neighbour has a plan that is not from before or after a change of membership."""
+        """Whether a neighbour has another plan, not one from before or after a change."""
         neighbour = self.neighbours[name]
         fitting = neighbour.plan_digest in ("", self.plan_digest, *self.fitting_digests)
         return not fitting and neighbour.membership <= self.membership
 
     def part(self, names: Iterable[str]) -> None:
-        """Talk no longer to some neighbours; they may still ask which changes of membership there are."""
+        """Stop talking to some neighbours; they may still ask for changes of membership."""
         self._former |= set(names)
         self.neighbours.part(names)
         self.transport.part(names)
 
-    def meet(self, neighbours: Mapping[str, str]) -> None:
-        """Talk to more neighbours, given their addresses."""
+    def meet(self, neighbours: Mapping[str, str], routes: Routes = DIRECT) -> None:
+        """Talk to more neighbours, given their addresses and who relays for whom."""
         self._former -= neighbours.keys()
-        self.transport.meet(neighbours)
+        self.transport.meet(neighbours, routes)
         self.neighbours.meet(neighbours)
 
     def announce(self, step: int) -> None:
@@ -188,7 +189,7 @@ class Node:
         self.outbox.jump(max(step, self.neighbours.last_step) if self.absence.is_on else step)
 
     def stay_out(self, step: int, last_step: int) -> None:
-        """Nobody is to wait for this device, which is at a step, until it knows where others are."""
+        """Let nobody wait for this device, which is at a step, until it knows where others are."""
         self.neighbours.last_step = last_step
         self.absence.begin()
         self.announce(step)
@@ -241,10 +242,10 @@ class Node:
     def ask(
         self, at: Moment, devices: Iterable[int], own: Message
     ) -> dict[int, Future[Tensor | None]]:
-        """Begin to pull neighbours' messages of a step; a future is None where a message is missing.
+        """Start to pull neighbours' messages of a step; a future is None if one is missing.
 
         Args:
-            own: this device's message of the step, which theirs have to be like.
+            own: this device's message of the step, whose form theirs must match.
         """
         theirs = {j: replace(at, devices=np.array([j])) for j in devices}
         self._ahead = {key: answer for key, answer in self._ahead.items() if key[1] >= at.t}
@@ -256,10 +257,10 @@ class Node:
         }
 
     def ask_ahead(self, step: int, devices: Iterable[int]) -> None:
-        """Ask neighbours for their messages of a step to come, so that they send them once they have them.
+        """Ask neighbours early for their messages of a later step, to be sent once they exist.
 
-        Without that, every message would wait for its request to travel. An answer that does not come is
-        asked for again by `ask`.
+        Otherwise every message would wait for its request to travel. `ask` repeats a request that
+        was not answered.
         """
         for key in [(self.names[j], step) for j in devices]:
             if key not in self._ahead and not self._patience_with.has_waited_in_vain(key[0]):
@@ -295,7 +296,7 @@ class Node:
         """Answer neighbours until they have finished, are gone, or come no further than they were.
 
         Args:
-            until: the step at which neighbours need this device no longer, if that is before the last.
+            until: the step from which neighbours no longer need this device, if not the last.
         """
         furthest: dict[str, int] = {}
         while not self.stopped and self._come_further(furthest, until):
@@ -341,10 +342,10 @@ class Node:
         return any(self.left_behind(job, name, step, theirs) for name, theirs in steps.items())
 
     def furthest_ahead(self, job: Job, step: int) -> int:
-        """The step to continue after, if neighbours went on without this device and it is proven; else 0.
+        """The step to continue after, if neighbours have provably left this device behind; else 0.
 
-        A neighbour's word is not enough: two devices have to have signed a step (`ssdfl.mesh.evidence`). A
-        cycle of training is always left.
+        A neighbour's word is not enough: two devices must have signed a step
+        (`ssdfl.mesh.evidence`). At least one cycle of training is always left.
         """
         if self.evidence is None or not self.is_left_behind(job, step):
             return 0
@@ -356,7 +357,7 @@ class Node:
         return 0 if self.absence.is_on else job.steps_per_cycle
 
     def left_behind(self, job: Job, name: str, step: int, theirs: int) -> bool:
-        """Whether a neighbour is further ahead than it may be, past a step at which it should have waited."""
+        """Whether a neighbour is too far ahead, past a step at which it should have waited."""
         if theirs <= step + self._lead(job) or name not in self._places:
             return False
         j = self._places[name]
@@ -377,7 +378,7 @@ class Node:
     def _pull_or_go(
         self, name: str, at: Moment, own: Message, ahead: Future[Response | None]
     ) -> Tensor | None:
-        """The same as `_pull`; a neighbour that is missing is waited for again when it is past the step."""
+        """The same as `_pull`; one that is missing is waited for again when it is past the step."""
         row = self._pull(name, at, own, ahead)
         if row is None and self._adaptive:
             self._without.setdefault(name, at.t)
@@ -386,7 +387,7 @@ class Node:
     def _pull(
         self, name: str, at: Moment, own: Message, ahead: Future[Response | None]
     ) -> Tensor | None:
-        """A neighbour's message of a step; None if it is gone, absent, too slow, or sends nonsense."""
+        """A neighbour's message of a step; None if it is gone, absent, too slow or malformed."""
         patience_s = self._patience(name)
         try:
             answer = self._answer_in_time(name, ahead, patience_s)

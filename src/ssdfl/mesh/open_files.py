@@ -1,7 +1,7 @@
-"""How many connections a device takes, so that files can always be opened.
+"""How many connections a device accepts, so that files can always be opened.
 
-Whoever reaches its port can open connections, certificate or not. If these took all file descriptors of the
-process, no checkpoint could be written.
+Anyone who reaches its port can open connections, with or without a certificate. If these took all
+of the process's file descriptors, no checkpoint could be written.
 """
 
 from __future__ import annotations

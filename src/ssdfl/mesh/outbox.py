@@ -9,7 +9,7 @@ from ssdfl.mesh.runtime import REAL, Runtime
 from ssdfl.mesh.transport import Answer
 
 POLL_S = 8.0
-"""Longer than most steps, since a neighbour's next request may have to queue behind its own messages."""
+"""Longer than most steps, since a neighbour's next request may queue behind its messages."""
 MOST_KEPT = 64
 MOST_KEPT_BYTES = 64 << 20
 LEAST_KEPT = 4

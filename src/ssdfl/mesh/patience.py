@@ -1,8 +1,9 @@
 """How long a device waits for neighbours that are there but do not deliver.
 
-Each wait in vain halves the next, so one that never delivers costs at most twice the full time. An honest
-neighbour that is slower than the others would then never be heard again, so from time to time it is waited
-for longer: a second, then two, four, and so on, at intervals that keep all this below a share of the time.
+Each wait in vain halves the next, so one that never delivers costs at most twice the full time. But
+then an honest neighbour that is slower than the others would never be heard again. So from time to
+time it gets a longer wait: a second, then two, four, and so on, at intervals that keep the total
+below a share of the time.
 """
 
 from __future__ import annotations

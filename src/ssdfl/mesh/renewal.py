@@ -16,9 +16,9 @@ RENEWED = ("certificate.pem", "authority.pem")
 def renew_certificates(
     mesh: Path, names: Collection[str] = (), new_keys: bool = False, authority: Path | None = None
 ) -> list[Path]:
-    """Write new certificates of devices and of their authority, whose key stays; returns the folders.
+    """Write new certificates for devices and their authority, whose key stays; returns the folders.
 
-    Certificates of both before and after are good while they last, so devices may be restarted one by one.
+    Old and new certificates are valid while they last, so devices may be restarted one by one.
 
     Args:
         names: of the devices, by default all whose folders are here.

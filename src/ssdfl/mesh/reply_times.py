@@ -45,7 +45,7 @@ class ReplyTimes:
         self.count, self.misses = self.count + 1, 0
 
     def missed(self) -> None:
-        """No reply came in time; the next may take twice as long, or a slower one is never heard."""
+        """No reply came in time; the next may take twice as long, so that slower ones are heard."""
         self.misses += 1
 
     @property

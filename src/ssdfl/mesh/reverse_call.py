@@ -1,4 +1,4 @@
-"""Questions to a neighbour that cannot be dialled: they travel back on a call that it keeps open."""
+"""Questions to a neighbour that cannot be dialled travel back on a call that it keeps open."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The threads and the clock of a device, behind one interface.
 
-Whatever waits, sleeps or starts a thread here does so through a `Runtime`, so that tests can run a whole mesh
-in one process on simulated time (``tests/mesh/simulated``).
+Everything here that waits, sleeps or starts a thread uses a `Runtime`, so that tests can run a
+whole mesh in one process on simulated time (``tests/mesh/simulated``).
 """
 
 from __future__ import annotations

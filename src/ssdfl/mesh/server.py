@@ -1,7 +1,7 @@
 """The answering side of gRPC: who may call, how much at a time, and for how long.
 
-Calls are held by one event loop, so an idle one costs a few kilobytes and no thread. A thread is taken only
-when the caller has shown a neighbour's certificate and its whole request is there.
+One event loop holds the calls, so an idle call costs a few kilobytes and no thread. A thread is
+taken only once the caller has shown a neighbour's certificate and its whole request has arrived.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from google.protobuf.message import DecodeError
 from ssdfl.errors import NotYetError, require
 from ssdfl.mesh.mesh_pb2 import Request, Response
 from ssdfl.mesh.open_files import connections_allowed
+from ssdfl.mesh.relay import PEER_KEY, PURPOSE_KEY, PURPOSES, Relay
 from ssdfl.mesh.reverse_call import ReverseCall
 
 SERVICE = "ssdfl.mesh.v1.Device"
-PURPOSE_KEY = "ssdfl-purpose"
 MAX_REQUESTS = 8
 """Of one neighbour at a time, so that it cannot take all threads from the others."""
 MAX_WRITES = 2
-"""Answers on their way to one neighbour, pings aside: one that does not fetch them costs no more memory."""
+"""Unfetched answers per neighbour, pings aside, so that a slow reader costs bounded memory."""
 MAX_REQUEST_BYTES = 4 << 20
 SPARE_NEIGHBOURS = 8
-"""That may join before others have to wait for threads, which are started only when they are needed."""
+"""How many may join before others wait for threads, which start only when needed."""
 PING_THREADS = 2
 RECEIPT_S = 10.0
 """How long a neighbour may take to send a request: a few hundred bytes."""
@@ -81,6 +81,7 @@ class Server:
 
     Attributes:
         refused: calls that were turned away, by the name in the caller's certificate.
+        relay: joins calls of neighbours that cannot be dialled.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Server:
         self._pings = ThreadPoolExecutor(PING_THREADS, thread_name_prefix="pinged")
         self._server: Any = None
         self.refused: Counter[str] = Counter()
+        self.relay = Relay()
 
     def start(self, credentials: Any) -> int:
         """Begin to answer; returns the port.
@@ -134,6 +136,7 @@ class Server:
         handlers = {
             "Ask": grpc.stream_stream_rpc_method_handler(self._ask),
             "Attach": grpc.stream_stream_rpc_method_handler(self._attach),
+            "Relay": grpc.stream_stream_rpc_method_handler(self._relay),
         }
         calls = grpc.method_handlers_generic_handler(SERVICE, handlers)
         self._server.add_generic_rpc_handlers((calls,))
@@ -146,7 +149,7 @@ class Server:
         return port
 
     def meet(self, names: Iterable[str]) -> None:
-        """Let more neighbours call; those that may call before always may, and the handler refuses them."""
+        """Let more neighbours call. Earlier ones still may; the handler refuses them if need be."""
         self._writing |= {
             name: asyncio.Semaphore(MAX_WRITES) for name in names if name not in self._names
         }
@@ -235,7 +238,7 @@ class Server:
     async def _attach(self, _: Any, context: Any) -> None:
         """A neighbour that cannot be dialled has opened a call: send our requests on it."""
         name = await self._caller(context)
-        purpose = str(dict(context.invocation_metadata()).get(PURPOSE_KEY, "talk"))
+        _, purpose = _about(context)
         reverse_call = self._reverse_calls.get((name, purpose))
         if reverse_call is None:
             await context.abort(self._grpc.StatusCode.FAILED_PRECONDITION, f"{name} can be dialled")
@@ -257,7 +260,7 @@ class Server:
     async def _read_answers(
         self, context: Any, reverse_call: ReverseCall, send: Callable[[Request | None], None]
     ) -> None:
-        """Hand answers to those who wait for them, until the neighbour ends the call or sends nonsense."""
+        """Hand answers to those who wait, until the neighbour ends the call or sends nonsense."""
         try:
             while isinstance(content := await context.read(), bytes):
                 reverse_call.heard(Response.FromString(content))
@@ -265,6 +268,18 @@ class Server:
             pass
         finally:
             send(None)
+
+    async def _relay(self, _: Any, context: Any) -> None:
+        """A neighbour that cannot be dialled wants to reach another one through this device."""
+        name = await self._caller(context)
+        await self.relay.serve(name, *_about(context), context)
+
+
+def _about(context: Any) -> tuple[str, str]:
+    """Who and what a call is for, by its metadata: the name of a device, if any, and a purpose."""
+    told = dict(context.invocation_metadata())
+    purpose = str(told.get(PURPOSE_KEY, PURPOSES[0]))
+    return told.get(PEER_KEY, b"").decode("utf-8", "replace"), purpose
 
 
 def _is_ping(request: Request) -> bool:

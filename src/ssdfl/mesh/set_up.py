@@ -31,9 +31,9 @@ def check_neighbours(config: DeviceConfig, network: Network) -> None:
 
 
 def largest_message_bytes(member: Member) -> int:
-    """What the largest honest message may have: four vectors of eight bytes a number, or everyone's facts.
+    """The size limit of an honest message: four vectors of eight-byte numbers, or all facts.
 
-    Devices that have yet to agree on how to encode their data do not know their models.
+    Devices that have not yet agreed on how to encode their data do not know their models.
     """
     if member.has_own_data or member.config.joins:
         return MAX_MESSAGE_BYTES

@@ -1,7 +1,7 @@
 """Signing for this device, and checking what others have signed.
 
-Every device has a key and a certificate by the mesh's authority. What it signs can be passed on by anyone and
-changed by no one.
+Every device has a key and a certificate by the mesh's authority. Anyone can pass on what it signs;
+nobody can change it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Messages and samples as bytes and back; a message that does not fit is refused with a reason.
 
-A compressed message travels as its parts, one after the other (`ssdfl.methods.compressors`). It names neither
-type nor number: both ends know the compressor from the experiment, whose digest they have compared.
+A compressed message is sent as its parts, one after the other (`ssdfl.methods.compressors`). It
+names neither type nor number: both ends know the compressor from the experiment, whose digest they
+have compared.
 """
 
 from __future__ import annotations

@@ -24,8 +24,9 @@ def _small_shards(experiment: Experiment, task: Task) -> Iterator[str]:
     if smaller:
         least = int(sizes.min())
         yield (
-            f"training.batch_size = {batch_size}, but {smaller} of {len(sizes)} devices hold fewer samples "
-            f"(the least {least}): batches are drawn with replacement, so these see samples twice."
+            f"training.batch_size = {batch_size}, but {smaller} of {len(sizes)} devices hold fewer "
+            f"samples (the least {least}): batches are drawn with replacement, "
+            "so these see samples twice."
         )
 
 
@@ -35,6 +36,6 @@ def _missing_classes(task: Task, data: Dataset) -> Iterator[str]:
     held = np.unique(task.targets[task.shards.samples].cpu().numpy())
     if len(held) < data.num_classes:
         yield (
-            f"Nobody holds {data.num_classes - len(held)} of the {data.num_classes} classes, so they cannot "
-            "be learnt: take more devices or raise data.labels_per_device."
+            f"Nobody holds {data.num_classes - len(held)} of the {data.num_classes} classes, "
+            "so they cannot be learnt: take more devices or raise data.labels_per_device."
         )

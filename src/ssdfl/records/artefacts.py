@@ -1,8 +1,8 @@
-"""The paper's tables and figures as data: which runs each needs, and what the paper says came out.
+"""The paper's tables and figures as data: which runs each needs, and what the paper reports.
 
-``reproduce/common.toml`` holds what all artefacts share: the paper's setting, what was calibrated per data
-set, and profiles that shrink it. ``reproduce/<artefact>.toml`` says what varies, ``<artefact>.csv`` what the
-paper reports.
+``reproduce/common.toml`` holds what all artefacts share: the paper's setting, the values calibrated
+for each data set, and profiles that shrink it. ``reproduce/<artefact>.toml`` says what varies,
+``<artefact>.csv`` what the paper reports.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ssdfl.records.scores import READINGS
 KINDS = ("table", "curves", "points", "bars", "bound", "costs")
 WHOLE = ("model", "model.options")
 MODELS_READ = dict(zip(READINGS, ("all", "mean"), strict=True))
-"""Which models have to be tested for a reading. Testing all large models costs more than training them."""
+"""Which models each reading tests. Testing all large models costs more than training them."""
 
 Settings = Mapping[str, Any]
 CaseKey = tuple[str, str, str]
@@ -33,7 +33,7 @@ CaseKey = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Variant:
-    """A name and the settings that make it: a panel, a point on its axis, or a method of the comparison.
+    """A name and its settings: a panel, a point on its axis, or a method of the comparison.
 
     Attributes:
         thresholds: of a panel: the accuracies whose cost is reported.
@@ -68,8 +68,9 @@ class Artefact:
     Attributes:
         name: of its file.
         label: the paper's own, as in its source; empty for what goes beyond it.
-        kind: table, curves against cycles, points or bars of final accuracy, the bound against S, or what
-            accuracy costs in messages, bytes and simulated seconds.
+        kind: table, curves against cycles, points or bars of final accuracy, the bound against S,
+        or
+            the cost of accuracy in messages, bytes and simulated seconds.
         panels: blocks of the table, or small plots of the figure.
         points: what a panel's axis goes through; one nameless point where the axis is the cycle.
         series: the methods that are compared.
@@ -122,7 +123,9 @@ class Artefact:
             ]
 
     def part(self, names: Collection[str]) -> Artefact:
-        """Only the panels, points and series with these names; all of a kind of which none is named.
+        """Keep only the panels, points and series with these names.
+
+        Of a kind that no name belongs to, all stay.
 
         Raises:
             InputError: a name that the artefact does not have.
@@ -164,7 +167,7 @@ def lay_over(values: dict[str, Any], settings: Settings) -> None:
 
 
 def paper_folder() -> Path:
-    """Where the artefacts are described: in the working folder, in the source tree, or in the package."""
+    """The folder that describes the artefacts: working folder, source tree or package."""
     here = Path(__file__)
     places = (Path("reproduce"), here.parents[3] / "reproduce", here.parents[1] / "reproduce")
     found = next((place for place in places if (place / "common.toml").is_file()), None)
@@ -253,7 +256,7 @@ def _variants(tables: Iterable[Mapping[str, Any]]) -> tuple[Variant, ...]:
 
 
 def _of_kind(kind: str, tables: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The series that an artefact of a kind shows: those that name no kinds, and those that name this one."""
+    """The series that an artefact of a kind shows: those for this kind and those for any."""
     return [table for table in tables if kind in table.get("kinds", KINDS)]
 
 

@@ -34,7 +34,7 @@ class BoundRow:
 
 @dataclass(frozen=True)
 class BoundSummary:
-    """A statement over all cycles and clusters of a method: how often each form fails, and how tight it is.
+    """A statement over all cycles and clusters of a method: how often it fails, how tight it is.
 
     Attributes:
         silent: shares of rows where a form's condition fails and it says nothing.

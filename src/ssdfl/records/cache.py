@@ -38,7 +38,7 @@ def single_runs(experiment: Experiment) -> list[Experiment]:
 
 
 def _single_run(experiment: Experiment, method: str, seed: int) -> Experiment:
-    """One run. If clusters change nothing in it, it has one cluster: none are formed, and runs are shared."""
+    """One run, with a single cluster if clusters do not matter, so that such runs are shared."""
     clusters_matter = find_method(method).needs_plan or experiment.evaluate.gaps
     clusters = experiment.clusters if clusters_matter else ClustersSection(number=1)
     return experiment.model_copy(
@@ -47,10 +47,11 @@ def _single_run(experiment: Experiment, method: str, seed: int) -> Experiment:
 
 
 def run_key(experiment: Experiment) -> str:
-    """What determines a run, as a name: the experiment but for its title and target, and the version.
+    """A name for what determines a run: the experiment but title and target, and the version.
 
-    Of a file with a network, a plan, parameters or data the content counts, not the path; of a folder with
-    data, names, sizes and times. Other data sets and functions of one's own count by their names alone.
+    A file with a network, a plan, parameters or data counts by its content, not its path. A folder
+    with data counts by names, sizes and times. Other data sets and your own functions count by
+    their names alone.
     """
     values = experiment.model_dump(mode="json", exclude={"name": True, "evaluate": {"target"}})
     values["data"] = {

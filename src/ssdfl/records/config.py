@@ -40,7 +40,7 @@ from ssdfl.records.sections import (
 
 
 class Experiment(Section):
-    """Everything that determines a result. Without arguments, the default experiment of ``ssdfl run``."""
+    """Everything that determines a result. The defaults are those of ``ssdfl run``."""
 
     name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")] = "demo"
     methods: Annotated[tuple[str, ...], AfterValidator(distinct)] = Field(

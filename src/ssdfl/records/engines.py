@@ -1,6 +1,6 @@
 """The engines: where each is, and what it can do.
 
-Nobody asks for an engine's name. Whoever cares asks for a capability: ``engine_traits(name).real_time``.
+Code asks for a capability, never for an engine's name: ``engine_traits(name).real_time``.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ _PLAIN_FOLDER = re.compile(r"[\w.]+")
 _LONGEST_NAME = 150
 _HASH_DIGITS = 16
 CHECKPOINT = "checkpoint.safetensors"
-CROSS_TESTS = "cross_tests.json"
 """In a method's folder, or a device's: the state after the last saved cycle."""
+CROSS_TESTS = "cross_tests.json"
 LOCK = "run.lock"
 """In a run's folder: held while a run writes into it."""
 DEVICES_FOLDER = "mesh"
@@ -72,10 +72,10 @@ DEVICES_FOLDER = "mesh"
 
 
 def folder_name(method: str) -> str:
-    """A method's name as the name of a folder: another for every method, and allowed by common file systems.
+    """A method's name as a folder name: unique, and allowed by common file systems.
 
-    A name of letters stays, ``module:function`` gets a dot. In all others, characters that some file system
-    refuses are written as ``%XX``; a long name ends with a hash.
+    A name made of letters stays, ``module:function`` gets a dot. In all others, characters that
+    some file system refuses become ``%XX``; a long name ends with a hash.
 
     Examples:
         >>> folder_name("ssdfl"), folder_name("my_module:function"), folder_name("ssdfl+atc")
@@ -119,7 +119,7 @@ class RunFolder:
         write_text(self.task_file, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
 
     def goal(self, experiment: Experiment | None = None) -> Goal:
-        """What the run's results are held to; accuracy if the folder does not say, as none did once."""
+        """What the results are judged by; accuracy if the folder is too old to say."""
         evaluate = (experiment or self.experiment()).evaluate
         scores = (
             scores_from_json(self._task()["scores"]) if self.task_file.exists() else (ACCURACY,)
@@ -171,13 +171,13 @@ class RunFolder:
         return load_experiment(self.experiment_file)
 
     def write_experiment(self, experiment: Experiment, seed: int) -> None:
-        """Write the experiment of a run made elsewhere; its network is the one in the seed's folder."""
+        """Write the experiment of a run made elsewhere, on the network in the seed's folder."""
         network = str((self.seed_folder(seed) / "network.json").resolve())
         section = experiment.network.model_copy(update={"spec": network})
         write_experiment(experiment.model_copy(update={"network": section}), self.experiment_file)
 
     def on_network(self, experiment: Experiment, network: Network) -> Experiment:
-        """The experiment on a network that no spec names: it is kept as ``network.json`` in the folder.
+        """The experiment on a network that no spec names, kept as ``network.json`` in the folder.
 
         Raises:
             InputError: the folder holds another network.
@@ -194,8 +194,8 @@ class RunFolder:
     def joined(self, experiment: Experiment) -> Experiment:
         """The experiment to continue: the folder's, with methods, seeds and cycles added.
 
-        Another engine may continue it, unless one of the two has a process per device: those keep their own
-        files.
+        Another engine may continue it, unless one of the two runs a process per device: those keep
+        their own files.
 
         Raises:
             InputError: the experiment differs in anything else.
@@ -221,7 +221,7 @@ class RunFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other runs out of the folder for the block, and remove what killed ones left half written.
+        """Keep other runs out of the folder for the block; remove what killed runs left behind.
 
         Raises:
             InputError: another run writes into it; the error names its process.
@@ -243,7 +243,7 @@ class RunFolder:
                 self._remove_if_unused(missing)
 
     def _remove_if_unused(self, made: Sequence[Path]) -> None:
-        """Remove folders that were made for the lock alone, as if a run that was refused had left nothing."""
+        """Remove folders made only for the lock, so that a refused run leaves nothing behind."""
         if made and [*self.path.iterdir()] == [self.path / LOCK]:
             with suppress(OSError):  # Windows removes no open file
                 (self.path / LOCK).unlink()
@@ -272,7 +272,7 @@ class RunFolder:
         write_text(path, text)
 
     def write_plan(self, seed: int, plan: Plan, name: str = "plan.json") -> None:
-        """Write a seed's plan; on resumption it has to be what it was, though its file may be of version 2.
+        """Write a seed's plan. A resumed run must have the same plan; its file may be of version 2.
 
         Raises:
             InputError: the plan has changed.
@@ -289,7 +289,7 @@ class RunFolder:
         return plans[0] if plans else None
 
     def plans(self, seed: int) -> list[Plan]:
-        """The plans that a seed's runs use, if they are made: `plan.json`, and those for other messages.
+        """The plans that a seed's runs use, if made: `plan.json` and those for other message sizes.
 
         A method whose messages have another size has clusters of its own: ``plan-<bytes>.json``, or
         ``plan-<bytes>-late.json`` if they leave after training.
@@ -318,7 +318,7 @@ class RunFolder:
             method: which one's; may be left out if the run has one.
             seed: which one's; by default the run's first.
             device: its number or name, or ``mean`` for the mean of all devices' parameters.
-            raw: whether it shall take samples as they were before training, and predict in own units.
+            raw: whether it takes samples as they were before encoding, and predicts in own units.
 
         Raises:
             InputError: no such method, seed or device; a missing or damaged checkpoint.
@@ -369,7 +369,7 @@ class RunFolder:
         return _read_unchanged(read_network, self.seed_folder(seed) / "network.json")
 
     def devices(self, seed: int) -> list[dict[str, Any]]:
-        """Each device's optimizer, number of samples and counts of labels; empty if they are not known."""
+        """Each device's optimizer, number of samples and label counts; empty if unknown."""
         path = self.seed_folder(seed) / "devices.json"
         return list(_read_json(path)) if path.exists() else []
 
@@ -382,7 +382,7 @@ class RunFolder:
         return [BoundRow(**row) for row in read_table(self.path / "bounds.parquet")]
 
     def note_versions(self, versions: Mapping[str, str]) -> None:
-        """Add the versions of a resumed run to ``versions.json``, unless they are the same as before."""
+        """Add the versions of a resumed run to ``versions.json`` if they have changed."""
         known = self.versions()
         if not known or known[-1] != versions:
             write_text(
@@ -390,7 +390,7 @@ class RunFolder:
             )
 
     def versions(self) -> list[dict[str, str]]:
-        """What the run was made with: one entry, and one more for every change while it was resumed."""
+        """What the run was made with: one entry, and one more for every change on resuming."""
         path = self.path / "versions.json"
         return list(_read_json(path)) if path.exists() else []
 
@@ -422,7 +422,7 @@ def _read_once(read: Callable[[Path], Any], path: Path, changed_ns: int, size: i
 
 
 def _same_json(text: str, other: str) -> bool:
-    """Whether two texts are the same JSON, with or without line breaks: large files had them once."""
+    """Whether two texts are the same JSON; large files once had line breaks."""
     if text == other:
         return True
     with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""Formation's inputs from an experiment. Free of torch, so a plan can be made without data and model."""
+"""Formation's inputs from an experiment. Needs no torch, so planning needs no data or model."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The record of a cycle, and what each of its numbers means.
 
-A metric is described here and nowhere else, where its field is declared. The Parquet schema, reports, pages
-and logs read the descriptions from `METRICS`. To add a metric, add a field here and compute it in the engine.
-What a task is tested for differs from task to task: `metrics_of` fills in the descriptions of its scores.
+A metric is described once, where its field is declared. The Parquet schema, reports, pages and logs
+read the descriptions from `METRICS`. To add a metric, add a field here and compute it in the
+engine. Each task has its own scores: `metrics_of` fills in their descriptions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class Metric:
     Attributes:
         name: the field of `Record`.
         label: what an axis says.
-        unit: what it is shown in, such as ``%``, ``MB`` or ``s``; empty for a count or a plain number.
+        unit: what it is shown in, such as ``%``, ``MB`` or ``s``; empty for a count or plain
+        number.
         column: a table's header; the unit or the label unless said otherwise.
         noun: what one has more or less of in a sentence; the label unless said otherwise.
         axis: it is a cost, counted from the start of the run, that curves are drawn against.
@@ -73,7 +74,7 @@ def of_score(
     noun: str = "",
     default: Any = MISSING,
 ) -> Any:
-    """A field of `Record` about one of a task's scores, whose description fills in what is left open.
+    """A field of `Record` about one of a task's scores; the score's description fills the gaps.
 
     Args:
         label: with ``{}`` for the score's own, as ``column`` and ``noun``.
@@ -92,26 +93,27 @@ def of_score(
 class Record:
     """What a run has come to after a cycle. Costs count from the start of the run.
 
-    A number that was not measured is NaN. Fields with one value for each device or cluster are no metrics.
+    A number that was not measured is NaN. Fields with a value per device or cluster are not
+    metrics.
 
     Attributes:
-        score, score_std, score_worst: the task's first score on the test set, over honest devices; NaN if
-            devices were not tested. For classes it is the accuracy. With liars, all that follows is
-            of the honest devices, too.
+        score, score_std, score_worst: the task's first score on the test set, over honest devices;
+            NaN if devices were not tested. For classes it is the accuracy. With liars, the numbers
+            below also cover honest devices only.
         average_model_score: the score of the mean of all parameters.
         loss: mean test loss over devices; NaN if devices were not tested.
         score_2, score_3, score_4: the task's other scores, means over devices; NaN if it has none.
         consensus_distance: root mean square distance of devices' parameters from their mean.
-        effective_gradient: root mean square over the cycle's training steps and devices of the effective
-            gradient (θ before − θ after) / η of `eq:expand_cluster_gd`.
+        effective_gradient: root mean square, over the cycle's training steps and devices, of the
+            effective gradient (θ before − θ after) / η of `eq:expand_cluster_gd`.
         transmissions, sent_bytes: directed messages, and their bytes.
         time_s: simulated seconds, by the network's latencies, bandwidths and computing times.
         real_s: seconds that real devices took; NaN in a simulation.
         device_score: the score of each device, liars included; empty if devices were not tested.
         liar_score: the mean score of the devices that lie; NaN if there are none.
-        training_gap: ‖Δ̂‖ of Lemma 2 at the end of training; NaN if gaps are not recorded, as the next are
-            empty.
-        cluster_gaps_before, cluster_gaps: ‖Δ_s‖ of Lemma 1 before and after training, for each cluster.
+        training_gap: ‖Δ̂‖ of Lemma 2 at the end of training. Without recorded gaps it is NaN, and
+            the next are empty.
+        cluster_gaps_before, cluster_gaps: ‖Δ_s‖ of Lemma 1 before and after training, per cluster.
         cluster_gradients: Σ_q ‖∇F̃_s‖² of Theorem 1 over the cycle's training steps.
         cluster_losses: Σ_i L_i before training, on a few of each device's samples.
     """
@@ -221,7 +223,7 @@ _UNNAMED = (ACCURACY, *(Score(f"score_{k}", f"score {k}") for k in range(2, MOST
 """The scores of tasks of which nothing is known."""
 
 METRICS = {one.name: describe(one) for one in fields(Record) if TYPES[one.name] in (int, float)}
-"""Every metric by name, in the order of the record's fields, of a task that is tested for its accuracy."""
+"""Every metric by name, in the order of the record's fields, for a task scored by accuracy."""
 
 
 @cache

@@ -1,6 +1,6 @@
 """What results are judged by: the scores of tasks, each described once, and the value to reach.
 
-A score's description is kept in the run's folder. Records hold numbers alone; tables, pages, rankings,
+The run's folder keeps a score's description. Records hold numbers alone; tables, pages, rankings,
 progress bars and logs take name, unit and the good end from here.
 """
 
@@ -15,7 +15,7 @@ from ssdfl.errors import InputError
 SCALES = {"%": 0.01, "MB": 1e6}
 """Stored values per unit; 1 for all other units."""
 READINGS = ("score", "average_model_score")
-"""The columns of records that can be ranked: the mean over devices, or the averaged model's score."""
+"""Record columns that can be ranked: the mean over devices, or the averaged model's score."""
 MOST_SCORES = 4
 """How many scores of a task fit into a record."""
 
@@ -67,8 +67,8 @@ class Score:
         """A value in its unit, without it.
 
         Examples:
-            >>> SCORES["accuracy"].number(0.8512), SCORES["r2"].number(0.4567), SCORES["mae"].number(43.21)
-            ('85.1', '0.457', '43.2')
+            >>> [SCORES[name].number(0.4567) for name in ("accuracy", "r2", "mae")]
+            ['45.7', '0.457', '0.457']
         """
         scaled = value / self.scale
         if self.unit == "%":
@@ -132,7 +132,7 @@ class Goal:
 
     Attributes:
         target: of the first score; None if there is none.
-        reading: the column of records that is ranked: the devices' mean score, or the averaged model's.
+        reading: the ranked column of records: the devices' mean score, or the averaged model's.
     """
 
     scores: tuple[Score, ...] = (ACCURACY,)
@@ -191,7 +191,7 @@ class Goal:
 
 
 def make_goal(scores: Sequence[Score], target: float | str, reading: str = READINGS[0]) -> Goal:
-    """The goal of an experiment whose target is a number, or ``auto``: what the score's description says."""
+    """An experiment's goal. The target is a number, or ``auto`` for the score's own."""
     wanted = scores[0].target if isinstance(target, str) else target
     return Goal(tuple(scores), wanted, reading)
 

@@ -119,7 +119,7 @@ class ClustersSection(Section):
     )
     liars: Annotated[int, Field(ge=0)] = Field(
         0,
-        description="how many liars in each neighbourhood every cluster has to survive under trimmed",
+        description="how many liars per neighbourhood every cluster must survive under trimmed",
     )
     variance_floor: NotNegative = Field(0.1, description="α, the variance floor of gradients")
     optimizer_weights: Annotated[
@@ -176,8 +176,9 @@ class DataSection(Section):
     )
     partition: Annotated[str, AfterValidator(_known_partition)] = Field(
         "auto",
-        description="how samples are dealt: labels, dirichlet, iid, size, column, files or module:function; "
-        "auto: by files or data.column if there are such, by labels if there are classes, else iid",
+        description="how samples are dealt: labels, dirichlet, iid, size, column, files or "
+        "module:function; auto: by files or data.column if there are such, by labels if there are "
+        "classes, else iid",
     )
     labels_per_device: Count = Field(3, description="for partition = labels: 3 is mild, 1 extreme")
     label_dealing: Literal["even", "random"] = Field(
@@ -187,11 +188,13 @@ class DataSection(Section):
     alpha: Annotated[float, Field(gt=0)] = Field(0.5, description="for partition = dirichlet")
     size_exponent: NotNegative = Field(
         1.0,
-        description="for partition = size: the k-th largest device holds k^-exponent as much as the largest",
+        description="for partition = size: the k-th largest device holds k^-exponent times the "
+        "samples of the largest",
     )
     column: str = Field(
         "",
-        description="the column that decides which device gets a sample: a user, a site; not an input",
+        description="the column that decides which device gets a sample, such as a user or a site; "
+        "not an input",
     )
     target: str = Field(
         "", description="the table's column to predict, or several with commas; by default the last"
@@ -205,17 +208,18 @@ class DataSection(Section):
     )
     train: str = Field(
         "",
-        description="on a real device, its own data instead of data.name: a file or folder beside its "
-        "experiment.toml, or module:function",
+        description="on a real device, its own data instead of data.name: a file or folder beside "
+        "its experiment.toml, or module:function",
     )
     test: str = Field(
         "",
-        description="what a real device is tested with; else data.test_share of data.train is split off",
+        description="a real device's own test data; else data.test_share of data.train is "
+        "split off",
     )
     encoding: str = Field(
         "",
-        description="a JSON file with means, deviations, categories and classes of all devices' data, from "
-        "ssdfl data summarise; else real devices agree on them",
+        description="a JSON file with means, deviations, categories and classes of all devices' "
+        "data, from ssdfl data summarise; else real devices agree on them",
     )
     samples_per_device: OrAll = Field(0, description="how many samples each device keeps; 0 is all")
     weights: Literal["equal", "size"] = Field(
@@ -233,12 +237,13 @@ class ShareSection(Section):
     )
     samples: Literal["auto", "none", "sketch", "raw"] = Field(
         "auto",
-        description="16 samples, to neighbours only: none, a random projection, or as they are; auto is none "
-        "for real devices and data of their own, and raw, as in the paper, for data that are dealt",
+        description="16 samples, to neighbours only: none, a random projection, or raw; auto is "
+        "none for real devices and data of their own, and raw, as in the paper, for dealt data",
     )
     gradient_sketch: Literal["auto", "yes", "no"] = Field(
         "auto",
-        description="32 numbers of the mean gradient at the initial model; auto: if there are no labels",
+        description="32 numbers of the mean gradient at the initial model; auto: if there are no "
+        "labels",
     )
 
 
@@ -260,8 +265,8 @@ class TaskSection(Section):
 
     loss: str = Field(
         "auto",
-        description="cross_entropy, next_token, mse, huber, binary, multilabel or module:function; auto goes "
-        "by the data",
+        description="cross_entropy, next_token, mse, huber, binary, multilabel or module:function; "
+        "auto depends on the data",
     )
     metrics: Annotated[tuple[str, ...], AfterValidator(distinct)] = Field(
         (),
@@ -278,8 +283,8 @@ class TrainingSection(Section):
     learning_rate: Annotated[float, Field(gt=0)] = Field(0.05, description="η")
     rate: str = Field(
         "constant",
-        description="how η changes over cycles: constant, step:every=10,factor=0.5, cosine, inverse_sqrt, "
-        "warmup:over=5, several joined by +, or module:function",
+        description="how η changes over cycles: constant, step:every=10,factor=0.5, cosine, "
+        "inverse_sqrt, warmup:over=5, several joined by +, or module:function",
     )
     batch_size: OrAll = Field(16, description="M, samples of a mini-batch; 0 is the whole shard")
     local_steps: Count = Field(2, description="E, mini-batch steps of one training step")
@@ -290,9 +295,9 @@ class OptimizersSection(Section):
 
     kind: str = Field(
         "mixed",
-        description="mixed draws sgd, momentum or proximal for each device; or one for all: sgd, momentum, "
-        "damped, nesterov, proximal, effective (momentum and proximal), adam, adamw, or module:function, "
-        "with options as in adam:beta1=0.9,rate=0.001",
+        description="mixed draws sgd, momentum or proximal for each device; or one for all: sgd, "
+        "momentum, damped, nesterov, proximal, effective (momentum and proximal), adam, adamw, or "
+        "module:function, with options as in adam:beta1=0.9,rate=0.001",
     )
     rho: tuple[BelowOne, ...] = Field(
         (0.8, 0.85), description="momenta to draw from", min_length=1, strict=False
@@ -320,14 +325,14 @@ class EvaluateSection(Section):
 
     every: OrAll = Field(
         0,
-        description="cycles between two tests; 0 picks the interval so that testing takes at most about "
-        "25 % of the time",
+        description="cycles between two tests; 0 picks the interval so that testing takes at most "
+        "about 25 % of the time",
     )
     samples: OrAll = Field(1000, description="test samples to use; 0 is all")
     target: float | Literal["auto"] = Field(
         "auto",
-        description="of the first metric, for cycles, bytes and seconds to target; auto is 0.85 for accuracy "
-        "and none for others",
+        description="of the first metric, for cycles, bytes and seconds to target; auto is 0.85 "
+        "for accuracy and none for others",
     )
     gaps: bool = Field(
         False, description="record what the paper's bounds are about, for ssdfl bounds"
@@ -363,5 +368,6 @@ class EngineSection(Section):
     )
     precision: Literal["float32", "bf16"] = Field(
         "float32",
-        description="what forward and backward passes compute with; parameters and mixing stay float32",
+        description="the precision of forward and backward passes; parameters and mixing stay "
+        "float32",
     )

@@ -24,7 +24,8 @@ COLUMNS = {"costs": 4, "table": 2}
 X_LABELS = {"table": "accuracy to reach"}
 Y_LABELS = {"bound": "score over its least", "table": "global cycles"}
 NOTES = {
-    "table": "Dot: ours, mean over seeds and 95 % interval. Cross: the paper's. At the top: not reached.\n"
+    "table": "Dot: ours, mean over seeds and 95 % interval. Cross: the paper's. "
+    "At the top: not reached.\n"
     "Ring: when the mean over seeds gets there, though not every seed does."
 }
 """How to read a figure, by the kind of its artefact."""

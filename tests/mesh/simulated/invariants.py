@@ -2,13 +2,14 @@
 
 1. No deadlock: all honest devices take all their steps and end.
 2. All honest devices have the same plan.
-3. A device mixes only what neighbours sent for that very step; of a liar, only finite numbers of that size.
-4. Steps never go backwards in a process, and nobody skips further than to the step after the one at which an
-   honest device is; one that knows that it was away, two steps further.
-5. From two cycles after the last fault on, all honest devices mix again with all that they should, unless a
-   liar keeps some of them waiting: they are late then, each by as long as it waits for the liar.
-6. The mean of all devices moves only by training, and by exchanges of which one direction was lost, in steps
-   that no device had to take again after a crash.
+3. A device mixes only what neighbours sent for that very step; of a liar, only finite numbers of
+   that size.
+4. Steps never go backwards in a process, and nobody skips further than to the step after the one
+   at which an honest device is; one that knows that it was away, two steps further.
+5. From two cycles after the last fault, all honest devices mix again with all that they should,
+   unless a liar keeps some of them waiting: then each is late by as long as it waits for the liar.
+6. The mean of all devices moves only by training, and by exchanges of which one direction was lost,
+   in steps that no device had to repeat after a crash.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from mesh.simulated.world import FACTS_DIGEST, STEPS_PER_CYCLE, Taken, World
 from ssdfl.mesh.device_engine import MARGIN
 
 NOTICE_S = 6.0
-"""How long devices need to notice that a neighbour is there again: a local step, pings that hang."""
+"""How long devices need to notice a neighbour's return: a local step, pings that hang."""
 STALLING = {"mute", "never ready"}
 
 
@@ -101,7 +102,7 @@ def check_mixing(world: World, plan: Plan, honest: list[Taken]) -> None:
 
 
 def remixes_from(plan: Plan, honest: list[Taken]) -> int:
-    """The step from which on nobody may be missing; the first if nothing fails, as all wait for all there."""
+    """The step from which nobody may be missing; the first if nothing fails, as all wait there."""
     if not plan.faults:
         return 0
     reached = [one.step for one in honest if one.at_s <= plan.quiet_s + NOTICE_S]

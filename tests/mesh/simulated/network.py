@@ -1,4 +1,4 @@
-"""A simulated network: links that lose, delay, reorder and duplicate messages, or are cut, even one way."""
+"""A simulated network: links lose, delay, reorder and duplicate messages; cuts may be one-way."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Run schedules of faults on simulated meshes, and write down what came of them.
+"""Run schedules of faults on simulated meshes, and record the outcomes.
 
-python tests/mesh/simulated/run.py --schedules 10000 --first 0        with --out, counts are added to a file
-python tests/mesh/simulated/run.py --first 26 --schedules 1 --log     one schedule, with the devices' logs
+python tests/mesh/simulated/run.py --schedules 10000 --first 0     with --out, counts go to a file
+python tests/mesh/simulated/run.py --first 26 --schedules 1 --log  one schedule with devices' logs
 python tests/mesh/simulated/run.py --show tests/mesh/simulated/record.csv
 
-A number determines a schedule: network, method, times, faults and lies. What must hold is in invariants.py.
+A number determines a schedule: network, method, times, faults and lies. invariants.py says what
+must hold.
 """
 
 import argparse
@@ -43,7 +44,7 @@ class Outcome:
         failure: what did not hold; empty if all did.
         events: how many things happened in it.
         steps: how many were taken.
-        mixed_again: how many of these came so long after the last fault that nobody might be missing.
+        mixed_again: how many of these came so long after the last fault that all must take part.
     """
 
     plan: Plan
@@ -165,7 +166,7 @@ def main() -> None:
 
 
 def report(outcomes, out: Path | None) -> int:
-    """Print failures as they come, and add all to a file every now and then; how many there were."""
+    """Print failures as they come and add all to a file now and then; returns how many."""
     started, count, failures = time.monotonic(), 0, 0
     while batch := list(islice(outcomes, 100)):
         for outcome in batch:

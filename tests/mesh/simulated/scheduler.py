@@ -1,7 +1,7 @@
-"""Simulated time: tasks are real threads of which exactly one runs, handing on a baton.
+"""Simulated time: tasks are real threads; exactly one runs and hands on a baton.
 
-A task that waits runs the events that are due meanwhile, until one of them resumes a task. So everything
-happens in one order, which the seed determines: events at the same instant are shuffled by it.
+A task that waits runs the events that are due, until one of them resumes a task. So everything
+happens in one order, which the seed determines: it shuffles events at the same instant.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class Worker:
             self._ready.acquire()
             assert self._work is not None
             self._work()
-            # What the last work did was hand on the baton, so another thread may append here as well:
-            # deques are safe for that.
+            # The last work handed on the baton, so another thread may append here, too: deques are
+            # safe for that.
             self.idle.append(self)
 
 
@@ -138,7 +138,7 @@ class Scheduler:
         return partial(self._wake, task, task.turn + 1)
 
     def _wake(self, task: Task, turn: int) -> None:
-        """Resume a task at once if an event does it, or else as soon as the task that runs waits."""
+        """Resume a task at once if an event does it, else when the running task waits."""
         is_free = self._current is None and self._next is None
         if is_free and not _is_held_up(task.host, self.now):
             self._resume(task, turn, True)

@@ -19,7 +19,7 @@ from ssdfl.mesh.mesh_pb2 import Response, Wait
 HERE = Path(__file__).parent
 SCHEDULES = 48
 ONCE_FAILED = {
-    "a device that came back at step 0 waited for neighbours that had finished, and gave up": Schedule(
+    "a device back at step 0 waited for neighbours that had finished, and gave up": Schedule(
         number=26,
         method="ssdfl+atc",
         spec="path:n=4",

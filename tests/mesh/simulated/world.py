@@ -1,4 +1,4 @@
-"""A mesh of simulated devices, each running the real code of one, and a log of all that they mix."""
+"""A mesh of simulated devices, each running the real code, and a log of all that they mix."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class World:
     Attributes:
         liars: those that do not keep to the protocol; the others are honest.
         slowest_message_s: how long a message may take when nothing is wrong.
-        to_the_end: whether it lasts until all honest devices have ended, or until they have taken all steps.
+        to_the_end: whether it lasts until honest devices end, or until they have taken all steps.
         finished: who has done all steps, and when.
         published: the messages that devices have offered, by device and step.
     """

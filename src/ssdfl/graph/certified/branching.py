@@ -15,7 +15,7 @@ from ssdfl.graph.certified.relaxation import Dual, start
 from ssdfl.graph.certified.timer import Timer
 
 _SAME = 1e-8
-_FEW = 3  # entries that are left when dividing is pointless: only rounding keeps the bound from the truth
+_FEW = 3  # remaining entries at which dividing is pointless: only rounding loosens the bound
 
 
 @dataclass(eq=False)
