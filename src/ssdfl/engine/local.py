@@ -145,14 +145,16 @@ class LocalEngine:
             mixing.into(X, message.rows, self.threads)
 
         def train(thread: int, group: Group) -> None:
-            before = start[group.rows]
-            mixed = mixing.rows(message.rows, group.places) if by_group else X[group.rows]
-            move = self._train(thread, group, before, turn)
+            before, room = start[group.rows], X[group.rows]
+            move = self._train(thread, group, before, turn).put_into(room)
+            # Mixed only now, so that it is still in cache when the move is added.
+            mixed = mixing.rows(message.rows, group.places) if by_group else room
             heard = Heard(lambda: mixed, lambda: before)
             after, _ = self.job.rule.receive(self._moment(turn, group), before, move, {}, heard)
-            turn.moved[group.rows] = self._distance(after, before)
-            if by_group or after is not mixed or isinstance(group.rows, Tensor):
+            if after is not room or isinstance(group.rows, Tensor):
                 X[group.rows] = after
+            free = mixed if by_group and after is room else None
+            turn.moved[group.rows] = self._distance(after, before, free)
 
         self.threads.each(train, self._training_groups(turn))
         crossed = self.exchange.add_rest(turn.step.W, X, self.threads)
@@ -298,9 +300,10 @@ class LocalEngine:
             self._kept = None if first.kept is None else turn.before.X.new_empty(shape)
         self._sent = self._messages
 
-    def _distance(self, after: Tensor, before: Tensor) -> Tensor:
-        """(n,) how far parameters have moved."""
-        distance: Tensor = torch.linalg.vector_norm(self.job.task.trained(after - before), dim=1)
+    def _distance(self, after: Tensor, before: Tensor, free: Tensor | None = None) -> Tensor:
+        """(n,) how far parameters have moved; ``free`` is memory to use."""
+        moved = torch.sub(after, before, out=free)
+        distance: Tensor = torch.linalg.vector_norm(self.job.task.trained(moved), dim=1)
         return distance
 
     def _train(
