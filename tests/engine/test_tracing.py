@@ -30,7 +30,7 @@ CASES = {
     ),
     "a product read twice": (vmap(_reads_twice), _numbers((3, 4, 4), (3, 4, 4))),
     "an input added to": (lambda a, b: (a + b).relu() + a, _numbers((4, 4), (4, 4))),
-    "a smaller product": (lambda a, b, c: a @ b + c, _numbers((1, 4), (4, 4), (4, 4))),
+    "a smaller product": (lambda a, b, c: a @ b + c, _numbers((3, 1, 4), (3, 4, 4), (3, 4, 4))),
 }
 
 
