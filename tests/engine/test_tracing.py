@@ -15,7 +15,8 @@ def _layer_loss(weights: Tensor, bias: Tensor, inputs: Tensor) -> Tensor:
 
 def _reads_twice(left: Tensor, right: Tensor) -> Tensor:
     product = left @ right
-    return (product + 1).relu() + product
+    doubled = product @ right
+    return (product + 1).relu() + product + (doubled + doubled)
 
 
 def _numbers(*shapes: tuple[int, ...]) -> list[Tensor]:

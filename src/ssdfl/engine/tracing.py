@@ -20,9 +20,14 @@ CALLS_BEFORE = 48
 """Recording a small model costs what some fifty calls gain, so short runs skip it."""
 _TRANSPOSE = torch.ops.aten.transpose.int
 _ADD = torch.ops.aten.add.Tensor
-_ADD_IN_PLACE = torch.ops.aten.add_.Tensor
-_FRESH = {torch.ops.aten.bmm.default, _ADD, _ADD_IN_PLACE}
-"""Operations whose results nothing else shares the memory of."""
+_RELU_BACK = torch.ops.aten.threshold_backward.default
+_IN_PLACE = {
+    _ADD: torch.ops.aten.add_.Tensor,
+    torch.ops.aten.relu.default: torch.ops.aten.relu_.default,
+    _RELU_BACK: torch.ops.aten.threshold_backward.grad_input,
+}
+_FRESH = {torch.ops.aten.bmm.default, _ADD, _IN_PLACE[_ADD]}
+"""Operations whose results lie in memory of their own."""
 _SHAPING = {
     torch.ops.aten.view.default,
     torch.ops.aten._unsafe_view.default,
@@ -98,23 +103,20 @@ def _same_as(node: Node) -> Node | None:
 
 def _compute_in_place(node: Node) -> None:
     """Let a node overwrite what only it reads: the same bits, with less memory to pass over."""
-    if node.target is _ADD and not node.kwargs:
-        for first, second in (node.args, node.args[::-1]):
-            if _is_free_for(node, first):
-                node.target, node.args = _ADD_IN_PLACE, (first, second)
-                return
-    elif not node.args or not _is_free_for(node, node.args[0]):
+    operands = node.args[:2] if node.target is _ADD else node.args[:1]
+    free = next((one for one in operands if _is_free_for(node, one)), None)
+    if free is None or node.target not in _IN_PLACE or node.kwargs:
         return
-    elif node.target is torch.ops.aten.relu.default:
-        node.target = torch.ops.aten.relu_.default
-    elif node.target is torch.ops.aten.threshold_backward.default:
-        node.target = torch.ops.aten.threshold_backward.grad_input
-        node.kwargs = {"grad_input": node.args[0]}
+    others = list(node.args)
+    others.remove(free)
+    node.args = (free, *others)
+    node.kwargs = {"grad_input": free} if node.target is _RELU_BACK else {}
+    node.target = _IN_PLACE[node.target]
 
 
 def _is_free_for(node: Node, source: object) -> bool:
     """Whether a node may overwrite one that it reads: no other reads it, and the result fits."""
-    if not isinstance(source, Node) or source.target not in _FRESH:
+    if node.op != "call_function" or not isinstance(source, Node) or source.target not in _FRESH:
         return False
     was, becomes = source.meta["val"], node.meta["val"]
     alike = was.shape == becomes.shape and was.dtype == becomes.dtype
