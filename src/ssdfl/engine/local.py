@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -395,6 +396,8 @@ class LocalEngine:
     def _groups(self, places: IntArray) -> list[Group]:
         """Devices in groups that fit a core's cache: the same groups on any machine.
 
+        Groups are about equal, so that threads end together and few shapes are recorded.
+
         Where batches are whole shards, the devices of a group hold equally many samples.
         """
         task, size = self.job.task, 1
@@ -402,9 +405,10 @@ class LocalEngine:
             in_cache = int(np.clip(_NUMBERS_IN_CACHE // task.num_parameters, _FEWEST, _MOST))
             size = in_cache if task.device.type == "cpu" else max(1, len(places))
         return [
-            self._optimizers.group(some[k : k + size])
+            self._optimizers.group(group)
             for some in self._trained_alike(places)
-            for k in range(0, len(some), size)
+            if len(some)
+            for group in np.array_split(some, math.ceil(len(some) / size))
         ]
 
     def _trained_alike(self, places: IntArray) -> list[IntArray]:
