@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -52,23 +51,18 @@ def read_model(paths: Sequence[Path], device: int | str) -> SavedModel:
         files = [stack.enter_context(_opened(path)) for path in paths]
         first, holders = files[0], [holder for file in files for holder in file.holders]
         _check_alike(holders)
-        places = _places(holders)
-        names = dict(chain.from_iterable(file.facts.devices.items() for file in files))
+        places = {
+            number: (holder, row)
+            for holder in holders
+            for row, number in enumerate(holder.devices.tolist())
+        }
+        names = {name: number for file in files for name, number in file.facts.devices.items()}
         chosen = next(iter(places)) if len(places) == 1 else _number(device, names, places.keys())
         own = _mean(holders) if chosen is None else _own(*places[chosen])
         state = own | first.shared()
         in_order = picked(state, first.facts.state)
         cycle = min(file.facts.cycle for file in files)
         return SavedModel(in_order, first.facts.model, chosen, cycle)
-
-
-def _places(holders: Iterable[Holder]) -> dict[int, tuple[Holder, int]]:
-    """Who holds each device, and in which row."""
-    return {
-        number: (holder, row)
-        for holder in holders
-        for row, number in enumerate(holder.devices.tolist())
-    }
 
 
 def about_model(
@@ -144,7 +138,7 @@ def _check_alike(holders: Sequence[Holder]) -> None:
             raise InputError(what, "others", expected, "Is it of another run?")
 
 
-def _number(device: int | str, names: dict[str, int], known: Sequence[int] | Any) -> int | None:
+def _number(device: int | str, names: dict[str, int], known: Collection[int]) -> int | None:
     """A device's number, by its number or name; None for the mean."""
     if device == MEAN:
         return None

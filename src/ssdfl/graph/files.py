@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, load_npz
 
-from ssdfl.arrays import SparseMatrix
+from ssdfl.arrays import IntArray, SparseMatrix
 from ssdfl.claims import DEFLATE_EXPANSION, check_arrays
 from ssdfl.errors import InputError, InputWarning
 from ssdfl.files import atomic_path, indentation, write_text
@@ -32,6 +33,8 @@ else:
 LINK_COSTS = ("latency_s", "bandwidth_Bps")
 _ENDS = ("source", "target")
 _ARRAYS = ("adjacency", *LINK_COSTS, *DEVICE_DEFAULTS)
+_INDICES = {"row", "col", "coords", "indices", "indptr", "offsets", "shape"}
+"""Arrays of a sparse matrix's file that say where its entries are."""
 
 
 def read_network(path: Path | str, connected: bool = True) -> Network:
@@ -260,11 +263,26 @@ def _read_npz(path: Path) -> Graph:
             for name in set(arrays) - set(_ARRAYS):
                 warnings.warn(f"{path.name}: ignored array: {name}", InputWarning, stacklevel=2)
             return _from_arrays(picked(arrays, _ARRAYS))
+        _check_kinds({name: arrays[name] for name in arrays.files})
         _check_sparse(path, int(arrays["shape"][0]), claims["data"].entries)
-    matrix = load_npz(path)
+    matrix: Any = load_npz(path)
     if hasattr(matrix, "check_format"):  # else indices beyond the matrix would be followed
         matrix.check_format(full_check=True)
+        _check_rows(matrix.indptr)
     return _from_arrays({"adjacency": matrix})
+
+
+def _check_kinds(arrays: dict[str, NDArray[Any]]) -> None:
+    """Refuse indices that are no whole numbers, which scipy would convert."""
+    for name in _INDICES & arrays.keys():
+        if arrays[name].dtype.kind not in "iu":
+            raise ValueError(f"the array {name} holds {arrays[name].dtype}")
+
+
+def _check_rows(ends: IntArray) -> None:
+    """Refuse rows that end before they begin; scipy looks only if the last one ends above 0."""
+    if (ends[1:] < ends[:-1]).any():  # a difference could overflow
+        raise ValueError("a row of the matrix ends before it begins")
 
 
 def _check_sparse(path: Path, num_devices: int, entries: int) -> None:

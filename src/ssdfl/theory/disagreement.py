@@ -88,7 +88,7 @@ def _by_doubling(
     X = np.zeros_like(G)
     for _ in range(tau_a):
         X = B @ X + G
-    M = np.linalg.matrix_power(B, tau_a) @ np.linalg.matrix_power(A, tau_r)
+    M: FloatArray = np.linalg.matrix_power(B, tau_a) @ np.linalg.matrix_power(A, tau_r)
     for _ in range(_DOUBLINGS - 1):
         X = X + M @ X
         M = M @ M
