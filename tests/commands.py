@@ -8,13 +8,18 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
 
-from ssdfl.cli.main import main
+import typer.main
+
+from ssdfl.cli.main import app, main
+
+PARSER = typer.main.get_command(app)  # which `app()` builds anew each time, in a tenth of a second
 
 
 def _forget_modules(folder):
     """Another test may have other modules of these names."""
+    inside = f"{folder.absolute()}{os.sep}"
     for name, module in list(sys.modules.items()):
-        if folder in Path(getattr(module, "__file__", None) or "/").parents:
+        if (getattr(module, "__file__", None) or "").startswith(inside):
             del sys.modules[name]
 
 
@@ -25,6 +30,7 @@ def quick_command(*words, cwd=None, **environment):
     with (
         chdir(cwd or "."),
         patch("signal.signal"),
+        patch("ssdfl.cli.main.app", PARSER),
         patch.object(sys, "argv", words),
         patch.object(sys, "path", list(sys.path)),
         patch.dict(os.environ, environment),

@@ -39,6 +39,10 @@ class Machine:
         """From now on, what is sent to and from it is lost, and nobody is told."""
         _ip("-n", self.switch, "link", "set", self.name, "nomaster")
 
+    def lose_way_to(self, other):
+        """From now on it cannot send to another machine, as behind a firewall."""
+        _ip("-n", self.name, "route", "add", "unreachable", other.address)
+
     def plug_cable(self):
         _ip("-n", self.switch, "link", "set", self.name, "master", "switch")
 

@@ -84,7 +84,7 @@ def finish(processes, timeout_s=120):
     }
 
 
-def come_together(processes, steps=300):
+def come_together(processes, steps=150):
     """Let all devices train ``steps`` more than any has now, and stop them: they have mixed."""
     wait_for_step(
         processes, max(status.get("step", 0) for status in processes.statuses()) + steps, 240
@@ -93,14 +93,30 @@ def come_together(processes, steps=300):
     processes.stop()
 
 
+def train_on(processes, steps=6, timeout_s=18):
+    """Wait until all devices that run are past where any is now, sooner than the patience ends."""
+    wait_for_step(processes, max(_steps(processes)) + steps, timeout_s)
+
+
+def _steps(processes):
+    """How far each device that runs has come."""
+    names = {folder.name for folder in processes.running()}
+    return [status.get("step", 0) for status in processes.statuses() if status["device"] in names]
+
+
+def wait_for_words(log, words, timeout_s=60):
+    """Wait until a device has logged something."""
+    deadline = time.monotonic() + timeout_s
+    while not (log.exists() and words in log.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 def wait_for_step(processes, step, timeout_s=60):
     """Wait until every device that runs has come to a step."""
     deadline = time.monotonic() + timeout_s
     while True:
-        names = {folder.name for folder in processes.running()}
-        steps = [
-            status.get("step", 0) for status in processes.statuses() if status["device"] in names
-        ]
+        steps = _steps(processes)
         if min(steps) >= step:
             return
         assert time.monotonic() < deadline, steps

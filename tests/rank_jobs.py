@@ -108,6 +108,11 @@ def with_dropout(image_shape, num_classes):
     )
 
 
+def everyone(state):
+    """All devices' parameters."""
+    return state.X if state.shares is None else state.shares.everyone(state.X)
+
+
 def runs_of(some_jobs):
     """In a rank: each job's records and final parameters."""
     found = {}
@@ -115,7 +120,7 @@ def runs_of(some_jobs):
         cycles = list(run(job, "distributed"))
         found[name] = (
             [dataclasses.asdict(record) for record, _ in cycles],
-            cycles[-1][1].whole(job).X,
+            everyone(cycles[-1][1]),
         )
     return found
 
@@ -165,7 +170,7 @@ def traffic():
         state, sent = engine.begin(None), []
         for t in range(2 * job.steps_per_cycle):
             before, step = engine.exchange.rows.sent_bytes, job.schedule(t)
-            X, memory, _, _ = engine.advance(state, step, t)
+            X, memory, *_ = engine.advance(state, step, t)
             state = dataclasses.replace(state, X=X, memory=memory, trained=step.train)
             sent.append(engine.exchange.rows.sent_bytes - before)
         found[method] = sent

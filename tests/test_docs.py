@@ -84,13 +84,13 @@ ONLY_PARSED = {
     "mesh remove": "needs a mesh with its names; tests/cli/test_membership.py has one",
     "run --set data.name=sites/": "the same",
     "data summarise shop.json": "others' summaries; tests/learning/test_summaries.py merges some",
-    "device": "waits for its neighbours on other hosts; tests/engine/test_mesh_*.py do it",
+    "device": "waits for its neighbours on other hosts; tests/mesh/test_walk_through.py does it",
     "run --engine mesh": "a process per device; tests/cli/test_mesh.py does it",
     "reproduce": "needs Fashion-MNIST or CIFAR-10; tests/cli/test_reproduce.py runs stand-ins",
     "run my.toml --engine distributed": "ranks; tests/experiments/test_distributed_run.py does it",
     "report": "opens a browser, and compares runs of the reader's; tests/cli/test_cli.py does it",
     "run --log": "other libraries warn, an error here; tests/experiments/test_logs.py does it",
-    "sweep": "many runs in processes; tests/experiments/test_sweep.py does it",
+    "sweep": "many runs in processes; tests/records/test_sweep.py does it",
     "data fetch": "downloads; tests/learning/test_sources.py does it from a local server",
 }
 # Commands of other hosts and schedulers, which nothing here can check.

@@ -13,6 +13,7 @@ import pytest
         ("import ssdfl", "numpy torch pydantic matplotlib"),
         ("import ssdfl.cli.main", "numpy torch pydantic matplotlib"),
         ("import ssdfl.report", "torch"),
+        ("import ssdfl.mesh.device", "pyarrow pandas networkx sklearn matplotlib"),
     ],
 )
 def test_import_stays_light(statement, forbidden):

@@ -13,6 +13,7 @@ import pytest
 
 import ssdfl
 
+pytestmark = pytest.mark.xdist_group("packaging")  # the release is built once, in one worker
 ROOT = Path(__file__).parents[1]
 
 
@@ -87,10 +88,11 @@ def test_the_wheel_holds_what_runs_need_and_nothing_else(wheel):
 
 
 def test_it_installs_and_runs_in_a_fresh_environment(wheel, tmp_path):
-    quiet(sys.executable, "-m", "venv", tmp_path / "venv")
+    quiet(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
     site = quiet(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
-    quiet(python, "-m", "pip", "install", "--no-deps", "--no-index", wheel)
+    install = ("install", "--no-deps", "--no-index", wheel)
+    quiet(sys.executable, "-m", "pip", "--python", python, *install)
     # ssdfl's dependencies without fetching them again; its own editable install is not seen
     (Path(site) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}

@@ -13,6 +13,7 @@ import pytest
 from browser import complaints, open_browser
 
 pytest.importorskip("zensical")
+pytestmark = pytest.mark.xdist_group("site")  # which is built once, in one worker
 ROOT = Path(__file__).parents[1]
 FOUND = """
 const found = []

@@ -2,8 +2,8 @@
 
 The names here tell the story, in this order: a network (`load_network`), its clusters
 (`form_clusters`), an experiment (`Experiment`), its run (`run_experiment`), what came out
-(`RunFolder`, `summarise`, `write_report`). A method of your own is a function from `ScheduleInputs`
-to a `Schedule` of `Step`, or a `Method` with a rule of its own.
+(`RunFolder`, `load_records`, `summarise`, `write_report`). A method of your own is a function from
+`ScheduleInputs` to a `Schedule` of `Step`, or a `Method` with a rule of its own.
 
 Examples:
     >>> import ssdfl
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ssdfl.records import Experiment as Experiment
     from ssdfl.records import RunFolder as RunFolder
     from ssdfl.records import load_experiment as load_experiment
+    from ssdfl.records import load_records as load_records
     from ssdfl.records import make_experiment as make_experiment
     from ssdfl.report import summarise as summarise
     from ssdfl.report import write_report as write_report
@@ -60,6 +61,7 @@ _HOME = {
     "load_encoding": "ssdfl.experiments",
     "load_model": "ssdfl.experiments",
     "RunFolder": "ssdfl.records",
+    "load_records": "ssdfl.records",
     "summarise": "ssdfl.report",
     "write_report": "ssdfl.report",
     "METHODS": "ssdfl.methods",

@@ -215,6 +215,22 @@ def test_a_plan_is_repaired_for_a_changed_network(tmp_path):
     assert "9 devices in 2 clusters" in (tmp_path / "p.html").read_text()
 
 
+def test_a_repair_says_that_it_lacks_the_file_of_devices_of_the_old_plan(tmp_path):
+    rows = [f"{number},{1 if number < 5 else 1000}" for number in range(10)]
+    (tmp_path / "d.csv").write_text("\n".join(["device,uplink_Mbps", *rows]))
+    command("plan", "ring:n=10", "--devices", "d.csv", "--out", "old.json", cwd=tmp_path)
+    given = ["plan", "ring:n=10", "--repair", "old.json", "--out", "new.json"]
+    told = command(*given, "--devices", "d.csv", cwd=tmp_path)
+    assert "--devices" not in told.stderr
+    score = json.loads((tmp_path / "new.json").read_text())["score"]
+    for _ in range(2):  # a repair of the repair lacks it, too
+        told = command(*given, cwd=tmp_path)
+        assert "the old plan was made with the devices of d.csv" in told.stderr
+        written = json.loads((tmp_path / "new.json").read_text())
+        assert written["score"] < 0.5 * score
+        given[3] = "new.json"
+
+
 def test_what_a_network_file_holds_and_is_not_read_is_told(tmp_path):
     (tmp_path / "net.csv").write_text("source,target,colour\na,b,red\nb,c,blue\n")
     words = [sys.executable, "-m", "ssdfl", "plan", "net.csv"]

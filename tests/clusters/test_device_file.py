@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ssdfl.clusters import read_devices, with_device_costs
+from ssdfl.clusters import Device, read_devices, with_device_costs
 from ssdfl.errors import InputError
 from ssdfl.graph import make_network
 
@@ -31,6 +31,17 @@ def test_costs_of_devices_in_units(tmp_path):
         with_device_costs(network, tmp_path / "d.csv")
 
 
+def test_without_labels_devices_hold_what_they_held(tmp_path):
+    (tmp_path / "d.csv").write_text("device,uplink_Mbps\nb,8\na,\n")
+    alike = read_devices(tmp_path / "d.csv", ["a", "b"])
+    assert alike[0] is alike[1]
+    known = [Device(np.array([3.0, 0.0])), Device(np.array([0.0, 1.0]), rho=0.5)]
+    assert read_devices(tmp_path / "d.csv", ["a", "b"], known) == tuple(known)
+    (tmp_path / "d.csv").write_text("device,rho\nb,0.8\na,\n")
+    a, b = read_devices(tmp_path / "d.csv", ["a", "b"], known)
+    assert (a.rho, b.rho, b.labels.tolist()) == (0.0, 0.8, [0.0, 1.0])
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -44,6 +55,7 @@ def test_costs_of_devices_in_units(tmp_path):
         ("device,label_0,label_0\na,1,0\nb,1,0\n", "header of"),
         ("device,label_0,rho\na,1,nan\nb,1,0\n", "rho = nan"),
         ("name,label_0\na,1\n", "header of"),
+        ("device\na\nb\n", "header of"),
         ("", "header of"),
         (None, "expected a CSV file"),
     ],

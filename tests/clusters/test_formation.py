@@ -19,7 +19,7 @@ from ssdfl.clusters import (
     labels_of,
 )
 from ssdfl.clusters.candidates import Candidate
-from ssdfl.clusters.formation import INDIFFERENCE, Skipped, form
+from ssdfl.clusters.formation import INDIFFERENCE, Skipped, _Weigher, form
 from ssdfl.clusters.heterogeneity import assumed_directions
 from ssdfl.clusters.recorded_settings import settings_from
 from ssdfl.clusters.spectral import ClusterCache
@@ -229,6 +229,20 @@ def test_differing_devices_may_overrule_the_threshold_and_strictness_forbids_it(
     assert form_clusters(network, devices).choice == "price"
     strict = form_clusters(network, devices, FormationSettings(price=math.inf))
     assert (strict.num_clusters, strict.choice) == (2, "feasible")
+
+
+def test_partitions_that_cannot_be_chosen_are_not_searched_and_nothing_changes(monkeypatch):
+    network = load_network("er:n=24,p=0.2,seed=1")
+    searched = []
+    weakest = ClusterCache.weakest
+    monkeypatch.setattr(
+        ClusterCache, "weakest", lambda *args: searched.append(args[1]) or weakest(*args)
+    )
+    found = form(network, devices_of(network), FormationSettings())
+    num_searched = len(searched)
+    monkeypatch.setattr(_Weigher, "contenders", lambda _, options: options)
+    assert form(network, devices_of(network), FormationSettings()) == found
+    assert num_searched < len(searched) - num_searched
 
 
 def test_the_threshold_counts_local_steps_if_told():

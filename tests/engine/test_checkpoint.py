@@ -195,7 +195,7 @@ def test_damaged_and_foreign_checkpoints(job, tmp_path):
     *_, (_, state) = run(job)
     path = tmp_path / "c.safetensors"
     save_state(state, job, path)
-    with pytest.raises(InputError, match="shape of 1.weight in"):
+    with pytest.raises(InputError, match="devices in .* = 0, 1, 2, 3, 4, 5: expected 0"):
         load_state(path, tiny_job("ssdfl", "barbell:size=4"))
     save_file({"X": state.X}, path, metadata={"ssdfl": "{}"})
     with pytest.raises(
@@ -235,5 +235,5 @@ def test_a_devices_state_moves_to_a_network_in_which_it_has_another_number(tmp_p
     assert all(torch.equal(moved.memory[name], rows) for name, rows in before.memory.items())
     assert moved.trained.tolist() == [False, True, False, False]
     assert (moved.ready_s == before.ready_s.max()).all()
-    with pytest.raises(InputError, match="shape of trained"):
+    with pytest.raises(InputError, match="devices in .* = 4: expected 5"):
         load_moved_state(path, job, 2)  # another device's

@@ -379,7 +379,7 @@ def test_the_engine_holds_two_matrices_and_what_optimizers_keep(optimizers, matr
     rows = {}
     for t in range(7):
         step = job.schedule(t)
-        X, memory, _, _ = engine.advance(state, step, t)
+        X, memory, *_ = engine.advance(state, step, t)
         rows |= {tensor.data_ptr(): len(tensor) for tensor in (X, *memory.values())}
         state = dataclasses.replace(state, X=X, memory=memory, trained=step.train)
     engine.close()
@@ -419,7 +419,7 @@ def test_every_tensor_of_a_step_lives_on_the_tasks_device(spec, model, optimizer
         step = job.schedule(t)
         if t == 1:
             step = dataclasses.replace(step, train=step.train & (np.arange(6) % 2 == 0))
-        X, memory, moved, _ = engine.advance(state, step, t)
+        X, memory, moved, *_ = engine.advance(state, step, t)
         tensors = (X, *memory.values(), moved)
         assert {tensor.device.type for tensor in tensors} == {"meta"}
         state = dataclasses.replace(state, X=X, memory=memory, trained=step.train)

@@ -26,7 +26,7 @@ def test_gaps_and_gradients_are_those_of_the_parameters():
         squares = np.zeros(2)
         for t in range((record.cycle - 1) * 3, record.cycle * 3):
             step = job.schedule(t)
-            X, memory, _, _ = engine.advance(state, step, t)
+            X, memory, *_ = engine.advance(state, step, t)
             if step.train.any():
                 moved = ((X - state.X) / job.learning_rate).double().numpy() ** 2
                 squares += [moved[list(c)].sum() for c in CLUSTERS]

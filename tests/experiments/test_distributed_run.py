@@ -12,7 +12,7 @@ from commands import quick_command
 from forked import Forked, command
 from ranks_help import TINY, children, environment, finish_in_ranks, in_ranks, parameters
 from ssdfl.cli import ranks
-from ssdfl.experiments import iterate_experiment, run
+from ssdfl.experiments import iterate_experiment, load_model, run
 from ssdfl.records import load_experiment
 from ssdfl.records.folder import RunFolder
 
@@ -48,8 +48,17 @@ def test_ranks_go_on_where_one_process_stopped_and_back(tmp_path, monkeypatch):
     asked = json.dumps([*TINY, "engine.name=distributed"])
     in_ranks("rank_jobs:begin_experiment", 2, tmp_path, SETTINGS=asked, FOLDER=str(there))
     assert len(RunFolder(there).read_rows(0, "ssdfl")) == 3
+    assert [name.split("-")[0] for name in saved_files(there)] == ["part", "part"]
+    assert len(load_model(there, "ssdfl").state_dict()) == 2
     list(iterate_experiment(load_experiment(None, TINY), there, resume=True))
     assert_same(there, whole)
+    assert saved_files(there) == []
+
+
+def saved_files(folder):
+    """What is beside the metrics and the checkpoint of a method, temporary files included."""
+    files = {file.name for file in (folder / "seed-0" / "ssdfl").iterdir()}
+    return sorted(files - {"metrics.parquet", "checkpoint.safetensors"})
 
 
 def torchrun(*words, said, restarts="0", **variables):
@@ -106,6 +115,7 @@ def test_a_killed_rank_changes_nothing(victim, unbroken, tmp_path):
     assert running.returncode == 0, text
     assert "exitcode: -9" in text
     assert torch.equal(parameters(broken, "ssdfl"), parameters(unbroken, "ssdfl"))
+    assert saved_files(broken) == saved_files(unbroken)
     rows = [RunFolder(folder).read_rows(0, "ssdfl") for folder in (broken, unbroken)]
     assert repr(rows[0]) == repr(rows[1])
 

@@ -1,3 +1,4 @@
+import shutil
 import sys
 from types import SimpleNamespace
 
@@ -9,7 +10,10 @@ from ssdfl.experiments import Advance
 from ssdfl.experiments.logs import logging_to, opening
 from ssdfl.records import RunFolder
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.xdist_group("logs"),  # which take seconds to import
+]
 
 
 def tensorboard_points(out, name):
@@ -37,12 +41,22 @@ def test_a_resumed_tensorboard_gets_each_cycle_once(tmp_path):
     assert [step for step, _ in tensorboard_points(tmp_path, "loss")] == [1, 2, 3, 4]
 
 
-@pytest.fixture
-def mlflow(tmp_path, monkeypatch):
-    """MLflow's client, with a place of its own."""
+@pytest.fixture(scope="module")
+def empty_database(tmp_path_factory):
+    """A file with MLflow's tables, which take seconds to make."""
     module = pytest.importorskip("mlflow")
     pytest.importorskip("sqlalchemy")
+    path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
+    assert len(module.MlflowClient(f"sqlite:///{path}").search_experiments()) == 1
+    return path
+
+
+@pytest.fixture
+def mlflow(empty_database, tmp_path, monkeypatch):
+    """MLflow's client, with a place of its own."""
+    module = pytest.importorskip("mlflow")
     monkeypatch.chdir(tmp_path)
+    shutil.copy(empty_database, tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
     return module.MlflowClient()
 

@@ -13,13 +13,16 @@ from ssdfl.experiments.logs import logging_to
 from ssdfl.records import RunFolder
 from wandb_server import serving
 
-wandb = pytest.importorskip("wandb")
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.xdist_group("wandb"),  # which takes seconds to import
+]
 
 
 @pytest.fixture(autouse=True)
 def alone(tmp_path, monkeypatch):
     """W&B with no settings but ours: it reads them once for every session."""
+    wandb = pytest.importorskip("wandb")
     wandb.teardown()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)

@@ -60,6 +60,9 @@ def test_two_join_and_three_leave_while_all_others_train_on(tmp_path):
         wait_for_step(processes, 16 * 3)
         remove_devices(Mesh.of_folder(mesh), LEAVING, cycle=40)
         finish(processes)
+    statuses = processes.statuses()
+    assert [one["device"] for one in statuses] == [*STAYING, *LEAVING]
+    assert [one["device"] for one in statuses if "left" in one] == list(LEAVING)
     plans = [read_plan(mesh / name / "changes" / "2.plan.json") for name in STAYING]
     assert {plan.names for plan in plans} == {STAYING}
     assert len({plan.clusters for plan in plans}) == 1

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from ssdfl.cli.mesh import _standing as standing
 from ssdfl.errors import InputError
 from ssdfl.graph import make_network
 from ssdfl.locks import is_held, locked
@@ -100,13 +101,26 @@ def test_members_are_those_after_the_last_change(tmp_path, monkeypatch):
     newcomer = make_network(2, [(0, 1)], names=["0", "new"])
     add_devices(Mesh.of_folder(tmp_path), newcomer, cycle=8)
 
+    def tell(name, **status):
+        (tmp_path / name / "status.json").write_text(json.dumps({"device": name, **status}))
+
     def after(cycle):
-        for name in ("0", "new"):
-            status = {"device": name, "cycle": cycle, "done": True}
-            (tmp_path / name / "status.json").write_text(json.dumps(status))
+        tell("0", cycle=cycle, done=True)
         failed = [folder.name for folder in found.failed()]
-        return failed, [status["device"] for status in found.statuses()]
+        return failed, {one["device"]: standing(one) for one in found.statuses()}
 
     assert found.failed().keys() == set(found.folders)
-    assert after(5) == (["1", "2"], ["0", "1", "2"])
-    assert after(8) == (["1", "2"], ["0", "1", "2", "new"])
+    tell("3", cycle=4, neighbours="2/2")
+    failed = {"1": "failed (3)", "2": "failed (3)"}
+    assert after(4) == (["1", "2", "3"], {"0": "–", **failed, "3": "failed (3)"})
+    assert after(5) == (["1", "2"], {"0": "–", **failed, "3": "left"})
+    assert after(8) == (["1", "2"], {"0": "–", **failed, "new": "joining", "3": "left"})
+    tell("new", cycle=8, neighbours="1/1")
+    assert after(8) == (["1", "2"], {"0": "–", **failed, "new": "1/1", "3": "left"})
+    for name in ("1", "2", "3"):  # as where the change was made on another host
+        (tmp_path / name / "changes").rename(tmp_path / name / "elsewhere")
+    (tmp_path / "changes").rename(tmp_path / "elsewhere")
+    assert MeshProcesses(tmp_path).statuses()[-1] == {**found.statuses()[-1], "left": True}
+    lines = ProgressFile(tmp_path)
+    lines.note(found.statuses())
+    assert lines.path.read_text().endswith("; failed: 1, 2; left: 3\n")

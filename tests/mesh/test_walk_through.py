@@ -1,6 +1,5 @@
 """The walk-through of docs/deploy.md, from nothing to three hosts, on network namespaces."""
 
-import os
 import re
 import shlex
 import shutil
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import quick_command
 from machines import some_machines, why_not
 from ssdfl.records import RunFolder
 
@@ -53,7 +53,8 @@ class Hosts:
             return subprocess.Popen(command, cwd=self.homes[address], stdout=log, stderr=log)
 
     def run(self, *words):
-        subprocess.run([*MODULE, *words], cwd=self.computer, check=True, env={**os.environ})
+        done = quick_command(*words, cwd=self.computer)
+        assert done.returncode == 0, done.stderr
 
 
 def test_the_page_leads_from_nothing_to_three_hosts(tmp_path):

@@ -14,8 +14,10 @@ from forked import server
 from mesh_help import ENVIRONMENT
 from ssdfl.errors import InputError
 from ssdfl.experiments.pool import Resources, run_pool
+from ssdfl.records import load_records
 from ssdfl.records.cache import finished_rows, run_folder, run_key
 from ssdfl.records.sweep import load_sweep
+from ssdfl.records.tables import SWEEP_RECORDS, write_swept_records
 from ssdfl.report.sweep import sweep_results, write_sweep
 
 BASE = """
@@ -81,6 +83,34 @@ def test_tables_of_a_grid_are_sections(file):
     assert [one.experiment.model.name for one in sweep.combinations] == ["mlp", "logreg"]
 
 
+def check_frame(frame, summaries):
+    """Every record of every run, with the swept keys first; last scores are the summaries'."""
+    keys = ["training.learning_rate", "schedule.tau_a", "method"]
+    assert list(frame.columns[:5]) == [*keys, "seed", "cycle"]
+    assert len(frame) == len(summaries) * 2 * 3  # seeds, cycles
+    last = frame[frame["cycle"] == 3].groupby(keys)["score"].mean()
+    for one in summaries:
+        case = (float(one[keys[0]]), int(one[keys[1]]), one["method"])
+        assert last[case] == pytest.approx(float(one["score"]))
+
+
+def test_swept_values_of_several_types_become_texts(tmp_path):
+    swept = {"clusters.number": ["auto", 4], "cycles": [1, 2]}
+    rows = [{"method": "ssdfl", "seed": 0, "cycle": 1}] * 2
+    write_swept_records(tmp_path / SWEEP_RECORDS, swept, rows)
+    frame = load_records(tmp_path)
+    assert frame["clusters.number"].tolist() == ["auto", "4"]
+    assert frame["cycles"].tolist() == [1, 2]
+
+
+def test_a_folder_without_records_is_refused(tmp_path):
+    with pytest.raises(InputError):
+        load_records(tmp_path)
+    (tmp_path / SWEEP_RECORDS).write_text("not a table")
+    with pytest.raises(InputError, match="a whole file"):
+        load_records(tmp_path)
+
+
 def test_a_sweep_is_done_once_compared_and_resumed(file, tmp_path):
     options = (file, "--cache", tmp_path / "cache", "--out", tmp_path / "out", "--workers", 2)
     planned = quick_command("sweep", *options, "--dry-run")
@@ -102,6 +132,9 @@ def test_a_sweep_is_done_once_compared_and_resumed(file, tmp_path):
     assert all(row["seeds"] == "2" and 0 <= float(row["score"]) <= 1 for row in rows)
     assert (tmp_path / "out" / "sweep.md").read_text().count("\n|") == 2 + len(asked)
     assert (tmp_path / "out" / "sweep.png").stat().st_size > 1000
+    assert (tmp_path / "out" / "sweep.tex").read_text().count(" & ssdfl & ") == len(asked) / 2
+    assert (tmp_path / "out" / "sweep.pdf").read_bytes().startswith(b"%PDF")
+    check_frame(load_records(tmp_path / "out"), rows)
     page = (tmp_path / "out" / "sweep.html").read_text()
     for row in rows:
         name = f"learning_rate {row['training.learning_rate']}, tau_a {row['schedule.tau_a']}"

@@ -1,3 +1,4 @@
+import csv
 import json
 import math
 import re
@@ -36,6 +37,7 @@ from ssdfl.report import (
 )
 from ssdfl.report.bounds import STATEMENTS
 from ssdfl.report.figures import COLOURS
+from ssdfl.report.formats import latex_text
 from ssdfl.report.network_data import network_data
 from ssdfl.report.page import to_json as page_json
 from ssdfl.report.ranking import is_reference, rankable
@@ -632,6 +634,32 @@ def test_a_mesh_is_told_that_it_has_no_bounds(small_run):
     assert "No device of a mesh sees what the bounds need." in write_report(folder).read_text()
     with pytest.raises(InputError, match="engine.name = mesh: expected a run that recorded gaps"):
         list(compare_bounds(folder))
+
+
+def test_a_report_for_latex_has_tables_and_figures_as_pdf(small_run):
+    write_report(small_run, latex=True)
+    folder, goal = small_run.path, small_run.goal()
+    latex = (folder / "tables" / "results.tex").read_text(encoding="utf-8")
+    for row in summary_table(summarise(small_run), goal).rows:
+        assert " & ".join(map(latex_text, row)) in latex
+    with (folder / "tables" / "results.csv").open(newline="", encoding="utf-8") as file:
+        found = {row["method"]: float(row["score"]) for row in csv.DictReader(file)}
+    assert found == {one.method: one.score for one in summarise(small_run)}
+    assert "MB a cycle" in (folder / "tables" / "costs.md").read_text(encoding="utf-8")
+    for name in ("network", "accuracy", "consensus"):
+        assert (folder / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_a_comparison_for_latex_names_the_runs(small_run, tmp_path):
+    other = FakeFolder(small_run.experiment(), small_run.all_rows(), tmp_path / "other")
+    write_comparison([small_run, other], tmp_path / "both.html", latex=True)
+    lines = (tmp_path / "both.tex").read_text(encoding="utf-8").splitlines()
+    assert [line.split(" & ")[:2] for line in lines if " & " in line] == [
+        ["run", "method"],
+        *([run, method] for run in ("small", "other") for method in ("ssdfl", "pdfl")),
+    ]
+    assert (tmp_path / "both.csv").read_text(encoding="utf-8").startswith("run,method,seeds,")
+    assert (tmp_path / "both.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_an_unfinished_run_is_named_in_a_comparison(small_run, tmp_path):

@@ -1,5 +1,7 @@
 """The predicted disagreement against the plain recursion, closed forms and limits."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from ssdfl.theory import (
     integrated_bound,
     slowdown,
 )
-from ssdfl.theory.disagreement import _by_doubling, _by_iteration
+from ssdfl.theory.disagreement import _by_doubling, _by_iteration, _repeated
 
 
 def mixings(spec, clusters):
@@ -46,11 +48,23 @@ def test_the_plain_recursion_gives_the_same(spec):
     assert found.mixed == pytest.approx((mixed**2).sum() / len(X), abs=1e-12)
 
 
-def test_many_devices_are_iterated_and_few_doubled_to_the_same():
-    A, A_intra = mixings("ws:n=60,k=4,p=0.2,seed=1", 5)
+@pytest.mark.parametrize(
+    ("num_clusters", "is_power"), [(1, False), (12, True)], ids=["one", "small"]
+)
+def test_many_devices_are_iterated_and_few_doubled_to_the_same(num_clusters, is_power):
+    A, A_intra = mixings("ws:n=60,k=4,p=0.2,seed=1", num_clusters)
     G = centred(60)
     dense = _by_doubling(A.toarray(), A_intra.toarray(), G, 4, 1, 0.03)
     assert _by_iteration(A, A_intra, G, 4, 1, 0.03) == pytest.approx(dense)
+    assert (len(_repeated(A_intra, 4)) == 1) == is_power
+
+
+def test_columns_on_threads_give_the_same(monkeypatch):
+    A, A_intra = mixings("ws:n=60,k=4,p=0.2,seed=1", 5)
+    G = centred(60)
+    alone = _by_iteration(A, A_intra, G, 4, 1, 0.03)
+    monkeypatch.setattr(sys.modules[_by_iteration.__module__], "_THREADS_FROM", 1)
+    assert (_by_iteration(A, A_intra, G, 4, 1, 0.03) == alone).all()
 
 
 def test_alone_devices_add_up_their_steps_and_averaging_undoes_them():

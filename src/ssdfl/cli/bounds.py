@@ -14,7 +14,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from ssdfl.cli.options import check_choice
+from ssdfl.cli.options import check_choice, check_picture
 from ssdfl.cli.progress import say
 from ssdfl.errors import InputError
 
@@ -48,6 +48,7 @@ def bounds(
       labels per device and one, for mixed optimizers and SGD: the paper's figure of normalised
       gradients.
     """
+    check_picture("--picture", picture)
     if Path(target).is_dir():
         _of_run(Path(target), picture, data, as_json)
         return

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ssdfl.cli.options import experiment_file
+from ssdfl.cli.options import check_picture, experiment_file
 from ssdfl.cli.progress import BLOCKS, say
 from ssdfl.errors import InputError
 
@@ -145,7 +145,7 @@ def describe(
     ] = None,
     data: Folder = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Also draw it into this PNG file.")
+        Path | None, typer.Option("--out", help="Also draw it into this .png or .pdf file.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -154,6 +154,7 @@ def describe(
     from ssdfl.preparation import draw
     from ssdfl.records import load_experiment
 
+    check_picture("--out", out)
     experiment = load_experiment(experiment_file(file), settings or [])
     dataset = load_data(experiment.data, data)
     network, task, _ = draw(experiment, experiment.seeds[0], dataset)

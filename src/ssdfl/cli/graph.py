@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ssdfl.cli.options import check_choice
-from ssdfl.errors import InputError
+from ssdfl.cli.options import check_choice, check_picture
 
 MOST_SHOWN = 60
 MOST_LINKS = 20
@@ -33,7 +32,9 @@ def graph(
     ] = 1,
     picture: Annotated[
         Path | None,
-        typer.Option(help="Where to draw it; by default NAME.png here, for at most 5,000 devices."),
+        typer.Option(
+            help="Where to draw it, .png or .pdf; by default NAME.png here, to 5,000 devices."
+        ),
     ] = None,
     save: Annotated[
         Path | None,
@@ -72,10 +73,7 @@ def graph(
     from ssdfl.graph import MIXINGS, describe, load_network, write_network
 
     check_choice("--mixing", mixing, MIXINGS)
-    if picture is not None and picture.suffix.lower() != ".png":
-        raise InputError(
-            "--picture", str(picture), "a .png file", "Choose a name that ends in .png."
-        )
+    check_picture("--picture", picture)
     network = load_network(spec)
     plan = plan_clusters(network, clusters, MIXINGS[mixing])
     known = conductance_of_file(MIXINGS[mixing](network.adjacency), certify, seconds, check)

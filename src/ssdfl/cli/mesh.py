@@ -192,15 +192,22 @@ def _table(statuses: list[dict[str, Any]], before: list[dict[str, Any]]) -> Tabl
 
 def _cells(status: dict[str, Any], before: dict[str, Any]) -> tuple[str, ...]:
     """A device's line of the table, given its status now and before."""
-    neighbours = status.get("neighbours", UNKNOWN)
     return (
         status["device"],
         str(status.get("step", UNKNOWN)),
         status.get("shown_score") or UNKNOWN,
-        f"failed ({status['failed']})" if "failed" in status else neighbours,
+        _standing(status),
         _receiving_rate(status, before),
         str(status.get("refused", UNKNOWN)),
     )
+
+
+def _standing(status: dict[str, Any]) -> str:
+    """How many neighbours of a device answer, or why it is not there."""
+    if "failed" in status:
+        return f"failed ({status['failed']})"
+    absent = [kind for kind in ("left", "joining") if kind in status]
+    return absent[0] if absent else str(status.get("neighbours", UNKNOWN))
 
 
 def _receiving_rate(status: dict[str, Any], before: dict[str, Any]) -> str:

@@ -30,6 +30,17 @@ def check_choice(option: str, value: str, choices: Collection[str]) -> None:
         raise InputError(option, value, f"one of {', '.join(choices)}", "Choose one of them.")
 
 
+def check_picture(option: str, path: Path | None) -> None:
+    """Refuse a file name whose ending says no format that figures are written in.
+
+    Examples:
+        >>> check_picture("--picture", Path("network.pdf"))
+    """
+    if path is not None and path.suffix not in (".png", ".pdf"):
+        remedy = "Choose a name that ends in one of them."
+        raise InputError(option, str(path), "a .png or .pdf file", remedy)
+
+
 def experiment_file(given: Path | None, search: bool = True) -> Path | None:
     """The experiment to read: the given one, else the working folder's, if there is one.
 

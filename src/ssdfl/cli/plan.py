@@ -45,7 +45,8 @@ def plan(
     devices: Annotated[
         Path | None,
         typer.Option(
-            help="CSV: device,label_0,label_1,…[,rho][,mu]; instead of the experiment's devices."
+            help="CSV: device[,label_0,label_1,…][,rho][,mu][,uplink_Mbps,…]; instead of the "
+            "experiment's devices, or of their costs alone."
         ),
     ] = None,
     tau_a: Annotated[int | None, typer.Option(help="τ_a, training steps of a cycle.")] = None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ssdfl.clusters import (
     Device,
     FormationSettings,
+    Plan,
     read_devices,
     unknown_devices,
     with_device_costs,
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from ssdfl.learning import Dataset
     from ssdfl.records import Experiment
     from ssdfl.records.sections import DataSection
+
+DEVICES = "devices"
+"""The key of a plan's settings that names the file of devices it was made with."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,26 @@ class PlanInputs:
     given: Mapping[str, str] = field(default_factory=dict)
 
     def with_devices(self, path: Path) -> PlanInputs:
-        """With descriptions of the devices from a CSV file."""
-        devices = read_devices(path, self.network.names)
+        """With what a CSV file says of the devices; without labels they hold what they held."""
+        devices = read_devices(path, self.network.names, self.devices)
         network = with_device_costs(self.network, path)
         given = {**self.given, "devices": f"devices of {path}"}
         return replace(self, devices=devices, network=network, given=given)
+
+    def recorded_in(self, plan: Plan, before: Mapping[str, Any] | None = None) -> Plan:
+        """A plan that also names the file of devices; without one, that of the plan before it."""
+        devices = self.given.get("devices") or (before or {}).get(DEVICES)
+        return replace(plan, settings={**plan.settings, DEVICES: devices}) if devices else plan
+
+    def forgotten(self, before: Plan) -> str:
+        """A note if an earlier plan was made with a file of devices, and this one has none."""
+        devices = before.settings.get(DEVICES)
+        if devices is None or "devices" in self.given:
+            return ""
+        return (
+            f"note: the old plan was made with the {devices}, of which this repair knows nothing: "
+            "give the file again by --devices."
+        )
 
     def with_constants(self, values: Mapping[str, Any]) -> PlanInputs:
         """With constants that no key of an experiment names."""

@@ -57,7 +57,7 @@ def show_formed(inputs: PlanInputs, note: str, output: PlanOutput) -> None:
     """Form a plan, write it and print every candidate."""
     from ssdfl.clusters import explain, form_clusters
 
-    formed = form_clusters(inputs.network, inputs.devices, inputs.settings)
+    formed = inputs.recorded_in(form_clusters(inputs.network, inputs.devices, inputs.settings))
     output.write(inputs.network, formed)
     found = explain(inputs.network, formed)
     if output.as_json:
@@ -74,17 +74,18 @@ def show_repair(old: Path, inputs: PlanInputs, is_training_given: bool, output: 
     before = read_plan(old)
     network = inputs.network
     found = repair(before, network, inputs.devices, inputs.settings if is_training_given else None)
-    output.write(network, found.plan)
-    difference = compare_plans(before, found.plan, None if misfit(before, network) else network)
-    explanation = explain(network, found.plan)
+    plan = inputs.recorded_in(found.plan, before.settings)
+    output.write(network, plan)
+    difference = compare_plans(before, plan, None if misfit(before, network) else network)
+    explanation = explain(network, plan)
     if output.as_json:
         told = {"difference": difference.to_json(), "steps": found.steps, "reasons": found.reasons}
-        _print_json(found.plan, explanation, repair=told)
+        _print_json(plan, explanation, repair=told)
     else:
         for line in _repair_lines(difference, found, explanation):
             say(Console(), line)
     source = inputs.explain() if is_training_given else f"training as in {old}"
-    _remark(source, _advice(found))
+    _remark(source, inputs.forgotten(before), _advice(found))
 
 
 def _repair_lines(

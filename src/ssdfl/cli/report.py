@@ -19,6 +19,12 @@ def report(
             help="Where the comparison of several runs goes; by default comparison.html here."
         ),
     ] = None,
+    latex: Annotated[
+        bool,
+        typer.Option(
+            "--latex", help="Also write tables as LaTeX, Markdown and CSV, and figures as PDF."
+        ),
+    ] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Write a run's `report.html` again, or compare several runs on one page.
@@ -26,6 +32,8 @@ def report(
     - `ssdfl report runs/demo --open`
 
     - `ssdfl report runs/demo runs/demo-2 --out both.html`
+
+    - `ssdfl report runs/demo --latex`: also `tables/results.tex` and `figures/*.pdf`
 
     A run that is not finished is shown as far as it is recorded. The page is one file and needs no
     network.
@@ -39,10 +47,10 @@ def report(
         if out is not None:
             remedy = "One run's report goes into its folder."
             raise InputError("--out", str(out), "several runs to compare", remedy)
-        page = write_report(folders[0])
+        page = write_report(folders[0], latex)
     else:
         page = out or Path("comparison.html")
-        write_comparison(folders, page)
+        write_comparison(folders, page, latex)
     typer.echo(f"{page}")
     if open_page and not webbrowser.open(page.resolve().as_uri()):
         typer.echo("No browser could be opened; open the file yourself.", err=True)

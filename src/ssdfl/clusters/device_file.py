@@ -1,7 +1,7 @@
 """Device descriptors in a CSV file or a data frame.
 
-``device,label_0,label_1,…[,rho][,mu]``: the device's name in the network, how many samples of each
-label it holds, and its momentum and proximal factor if it uses them. Further columns give a
+``device[,label_0,label_1,…][,rho][,mu]``: the device's name in the network, how many samples of
+each label it holds, and its momentum and proximal factor if it uses them. Further columns give a
 device's costs, named with their units as in network files: ``compute_ms``, ``uplink_Mbps``, ….
 """
 
@@ -23,18 +23,24 @@ if TYPE_CHECKING:
     import pandas
 
 
-def read_devices(source: Path | str | pandas.DataFrame, names: Sequence[str]) -> tuple[Device, ...]:
+def read_devices(
+    source: Path | str | pandas.DataFrame,
+    names: Sequence[str],
+    known: Sequence[Device] | None = None,
+) -> tuple[Device, ...]:
     """Descriptors in the order of the network's device names.
 
     Args:
         source: a CSV file, or a data frame with the same columns.
         names: the devices of the network.
+        known: what is known of them if the table has no labels; by default all are alike.
 
     Raises:
         InputError: a missing, unknown or repeated device, or a value that cannot be used.
     """
     table = _read_table(source)
     columns = _label_columns(table)
+    before = dict(zip(names, known or [Device(np.ones(1))] * len(names), strict=True))
     found: dict[str, Device] = {}
     for where, row in table.rows:
         name = row["device"]
@@ -42,11 +48,11 @@ def read_devices(source: Path | str | pandas.DataFrame, names: Sequence[str]) ->
             raise InputError(
                 f"{where}: device", name, "each device once", "Remove one of its lines."
             )
-        if name not in names:
+        if name not in before:
             raise InputError(
                 f"{where}: device", name, "a device of the network", "Correct its name."
             )
-        found[name] = _device(row, columns, where)
+        found[name] = _device(row, columns, where, before[name])
     _check_complete(table, names, found)
     return tuple(found[name] for name in names)
 
@@ -108,11 +114,11 @@ def _label_columns(table: _Table) -> list[str]:
     header = table.header
     columns = [column for column in header if column.startswith("label_")]
     unknown = set(header) - set(columns) - {"device", "rho", "mu", *DEVICE_UNITS}
-    complete = "device" in header and len(columns) > 0
+    complete = "device" in header and len(header) > 1
     repeated = len(set(header)) < len(header)
     if not complete or unknown or repeated:
         expected = (
-            "device,label_0,label_1,…[,rho][,mu] and perhaps costs such as compute_ms, each once"
+            "device[,label_0,label_1,…][,rho][,mu] and perhaps costs such as compute_ms, each once"
         )
         raise InputError(
             f"header of {table.source}", ",".join(header), expected, "Name the columns so."
@@ -120,11 +126,16 @@ def _label_columns(table: _Table) -> list[str]:
     return columns
 
 
-def _device(row: dict[str, str], columns: Sequence[str], where: str) -> Device:
+def _device(row: dict[str, str], columns: Sequence[str], where: str, before: Device) -> Device:
+    """A row's device: what the row says of it, and without labels what was known before."""
+    given: dict[str, Any] = {
+        name: _number(row, name, where) for name in ("rho", "mu") if name in row
+    }
     labels = np.array([_number(row, column, where) for column in columns])
-    rho, mu = _number(row, "rho", where), _number(row, "mu", where)
     try:
-        return Device(labels, rho, mu)
+        if columns:
+            return Device(labels, **given)
+        return replace(before, **given) if given else before
     except InputError as error:
         what = f"{where}: {error.what}"
         raise InputError(what, error.got, error.expected, error.remedy) from None

@@ -48,6 +48,7 @@ _HUGE = 20_000
 _FASTEST = Budget(state_limit=2, half_limit=2, prefixes=1)
 _EVERY_SIZE_TO = 16
 _IMPROVED = 3
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -251,6 +252,29 @@ class _Weigher:
     def _assumed_cost(self, candidate: Candidate) -> float:
         return candidate.score * self.inputs.assumed_slowdown(candidate.clusters)
 
+    def contenders(self, options: list[tuple[Clusters, str]]) -> list[tuple[Clusters, str]]:
+        """Of partitions of the same size, those that may be chosen: the rest need no conductance.
+
+        At a finite price that is the one of least score, and any that may be feasible.
+        """
+        if len(options) == 1 or math.isinf(self.price):
+            return options
+        scores = [self._score(clusters) for clusters, _ in options]
+        least = min(map(round_score, scores))
+        return [
+            option
+            for option, score in zip(options, scores, strict=True)
+            if round_score(score) == least or self._may_be_feasible(option[0])
+        ]
+
+    def _may_be_feasible(self, clusters: Clusters) -> bool:
+        """Whether no single device, taken as a cut, shows that a cluster misses the threshold."""
+        weakest = 1.0 - float(self.inputs.A_intra(clusters).diagonal().max())
+        return weakest >= self.threshold(len(clusters)) * (1 - _ROUNDING)
+
+    def _score(self, clusters: Clusters) -> float:
+        return evaluate(self.score, self.inputs, clusters)
+
     def better(self, candidates: Sequence[Candidate]) -> Candidate:
         """The best of some candidates of the same size."""
         if self.assumed is not None:
@@ -284,10 +308,8 @@ class _Weigher:
     def candidate(self, clusters: Clusters, rule: str, split: Cluster = ()) -> Candidate:
         """A partition with its score, threshold and conductance."""
         threshold = self.threshold(len(clusters))
-        score = evaluate(self.score, self.inputs, clusters)
-        return Candidate(
-            clusters, score, threshold, self.inputs.cache.weakest(clusters), split, rule
-        )
+        weakest = self.inputs.cache.weakest(clusters)
+        return Candidate(clusters, self._score(clusters), threshold, weakest, split, rule)
 
 
 def _sizes(num_devices: int) -> list[int]:
@@ -335,7 +357,9 @@ def _by_cost(weigher: _Weigher, sizes: list[int]) -> list[Candidate]:
     sees_data = weigher.settings.partition == "balanced"
     partitions = partitions_by_data if sees_data else cost_aware.partitions_by_cost
     for options in partitions(weigher.inputs, sizes):
-        candidates = [weigher.candidate(clusters, rule) for clusters, rule in options]
+        candidates = [
+            weigher.candidate(clusters, rule) for clusters, rule in weigher.contenders(options)
+        ]
         found.append(weigher.better(candidates))
     if _moves_devices(weigher.settings, weigher.num_devices):
         by_score = sorted(range(len(found)), key=lambda k: (round_score(found[k].score), k))

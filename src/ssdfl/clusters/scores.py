@@ -90,6 +90,7 @@ class ScoreInputs:
         self.A_intra = by_identity(self._A_intra, size=2)
         self._terms: dict[Cluster, ClusterTerms] = {}
         self._costs: dict[Clusters, CycleCost] = {}
+        self._slowdowns: dict[Clusters, float] = {}
 
     @cached_property
     def A(self) -> MixingMatrix:
@@ -140,7 +141,10 @@ class ScoreInputs:
 
     def slowdown(self, clusters: Clusters) -> float:
         """How many times the cycles of agreeing devices will be needed."""
-        return slowdown(self.disagreement(clusters), self.network.num_devices)
+        if clusters not in self._slowdowns:
+            apart = self.disagreement(clusters)
+            self._slowdowns[clusters] = slowdown(apart, self.network.num_devices)
+        return self._slowdowns[clusters]
 
     def assumed_slowdown(self, clusters: Clusters) -> float:
         """`slowdown` if devices differed in the usual way, for those of which nothing is known."""

@@ -7,24 +7,49 @@ trained, ready_s    (N,) who trained last, and when each device is ready
 
 The metadata ``ssdfl`` is JSON: a checksum of the rest, the method, how far the run is, whose models
 these are, what they take and give, and the layout of a row in which ssdfl keeps a model's numbers
-while it trains.
+while it trains. Ranks write models and memory into one part each, beside the checkpoint
+(`engine.checkpoint_parts`).
 """
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from ssdfl.arrays import FloatArray, IntArray
-from ssdfl.engine.checkpoint_file import ANEW, FORMAT, Facts, read_facts, write_tensors
+from ssdfl.engine.checkpoint_file import (
+    ANEW,
+    FORMAT,
+    FORMAT_IN_PARTS,
+    FROZEN,
+    MEMORY,
+    PARAMETERS,
+    Facts,
+    facts_of,
+    read_facts,
+    write_tensors,
+)
+from ssdfl.engine.checkpoint_parts import (
+    Holder,
+    check_tensor,
+    damaged,
+    gathered,
+    holders_of,
+    opened,
+    part_name,
+    remove_parts,
+    write_part,
+)
 from ssdfl.engine.job import Job
+from ssdfl.engine.ranks import all_succeed, find_on_rank_0, rank, texts_of_ranks, wait_for_ranks
+from ssdfl.engine.shares import RankShares
 from ssdfl.engine.state import (
     MODEL,
     State,
@@ -32,6 +57,7 @@ from ssdfl.engine.state import (
     initial_memory,
     lasting,
     lasting_memory,
+    memory_keepers,
     memory_name,
     own_rows,
 )
@@ -40,28 +66,66 @@ from ssdfl.files import atomic_path
 from ssdfl.learning import Home
 from ssdfl.learning.layout import flat
 
-PARAMETERS, FROZEN, _MEMORY = "model.", "frozen.", "memory."
-
 
 def save_state(state: State, job: Job, path: Path, devices: IntArray | None = None) -> None:
     """Write a state; what optimizers keep only if it matters for what comes.
 
+    Each rank writes the rows of its own devices. When all parts are on the disk, rank 0 writes
+    their list. All ranks have to ask at the same time.
+
     Args:
         devices: those that the state is of; all of the job's by default.
     """
+    if isinstance(state.shares, RankShares):
+        _save_parts(state, job, path, state.shares)
+        return
+    tensors = _rows_to_save(job, state) | _common_to_save(job, state)
+    _write(tensors, path, _facts(job, state, devices))
+    remove_parts(path.parent, ())
+
+
+def _save_parts(state: State, job: Job, path: Path, shares: RankShares) -> None:
+    """Write this rank's part of a state, and in rank 0 the list of parts."""
+    rows = _on_cpu(_rows_to_save(job, state))
+    checksum = write_part(path.parent, rank(), rows, _facts(job, state, shares.devices))
+    ready_s = shares.everyone(torch.from_numpy(state.ready_s[shares.devices])).numpy()
+    checksums = texts_of_ranks(checksum)  # having all, rank 0 knows that all parts are there
+    if rank() == 0:
+        parts = {
+            part_name(number, found): {"checksum": found, "devices": devices.tolist()}
+            for number, (found, devices) in enumerate(zip(checksums, shares.parts, strict=True))
+        }
+        facts = _facts(job, state, None) | {"format": FORMAT_IN_PARTS, "parts": parts}
+        _write(_common_to_save(job, replace(state, ready_s=ready_s)), path, facts)
+    wait_for_ranks()
+    remove_parts(path.parent, [part_name(rank(), checksum)], rank(), len(shares.parts))
+
+
+def _rows_to_save(job: Job, state: State) -> dict[str, Tensor]:
+    """What belongs to devices: their models, and what they keep."""
     kept = state.memory if lasting(job, state) else lasting_memory(state.memory)
     own = home_of(kept)
     memory = {name: rows for name, rows in kept.items() if name not in _names_at_home(own)}
-    tensors = {
-        **{PARAMETERS + name: stack for name, stack in _models(job, state, own).items()},
-        **{FROZEN + name: tensor for name, tensor in job.task.shared_state().items()},
-        **{_MEMORY + name: rows for name, rows in memory.items()},
+    models = {PARAMETERS + name: stack for name, stack in _models(job, state, own).items()}
+    return models | {MEMORY + name: rows for name, rows in memory.items()}
+
+
+def _common_to_save(job: Job, state: State) -> dict[str, Tensor]:
+    """What belongs to all devices."""
+    frozen = {FROZEN + name: tensor for name, tensor in job.task.shared_state().items()}
+    return frozen | {
         "trained": torch.from_numpy(state.trained),
         "ready_s": torch.from_numpy(state.ready_s),
     }
+
+
+def _write(tensors: dict[str, Tensor], path: Path, facts: dict[str, object]) -> None:
     with atomic_path(path) as temporary:
-        there = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-        write_tensors(there, temporary, _facts(job, state, devices))
+        write_tensors(_on_cpu(tensors), temporary, facts)
+
+
+def _on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
 
 
 def _names_at_home(home: Home) -> set[str]:
@@ -97,17 +161,60 @@ def _devices(job: Job, devices: IntArray | None) -> dict[str, int]:
     return {job.network.names[device]: device for device in here}
 
 
+@dataclass(frozen=True, eq=False)
+class Common:
+    """What a checkpoint says of all devices."""
+
+    facts: Facts
+    trained: Tensor
+    ready_s: Tensor
+
+    def to_text(self) -> str:
+        """As JSON, which keeps every bit of a number."""
+        return json.dumps([self.facts.raw, self.trained.tolist(), self.ready_s.tolist()])
+
+    @classmethod
+    def from_text(cls, text: str) -> Common:
+        """The inverse of `to_text`."""
+        facts, trained, ready_s = json.loads(text)
+        doubles = torch.tensor(ready_s, dtype=torch.double)
+        return cls(facts_of(facts), torch.tensor(trained, dtype=torch.bool), doubles)
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A saved state, of which each process reads the rows of its own devices.
+
+    Attributes:
+        common: what it says of all devices; only rank 0 need know.
+    """
+
+    path: Path
+    common: Common | None = None
+
+    def part(self, job: Job, devices: IntArray) -> State:
+        """The state of some devices; ranks have to ask at the same time, each for its own.
+
+        Only rank 0 reads what all devices share: other machines may have only their parts.
+
+        Raises:
+            InputError: in all ranks, what any of them finds wrong with the files.
+        """
+        text = find_on_rank_0(lambda: (self.common or read_common(self.path)).to_text())
+        common = Common.from_text(text)
+        return all_succeed(lambda: _state(self.path, common, job, devices))
+
+
 def load_state(path: Path, job: Job, devices: IntArray | None = None) -> State:
     """The state that `save_state` wrote.
 
     Args:
-        devices: those that the file is of; all of the job's by default.
+        devices: whose rows to read; all of the job's by default.
 
     Raises:
         InputError: a damaged file, or one of another model, network, rule or optimizers.
     """
-    facts, tensors = _read(path)
-    return _state(path, facts, tensors, job, devices)
+    return _state(path, read_common(path), job, _all_devices(job) if devices is None else devices)
 
 
 def load_moved_state(path: Path, job: Job, device: int) -> State:
@@ -119,18 +226,17 @@ def load_moved_state(path: Path, job: Job, device: int) -> State:
     Raises:
         InputError: a damaged file, or one of another device, model, rule or optimizer.
     """
-    facts, tensors = _read(path)
+    common = read_common(path)
     num_devices, here = job.network.num_devices, _devices(job, np.array([device]))
-    if not tensors.keys() >= {"trained", "ready_s"}:
-        raise _damaged(path, KeyError("trained, ready_s"))
-    same_place = facts.devices == here and tensors["trained"].numel() == num_devices
-    if facts.devices.keys() == here.keys() and not same_place:
+    same_place = common.facts.devices == here and common.trained.numel() == num_devices
+    if common.facts.devices.keys() == here.keys() and not same_place:
         trained = torch.zeros(num_devices, dtype=torch.bool)
-        trained[device] = bool(tensors["trained"].any())
-        ready_s = torch.full((num_devices,), float(tensors["ready_s"].max()), dtype=torch.double)
-        tensors |= {"trained": trained, "ready_s": ready_s}
-        facts = facts.model_copy(update={"devices": here})
-    return _state(path, facts, tensors, job, np.array([device]))
+        trained[device] = bool(common.trained.any())
+        latest_s = float(common.ready_s.max())
+        ready_s = torch.full((num_devices,), latest_s, dtype=torch.double)
+        moved = common.facts.model_copy(update={"devices": here})
+        common = Common(moved, trained, ready_s)
+    return _state(path, common, job, np.array([device]))
 
 
 def saved_step(path: Path) -> int:
@@ -139,54 +245,46 @@ def saved_step(path: Path) -> int:
     Raises:
         InputError: a damaged file.
     """
-    return _read(path)[0].step
+    return read_common(path).facts.step
 
 
-def _read(path: Path) -> tuple[Facts, dict[str, Tensor]]:
-    """What is in a file."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            facts = read_facts(file, path)
-            names = file.keys()  # a method: the file is no mapping
-            tensors = {name: file.get_tensor(name) for name in names}
-    except InputError:
-        raise
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise _damaged(path, error) from error
-    return facts, tensors
+def read_common(path: Path) -> Common:
+    """What a checkpoint says of all devices.
+
+    Raises:
+        InputError: a damaged file.
+    """
+    with opened(path) as file:
+        facts = read_facts(file, path)
+        return Common(facts, file.get_tensor("trained"), file.get_tensor("ready_s"))
 
 
-def _damaged(path: Path, error: Exception) -> InputError:
-    return InputError("checkpoint", str(path), "a whole file", f"({error}) {ANEW}")
+def _all_devices(job: Job) -> IntArray:
+    return np.arange(job.network.num_devices)
 
 
-def _state(
-    path: Path, facts: Facts, tensors: dict[str, Tensor], job: Job, devices: IntArray | None
-) -> State:
-    """The state in a file, if it fits the job."""
+def _state(path: Path, common: Common, job: Job, devices: IntArray) -> State:
+    """The state of some devices in a checkpoint, if it fits the job."""
+    facts = common.facts
+    _check_job(path, facts, job)
+    _check_devices(path, facts, job, devices)
     num_devices = job.network.num_devices
-    memory = initial_memory(job)
-    if devices is not None:
-        memory = own_rows(job, memory, devices)
-    try:
-        _check_job(path, facts, job)
-        state = State(
-            step=facts.step,
-            X=_rows(path, tensors, job, num_devices if devices is None else len(devices)),
-            memory=memory,
-            trained=_checked(path, tensors, "trained", torch.zeros(num_devices, dtype=torch.bool)),
-            ready_s=_checked(
-                path, tensors, "ready_s", torch.zeros(num_devices, dtype=torch.double)
-            ),
-            transmissions=facts.transmissions,
-            real_s=facts.real_s,
-        )
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise _damaged(path, error) from error
-    _check_devices(path, facts, _devices(job, devices), state)
-    return replace(state, memory=_memory(path, tensors, job, state, memory))
+    trained = _checked(path, "trained", common.trained, num_devices, torch.bool)
+    ready_s = _checked(path, "ready_s", common.ready_s, num_devices, torch.double)
+    _check_times(path, ready_s)
+    memory = own_rows(job, initial_memory(job), devices)
+    state = State(
+        step=facts.step,
+        X=job.task.initial_parameters[None, :0],
+        memory=memory,
+        trained=trained,
+        ready_s=ready_s,
+        transmissions=facts.transmissions,
+        real_s=facts.real_s,
+    )
+    with holders_of(path, facts, devices) as holders:
+        memory = _memory(holders, job, state, devices)
+        return replace(state, X=_rows(holders, job, devices), memory=memory)
 
 
 def _check_job(path: Path, facts: Facts, job: Job) -> None:
@@ -202,21 +300,25 @@ def _check_job(path: Path, facts: Facts, job: Job) -> None:
         raise InputError(f"cycle in {path}", facts.cycle, expected, ANEW)
 
 
-def _check_devices(path: Path, facts: Facts, devices: dict[str, int], state: State) -> None:
-    if facts.devices != devices:
-        raise InputError(f"devices in {path}", ", ".join(facts.devices), ", ".join(devices), ANEW)
-    if (state.ready_s < 0).any():
-        raise InputError(
-            f"ready_s in {path}", float(state.ready_s.min()), "seconds of at least 0", ANEW
-        )
+def _check_devices(path: Path, facts: Facts, job: Job, wanted: IntArray) -> None:
+    """Refuse a checkpoint of other devices."""
+    found, expected = facts.devices, _devices(job, wanted)
+    known = expected.items() <= found.items() <= _devices(job, None).items()
+    if not known or list(found.values()) != sorted(found.values()):
+        raise InputError(f"devices in {path}", ", ".join(found), ", ".join(expected), ANEW)
+
+
+def _check_times(path: Path, ready_s: FloatArray) -> None:
+    if (ready_s < 0).any():
+        raise InputError(f"ready_s in {path}", float(ready_s.min()), "seconds of at least 0", ANEW)
 
 
 def _checked(
-    path: Path, tensors: dict[str, Tensor], name: str, like: Tensor
+    path: Path, name: str, tensor: Tensor, length: int, dtype: torch.dtype
 ) -> np.ndarray[Any, Any]:
-    """What a file has under a name, if it is like another tensor."""
-    _check_tensor(path, name, tensors[name], like)
-    return np.asarray(tensors[name].numpy())
+    """The numbers of a tensor, if it is of that length and type."""
+    check_tensor(path, name, tensor, (length,), dtype)
+    return np.asarray(tensor.numpy())
 
 
 def load_parameters(path: Path) -> FloatArray:
@@ -225,63 +327,54 @@ def load_parameters(path: Path) -> FloatArray:
     Raises:
         InputError: it is missing or damaged.
     """
-    try:
-        with safe_open(path, framework="pt") as file:
-            trained = read_facts(file, path).trained_names
-            stacks = [file.get_tensor(PARAMETERS + name) for name in trained]
-        rows = [torch.stack([flat(one) for one in stack]) for stack in stacks]
-        return np.asarray(torch.cat(rows, dim=1).double().numpy())
-    except InputError:
-        raise
-    except (OSError, SafetensorError, TypeError, ValueError, RuntimeError) as error:
-        raise InputError("checkpoint", str(path), "a whole file", f"({error})") from None
+    facts = read_common(path).facts
+    with holders_of(path, facts) as holders:
+        try:
+            rows = torch.cat([_trained_rows(holder) for holder in holders])
+        except RuntimeError as error:
+            raise damaged(path, error) from None
+        order = np.argsort(np.concatenate([holder.devices for holder in holders]))
+        return np.asarray(rows[torch.from_numpy(order)].double().numpy())
 
 
-def _rows(path: Path, tensors: dict[str, Tensor], job: Job, number: int) -> Tensor:
-    """(n, d) rows of the parameters in a file."""
+def _trained_rows(holder: Holder) -> Tensor:
+    """(n, P) the trained parameters in a file."""
+    names = holder.facts.trained_names
+    stacks = [holder.file.get_tensor(PARAMETERS + name) for name in names]
+    return torch.cat([torch.stack([flat(one) for one in stack]) for stack in stacks], dim=1)
+
+
+def _rows(holders: list[Holder], job: Job, devices: IntArray) -> Tensor:
+    """(n, d) rows of the parameters in files."""
     start = job.task.initial_parameters
-    X = start.new_empty((number, len(start)))
+    X = start.new_empty((len(devices), len(start)))
     for name, place in job.task.layout.stacked(X).items():
-        found = tensors[PARAMETERS + name].to(X.device)
-        _check_tensor(path, name, found, place)
-        place.copy_(found)
+        place.copy_(gathered(holders, PARAMETERS + name, place, _all_devices(job), devices))
     return X
 
 
-def _memory(
-    path: Path, tensors: dict[str, Tensor], job: Job, state: State, memory: dict[str, Tensor]
-) -> dict[str, Tensor]:
-    """What devices keep: from the file where it matters for what comes, else as at the start."""
-    needed = memory if lasting(job, state) else lasting_memory(memory)
-    for name in needed:
-        found = _kept(tensors, name)
-        if found is None:
-            expected = f"{name}, which this rule and these optimizers keep"
-            raise InputError(f"memory in {path}", "none", expected, ANEW)
-        _check_tensor(path, name, found, memory[name])
-        memory[name] = found.to(memory[name].device)
+def _memory(holders: list[Holder], job: Job, state: State, devices: IntArray) -> dict[str, Tensor]:
+    """What devices keep: from files where it matters for what comes, else as at the start."""
+    memory, keepers = dict(state.memory), memory_keepers(job)
+    for name in memory if lasting(job, state) else lasting_memory(memory):
+        key, like = _saved_as(job, name, memory[name])
+        for holder in holders:
+            if key not in holder.file.keys():  # noqa: SIM118 - not a dict
+                expected = f"{name}, which this rule and these optimizers keep"
+                raise InputError(f"memory in {holder.path}", "none", expected, ANEW)
+        found = gathered(holders, key, like, keepers[name], devices)
+        memory[name] = found.reshape(memory[name].shape)
     return memory
 
 
-def _kept(tensors: dict[str, Tensor], name: str) -> Tensor | None:
-    """(k, w) what is kept under a name; buffers at home are with the models."""
+def _saved_as(job: Job, name: str, rows: Tensor) -> tuple[str, Tensor]:
+    """The name of memory in files, and rows like its rows; buffers at home are with the models."""
     owner = memory_name(MODEL, "")
     if not name.startswith(owner):
-        return tensors.get(_MEMORY + name)
-    stack = tensors.get(PARAMETERS + name.removeprefix(owner))
-    return None if stack is None else stack.reshape(len(stack), -1)
-
-
-def _check_tensor(path: Path, name: str, tensor: Tensor, like: Tensor) -> None:
-    """Refuse a tensor of another shape or type, or with numbers that are not finite."""
-    if tensor.shape != like.shape:
-        raise InputError(
-            f"shape of {name} in {path}", tuple(tensor.shape), f"{tuple(like.shape)}", ANEW
-        )
-    if tensor.dtype != like.dtype:
-        raise InputError(f"type of {name} in {path}", str(tensor.dtype), f"{like.dtype}", ANEW)
-    if not torch.isfinite(tensor).all():
-        raise InputError(f"{name} in {path}", "not finite", "finite numbers", ANEW)
+        return MEMORY + name, rows
+    inside = name.removeprefix(owner)
+    shape = job.task.layout.home[inside][0]
+    return PARAMETERS + inside, rows.reshape(-1, *shape)
 
 
 def _layout(job: Job) -> dict[str, dict[str, object]]:

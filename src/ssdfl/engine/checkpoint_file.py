@@ -18,14 +18,17 @@ from torch import Tensor
 
 from ssdfl.errors import InputError, unfit_value
 
-FORMAT = 3
+FORMAT, FORMAT_IN_PARTS = 3, 4
 _WITHOUT_CHECKSUM = 2
+PARAMETERS, FROZEN, MEMORY = "model.", "frozen.", "memory."
+"""How the names of tensors begin: of models, of what all devices share, of what devices keep."""
 ANEW = "Delete it to start this run anew."
 _KEY = "ssdfl"
 _UNKNOWN = "0" * 64
 """Stands where the checksum will be while it is computed."""
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
+PartName = Annotated[str, Field(pattern=r"^part-\d+-[0-9a-f]{16}\.safetensors$")]
 
 
 class Slot(BaseModel):
@@ -34,6 +37,20 @@ class Slot(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
     trains: bool
+
+
+class Part(BaseModel):
+    """A file with the rows of some devices.
+
+    Attributes:
+        checksum: the one in its metadata.
+        devices: their numbers, ascending.
+    """
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    checksum: str
+    devices: list[Count]
 
 
 class Facts(BaseModel):
@@ -46,6 +63,7 @@ class Facts(BaseModel):
         state: the names in a model's ``state_dict``, in its order.
         model: what a model takes and gives.
         layout: where each tensor lies in a row.
+        parts: by name, the files beside this one that hold devices' rows; none if this one does.
         raw: the same as JSON has it.
     """
 
@@ -61,6 +79,7 @@ class Facts(BaseModel):
     state: list[str]
     model: dict[str, Any] | None
     layout: dict[str, Slot] = Field(min_length=1)
+    parts: dict[PartName, Part] = Field({})
     real_s: Annotated[float, Field(ge=0)] = Field(math.nan, validate_default=False)
     raw: dict[str, Any]
 
@@ -72,13 +91,21 @@ class Facts(BaseModel):
 
 def write_tensors(tensors: dict[str, Tensor], path: Path, facts: dict[str, object]) -> None:
     """Write tensors, facts as metadata, and a checksum of both; a full disk raises OSError."""
+    write_sealed(tensors, path, sealed(tensors, facts)[0])
+
+
+def sealed(tensors: dict[str, Tensor], facts: dict[str, object]) -> tuple[str, str]:
+    """The metadata of a file of tensors, and the checksum in it."""
     unsigned = json.dumps({"checksum": _UNKNOWN} | facts)
     checksum = _checksum(unsigned, sorted(tensors.items()))
-    text = unsigned.replace(_UNKNOWN, checksum, 1)
+    return unsigned.replace(_UNKNOWN, checksum, 1), checksum
+
+
+def write_sealed(tensors: dict[str, Tensor], path: Path, text: str) -> None:
+    """Write tensors with their metadata; a full disk raises OSError."""
     try:
-        save_file(
-            tensors, path, metadata={_KEY: text}
-        )  # one key: several are stored in random order
+        # One key: several are stored in random order.
+        save_file(tensors, path, metadata={_KEY: text})
     except SafetensorError as error:
         raise OSError(errno.EIO, str(error), str(path)) from error
 
@@ -105,13 +132,18 @@ def _found_checksum(file: Any, text: str, written: str) -> str:
     return _checksum(unsigned, zip(names, map(file.get_tensor, names), strict=True))
 
 
+def facts_of(raw: dict[str, Any]) -> Facts:
+    """Facts as JSON has them, checked."""
+    return Facts(**{**raw, "raw": raw})
+
+
 def _parsed(text: str, path: Path) -> Facts:
     """The facts in a text, if it has them all."""
     try:
         raw = json.loads(text)
         found = raw.get("format", 1)
-        if found in (_WITHOUT_CHECKSUM, FORMAT):
-            return Facts(**{**raw, "raw": raw})
+        if found in (_WITHOUT_CHECKSUM, FORMAT, FORMAT_IN_PARTS):
+            return facts_of(raw)
     except ValidationError as error:
         raise unfit_value(error.errors()[0], str(path), f"It is damaged. {ANEW}") from None
     except (ValueError, AttributeError, TypeError, RecursionError) as error:

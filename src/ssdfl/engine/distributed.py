@@ -12,11 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from ssdfl.arrays import IntArray
+from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.engine.engine import Advanced
 from ssdfl.engine.inboxes import Inboxes
 from ssdfl.engine.job import Job
@@ -26,14 +25,7 @@ from ssdfl.engine.rank_mixing import RankMixing, divide_mixing, shard_job
 from ssdfl.engine.ranks import find_on_rank_0, number_of_ranks, rank
 from ssdfl.engine.row_exchange import RowExchange
 from ssdfl.engine.shares import LocalShares, RankShares, Shares
-from ssdfl.engine.state import (
-    State,
-    initial_state,
-    lasting,
-    lasting_memory,
-    memory_keepers,
-    own_rows,
-)
+from ssdfl.engine.state import State, initial_state
 from ssdfl.engine.threads import Threads
 from ssdfl.graph import MixingMatrix
 from ssdfl.memo import by_identity
@@ -45,11 +37,13 @@ class RankExchange:
 
     Attributes:
         rows: what goes to and comes from other ranks.
+        ready_s: (N,) when devices can start the step; of other ranks' devices nobody need know.
     """
 
     def __init__(self, job: Job, shares: Shares) -> None:
         owner, raw, keep = _owner(shares), not job.rule.linear, job.distinct_steps
         self.devices = shares.devices
+        self.ready_s = np.zeros(len(owner))
         self.rows = RowExchange(job.first_message.rows[0])
         like = job.first_message.rows
 
@@ -69,7 +63,14 @@ class RankExchange:
 
     def post(self, W: MixingMatrix, messages: Tensor) -> None:
         """Begin to send the rows that other ranks mix."""
-        self.rows.post(self._parts(W), messages)
+        self.rows.post(self._parts(W), messages, self.ready_s[self.devices])
+
+    def heard_s(self, W: MixingMatrix) -> FloatArray:
+        """(N,) when the devices here and those that they hear were ready."""
+        ready_s = self.ready_s.copy()
+        for peer in self._parts(W).peers:
+            ready_s[peer.senders] = self.rows.ready_s[peer.rank]
+        return ready_s
 
     def mixing(self, W: MixingMatrix) -> Mixing:
         """The part of W between this rank's devices."""
@@ -130,16 +131,19 @@ class DistributedEngine:
         self.evaluate = self._local.evaluate
 
     def begin(self, state: State | None) -> State:
-        """This rank's part of the state that rank 0 starts from."""
-        if not isinstance(self.shares, RankShares):
-            return state or initial_state(self.job)
-        return _part_of_state(self.job, self.shares, state)
+        """The state of this rank's devices."""
+        here = state or initial_state(self.job).part(self.job, self.shares.devices)
+        alone = isinstance(self.shares, LocalShares)
+        return here if alone else replace(here, shares=self.shares)
 
     def advance(self, state: State, step: Step, t: int) -> Advanced:
         """The step of this rank's devices."""
         own = self.shares.devices
         inside = replace(state, trained=state.trained[own])
-        return self._local.advance(inside, Step(step.train[own], step.W), t, bool(step.train.any()))
+        self.exchange.ready_s = state.ready_s
+        part = Step(step.train[own], step.W)
+        done = self._local.advance(inside, part, t, bool(step.train.any()))
+        return done._replace(ready_s=self.exchange.heard_s(step.W))
 
     def close(self) -> None:
         """End the threads and leave no shared memory."""
@@ -159,35 +163,3 @@ def _shared_out(job: Job) -> RankShares:
     """The shares that rank 0 finds: two machines may round a Fiedler vector differently."""
     parts = json.loads(find_on_rank_0(lambda: json.dumps(shard_job(job, number_of_ranks()))))
     return RankShares([np.array(part, dtype=np.int64) for part in parts])
-
-
-def _part_of_state(job: Job, shares: RankShares, state: State | None) -> State:
-    """This rank's part of the state of rank 0."""
-    start = initial_state(job)
-    known = state or start
-    facts = (state is None, known.step, known.transmissions, lasting(job, known))
-    fresh, step, transmissions, all_memory = json.loads(find_on_rank_0(lambda: json.dumps(facts)))
-    own = torch.from_numpy(shares.devices).to(start.X.device)
-    memory = own_rows(job, start.memory, shares.devices)
-    if fresh:
-        return replace(start, X=start.X[own], memory=memory, shares=shares)
-    ready_s, trained = (
-        torch.from_numpy(known.ready_s.copy()),
-        torch.from_numpy(known.trained.copy()),
-    )
-    dist.broadcast(ready_s, 0)
-    dist.broadcast(trained, 0)
-    keepers = memory_keepers(job)
-    lasts = start.memory if all_memory else lasting_memory(start.memory)
-    for name in lasts:
-        whole, width = known.memory.get(name, start.memory[name]), start.memory[name].shape[1]
-        memory[name] = shares.dealt(whole, start.memory[name], width, keepers[name])
-    return State(
-        step=step,
-        X=shares.dealt(known.X, start.X, start.X.shape[1]),
-        memory=memory,
-        trained=trained.numpy(),
-        ready_s=ready_s.numpy(),
-        transmissions=transmissions,
-        shares=shares,
-    )

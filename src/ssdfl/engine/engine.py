@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
+from ssdfl.arrays import FloatArray
 from ssdfl.engine.shares import Shares
 from ssdfl.engine.state import State
 from ssdfl.learning import Home
@@ -20,12 +21,14 @@ class Advanced(NamedTuple):
         memory: what optimizers and rules keep, as in `State`.
         moved: (n,) how far each device that trained has moved; 0 for the others.
         sent: messages that were really sent; None if the schedule tells.
+        ready_s: (N,) when devices here and those they hear were ready; None if the state tells.
     """
 
     X: Tensor
     memory: dict[str, Tensor]
     moved: Tensor
     sent: int | None = None
+    ready_s: FloatArray | None = None
 
 
 class Engine(Protocol):

@@ -115,10 +115,19 @@ class Job:
         """The bytes of one message on the wire."""
         return self.first_message.size_bytes
 
-    def clock(self) -> Clock:
-        """Simulated time. Messages leave at the start of a step or, by the rule, after training."""
-        keep = self.distinct_steps
-        return Clock(self.network, self.message_bytes, sends_early=self.rule.early, keep=keep)
+    def clock(self, devices: IntArray | None = None) -> Clock:
+        """Simulated time. Messages leave at the start of a step or, by the rule, after training.
+
+        Args:
+            devices: whose time it keeps, if not everyone's.
+        """
+        return Clock(
+            self.network,
+            self.message_bytes,
+            sends_early=self.rule.early,
+            keep=self.distinct_steps,
+            devices=devices,
+        )
 
     def rate(self, t: int) -> float:
         """η of step t."""

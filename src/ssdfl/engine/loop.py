@@ -18,8 +18,8 @@ from ssdfl.engine.gaps import GapRecorder
 from ssdfl.engine.honest import Honest
 from ssdfl.engine.job import Job
 from ssdfl.engine.ranks import common_error
-from ssdfl.engine.shares import Shares
-from ssdfl.engine.state import State, home_of
+from ssdfl.engine.shares import RankShares, Shares
+from ssdfl.engine.state import Start, State, home_of
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError, import_object
 from ssdfl.learning import Home, fork_generators
@@ -56,12 +56,12 @@ def make_engine(name: str, job: Job) -> Engine:
 
 
 def run(
-    job: Job, engine: str = "local", state: State | None = None, in_place: bool = False
+    job: Job, engine: str = "local", state: Start | None = None, in_place: bool = False
 ) -> Iterator[tuple[Record, State]]:
     """Run a job, from the start or from a state; yield each cycle's record and the state after it.
 
     Args:
-        state: where to continue; of ranks that run the job together, only that of rank 0 counts.
+        state: where to continue; ranks that run the job together all give the same.
         in_place: asking for the next state may change the one that was yielded. Saves the memory
             and time of a copy.
 
@@ -69,15 +69,18 @@ def run(
         InputError: an unknown engine, or diverging parameters (step and device are named).
     """
     with closing(make_engine(engine, job)) as executor:
-        state = executor.begin(state)
+        here = None if state is None else state.part(job, executor.shares.devices)
+        del state  # the engine continues in its memory
+        now = executor.begin(here)
+        del here
         loop = Loop(job, executor)
-        while state.step < job.last_step:
+        while now.step < job.last_step:
             with one_thread_each(), fork_generators(job.task.device):
-                state = loop.step(state)
-                while state.step % job.steps_per_cycle:
-                    state = loop.step(state)
-                record = loop.record(state)
-            yield record, state if in_place else state.clone()
+                now = loop.step(now)
+                while now.step % job.steps_per_cycle:
+                    now = loop.step(now)
+                record = loop.record(now)
+            yield record, now if in_place else now.clone()
 
 
 class Loop:
@@ -85,7 +88,8 @@ class Loop:
 
     def __init__(self, job: Job, engine: Engine) -> None:
         self.job, self.engine = job, engine
-        self._clock = job.clock()
+        in_ranks = isinstance(engine.shares, RankShares)
+        self._clock = job.clock(engine.shares.devices if in_ranks else None)
         self._gaps = GapRecorder(job, engine.shares)
         self._honest = Honest(engine.shares, job.liars)
         self._begin_cycle()
@@ -106,9 +110,9 @@ class Loop:
         if self._training and not step.train.any():
             self._gaps.paused(state.X)
             self._training = False
-        X, memory, moved, sent = self.engine.advance(state, step, t)
+        X, memory, moved, sent, heard_s = self.engine.advance(state, step, t)
         self._note(step, t, X, moved)
-        ready_s, transmissions = self._costs(state, step)
+        ready_s, transmissions = self._costs(state.ready_s if heard_s is None else heard_s, step)
         return replace(
             state,
             step=t + 1,
@@ -119,10 +123,10 @@ class Loop:
             transmissions=state.transmissions + (transmissions if sent is None else sent),
         )
 
-    def _costs(self, state: State, step: Step) -> tuple[FloatArray, int]:
+    def _costs(self, ready_s: FloatArray, step: Step) -> tuple[FloatArray, int]:
         """When each device is ready for the next step, and how many messages the schedule sends."""
         compute_s = np.where(step.train, self.job.network.compute_s * self.job.local_steps, 0.0)
-        return self._clock.advance(state.ready_s, step.W, compute_s)
+        return self._clock.advance(ready_s, step.W, compute_s)
 
     def _note(self, step: Step, t: int, X: Tensor, moved: Tensor) -> None:
         """Remember how far devices moved in a training step."""
@@ -165,7 +169,7 @@ class Loop:
             else 0.0,
             transmissions=state.transmissions,
             sent_bytes=state.transmissions * job.message_bytes,
-            time_s=float(state.ready_s.max()),
+            time_s=shares.latest(state.ready_s),
             real_s=state.real_s,
             **tests,  # type: ignore[arg-type]
             **self._gaps.record(),  # type: ignore[arg-type]

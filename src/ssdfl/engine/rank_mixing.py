@@ -24,7 +24,7 @@ class PeerRows:
         rows: (b,) of this rank's matrix that mix the other's; W is symmetric, so the other mixes
         them.
         weights: (b, r) of these rows and the r rows that the other sends.
-        senders: (r,) the devices that these rows are of; empty if they are summed.
+        senders: (s,) the devices of the other that these rows mix.
         summed: every weight between the two is the same, so only one row, the mean, is sent.
     """
 
@@ -91,12 +91,10 @@ def _peers(entries: coo_array, of_column: IntArray, rank: int, raw: bool) -> Ite
         rows, row = np.unique(entries.row[here], return_inverse=True)
         theirs, column = np.unique(entries.col[here], return_inverse=True)
         weights = csr_array((entries.data[here], (row, column)), shape=(len(rows), len(theirs)))
-        if _all_alike(weights) and not raw:
-            mean_weight = weights.data[0] * len(theirs)
-            weights = csr_array(np.full((len(rows), 1), mean_weight))
-            yield PeerRows(peer, rows, weights, theirs[:0], summed=True)
-        else:
-            yield PeerRows(peer, rows, weights, theirs.astype(np.int64), summed=False)
+        summed = _all_alike(weights) and not raw
+        if summed:
+            weights = csr_array(np.full((len(rows), 1), weights.data[0] * len(theirs)))
+        yield PeerRows(peer, rows, weights, theirs.astype(np.int64), summed)
 
 
 def _all_alike(weights: csr_array) -> bool:

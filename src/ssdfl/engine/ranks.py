@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import count
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -16,6 +17,7 @@ from torch.distributed.rendezvous import rendezvous
 from ssdfl.errors import InputError, OtherRankError
 
 WAITING = timedelta(hours=1)
+Result = TypeVar("Result")
 
 
 def started_as_rank() -> bool:
@@ -115,16 +117,52 @@ def decide_on_rank_0(wish: bool) -> bool:
     return bool(flag)
 
 
+def all_succeed(work: Callable[[], Result]) -> Result:
+    """What work gives in each rank, if it succeeds in all of them.
+
+    Raises:
+        InputError: in all ranks, the mistake of the first that made one; `OtherRankError` except in
+            rank 0.
+    """
+    if number_of_ranks() == 1:
+        return work()
+    results, words = [], ""
+    try:
+        results.append(work())
+    except InputError as error:
+        words = json.dumps([error.what, str(error.got), error.expected, error.remedy])
+    failed = torch.zeros(number_of_ranks(), dtype=torch.int64)
+    failed[rank()] = len(words)
+    dist.all_reduce(failed)
+    for first in torch.nonzero(failed).flatten().tolist()[:1]:
+        raise common_error(*json.loads(_broadcast(words.encode(), first)))
+    return results[0]
+
+
+def texts_of_ranks(text: str) -> list[str]:
+    """Every rank's text, in all ranks; all are equally long."""
+    own = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
+    found = [torch.empty_like(own) for _ in range(number_of_ranks())]
+    dist.all_gather(found, own)
+    return [one.numpy().tobytes().decode() for one in found]
+
+
+def wait_for_ranks() -> None:
+    """Return when all ranks have asked."""
+    if number_of_ranks() > 1:
+        dist.barrier()
+
+
 def common_error(what: str, got: object, expected: str, remedy: str) -> InputError:
     """A mistake that every rank finds by itself, and only rank 0 shows."""
     return (InputError if rank() == 0 else OtherRankError)(what, got, expected, remedy)
 
 
-def _broadcast(message: bytes) -> bytes:
+def _broadcast(message: bytes, source: int = 0) -> bytes:
     length = torch.tensor([len(message)])
-    dist.broadcast(length, 0)
+    dist.broadcast(length, source)
     content = torch.zeros(int(length), dtype=torch.uint8)
-    if rank() == 0:
+    if rank() == source:
         content = torch.frombuffer(bytearray(message), dtype=torch.uint8)
-    dist.broadcast(content, 0)
+    dist.broadcast(content, source)
     return content.numpy().tobytes()

@@ -10,8 +10,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ssdfl.arrays import FloatArray
 from ssdfl.engine.rank_mixing import PeerRows, RankMixing
-from ssdfl.engine.ranks import find_on_rank_0, number_of_ranks, rank
+from ssdfl.engine.ranks import find_on_rank_0, number_of_ranks, rank, wait_for_ranks
 from ssdfl.errors import InputError
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -23,15 +24,18 @@ class RowExchange:
     """Sends and receives the rows that mix across ranks.
 
     `post` returns at once and `receive` waits, so that rows travel while devices train. Between
-    ranks of one machine, rows lie in shared memory and messages only announce them.
+    ranks of one machine, rows lie in shared memory and messages only announce them. These messages
+    also say when the rows' devices were ready.
 
     Attributes:
         sent_bytes: parameters that this rank has sent so far, notices not counted.
+        ready_s: by peer, when the devices were ready whose rows it has sent last.
     """
 
     def __init__(self, like: Tensor) -> None:
         self.like, self.sent_bytes = like, 0
         self.token = find_on_rank_0(lambda: secrets.token_hex(8))
+        self.ready_s: dict[int, Tensor] = {}
         self._neighbours = (
             _ranks_that_share_memory(self.token) if like.device.type == "cpu" else set()
         )
@@ -41,18 +45,24 @@ class RowExchange:
         self._works: list[dist.Work] = []
         self._kept: list[Tensor] = []
 
-    def post(self, part: RankMixing, X: Tensor) -> None:
-        """Begin to send the rows of X that others mix, and to receive theirs."""
+    def post(self, part: RankMixing, X: Tensor, ready_s: FloatArray) -> None:
+        """Begin to send the rows of X that others mix, and to receive theirs.
+
+        Args:
+            ready_s: (n,) when the device of each row was ready, in simulated seconds.
+        """
         messages, notices = [], []
+        self.ready_s = {peer.rank: torch.zeros(len(peer.senders)).double() for peer in part.peers}
         for peer in part.peers:
             own = torch.from_numpy(peer.rows).to(X.device)
             rows = X[own].mean(dim=0, keepdim=True) if peer.summed else X[own]
             self.sent_bytes += rows.numel() * rows.element_size()
             if peer.rank in self._neighbours:
                 self._slots(self._out, rank(), peer.rank, len(rows)).next()[: len(rows)] = rows
-                notices += self._exchange(peer.rank, torch.zeros(1), torch.zeros(1))
             else:
                 messages += self._exchange(peer.rank, rows, self._buffer(peer))
+            own_s = torch.from_numpy(ready_s[peer.rows])
+            notices += self._exchange(peer.rank, own_s, self.ready_s[peer.rank])
         for operations in (messages, notices):
             self._works += dist.batch_isend_irecv(operations) if operations else []
 
@@ -134,13 +144,8 @@ def _ranks_that_share_memory(token: str) -> set[int]:
     files = [SHARED_MEMORY / f"ssdfl-{token}-{number}" for number in range(number_of_ranks())]
     if allowed:
         files[rank()].touch()
-    _wait_for_all()
+    wait_for_ranks()
     there = {number for number, file in enumerate(files) if file.exists()} if allowed else set()
-    _wait_for_all()
+    wait_for_ranks()
     files[rank()].unlink(missing_ok=True)
     return there - {rank()}
-
-
-def _wait_for_all() -> None:
-    if number_of_ranks() > 1:
-        dist.barrier()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from ssdfl.engine.checkpoint import FROZEN, PARAMETERS
-from ssdfl.engine.checkpoint_file import read_facts
+from ssdfl.engine.checkpoint_file import FROZEN, PARAMETERS, Facts, read_facts
+from ssdfl.engine.checkpoint_parts import Holder, holders_of, opened
 from ssdfl.errors import InputError
 from ssdfl.records.config import Experiment
 
@@ -41,27 +40,28 @@ def read_model(paths: Sequence[Path], device: int | str) -> SavedModel:
     """The model of a device, or the mean of all, in the checkpoints of a run.
 
     Args:
-        paths: one file of all devices, or one for each.
+        paths: one checkpoint of all devices, or one for each.
         device: its number or name, or ``mean``; of one device alone it is the only one.
 
     Raises:
         InputError: a damaged file, one of an earlier version, or no such device.
     """
     with ExitStack() as stack:
-        files = [_File(stack.enter_context(_opened(path)), path) for path in paths]
-        _check_alike(files)
-        places = {number: (file, row) for file in files for number, row in file.rows.items()}
-        known_names = {
-            name: number for file in files for name, number in file.facts.devices.items()
+        files = [stack.enter_context(_opened(path)) for path in paths]
+        first, holders = files[0], [holder for file in files for holder in file.holders]
+        _check_alike(holders)
+        places = {
+            number: (holder, row)
+            for holder in holders
+            for row, number in enumerate(holder.devices.tolist())
         }
-        chosen = (
-            next(iter(places)) if len(places) == 1 else _number(device, known_names, places.keys())
-        )
-        own = _mean(files) if chosen is None else places[chosen][0].own(places[chosen][1])
-        state = own | files[0].shared()
-        in_order = {name: state[name] for name in files[0].facts.state if name in state}
+        names = {name: number for file in files for name, number in file.facts.devices.items()}
+        chosen = next(iter(places)) if len(places) == 1 else _number(device, names, places.keys())
+        own = _mean(holders) if chosen is None else _own(*places[chosen])
+        state = own | first.shared()
+        in_order = {name: state[name] for name in first.facts.state if name in state}
         cycle = min(file.facts.cycle for file in files)
-        return SavedModel(in_order, files[0].facts.model, chosen, cycle)
+        return SavedModel(in_order, first.facts.model, chosen, cycle)
 
 
 def about_model(
@@ -79,61 +79,62 @@ def about_model(
     }
 
 
-class _File:
-    """An open checkpoint."""
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """An open checkpoint, and the open files with the rows of its devices."""
 
-    def __init__(self, file: Any, path: Path) -> None:
-        self.file, self.path, self.facts = file, path, read_facts(file, path)
-        self.rows = {number: row for row, number in enumerate(self.facts.devices.values())}
-
-    def names(self, prefix: str) -> dict[str, str]:
-        """The names in the model of tensors whose names in the file begin so."""
-        names = self.file.keys()  # a method: the file is no mapping
-        found = [name for name in names if name.startswith(prefix)]
-        return {name.removeprefix(prefix): name for name in found}
-
-    def shapes(self) -> dict[str, list[int]]:
-        """The shapes of what belongs to a device.
-
-        Raises:
-            InputError: not one row for each device.
-        """
-        found = {}
-        for name, key in self.names(PARAMETERS).items():
-            rows, *found[name] = self.file.get_slice(key).get_shape() or [0]
-            if rows != len(self.facts.devices):
-                expected = f"{len(self.facts.devices)} rows, one for each device"
-                raise InputError(
-                    f"shape of {name} in {self.path}", rows, expected, "It is damaged."
-                )
-        return found
-
-    def own(self, row: int) -> dict[str, Tensor]:
-        """What belongs to the device in a row."""
-        names = self.names(PARAMETERS)
-        return {name: self.file.get_slice(key)[row : row + 1][0] for name, key in names.items()}
+    file: Any
+    facts: Facts
+    holders: list[Holder]
 
     def shared(self) -> dict[str, Tensor]:
         """What all devices share."""
-        return {name: self.file.get_tensor(key) for name, key in self.names(FROZEN).items()}
+        names = _names(self.file, FROZEN)
+        return {name: self.file.get_tensor(key) for name, key in names.items()}
 
 
-def _check_alike(files: Sequence[_File]) -> None:
+@contextmanager
+def _opened(path: Path) -> Iterator[_Opened]:
+    with opened(path) as file:
+        facts = read_facts(file, path)
+        with holders_of(path, facts) as holders:
+            yield _Opened(file, facts, holders)
+
+
+def _names(file: Any, prefix: str) -> dict[str, str]:
+    """The names in the model of tensors whose names in a file begin so."""
+    found = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 - not a dict
+    return {name.removeprefix(prefix): name for name in found}
+
+
+def _shapes(holder: Holder) -> dict[str, list[int]]:
+    """The shapes of what belongs to a device.
+
+    Raises:
+        InputError: not one row for each device.
+    """
+    found = {}
+    for name, key in _names(holder.file, PARAMETERS).items():
+        rows, *found[name] = holder.file.get_slice(key).get_shape() or [0]
+        if rows != len(holder.devices):
+            expected = f"{len(holder.devices)} rows, one for each device"
+            raise InputError(f"shape of {name} in {holder.path}", rows, expected, "It is damaged.")
+    return found
+
+
+def _own(holder: Holder, row: int) -> dict[str, Tensor]:
+    """What belongs to the device in a row."""
+    names = _names(holder.file, PARAMETERS)
+    return {name: holder.file.get_slice(key)[row : row + 1][0] for name, key in names.items()}
+
+
+def _check_alike(holders: Sequence[Holder]) -> None:
     """Refuse files of different models."""
-    first = files[0].shapes()
-    for file in files[1:]:
-        if file.shapes() != first:
-            remedy = "Is it of another run?"
-            raise InputError(
-                f"parameters in {file.path}", "others", f"those in {files[0].path}", remedy
-            )
-
-
-def _opened(path: Path) -> Any:
-    try:
-        return safe_open(path, framework="pt")
-    except (OSError, SafetensorError) as error:
-        raise InputError("checkpoint", str(path), "a whole file", f"({error})") from None
+    first = _shapes(holders[0])
+    for holder in holders[1:]:
+        if _shapes(holder) != first:
+            what, expected = f"parameters in {holder.path}", f"those in {holders[0].path}"
+            raise InputError(what, "others", expected, "Is it of another run?")
 
 
 def _number(device: int | str, names: dict[str, int], known: Sequence[int] | Any) -> int | None:
@@ -149,10 +150,17 @@ def _number(device: int | str, names: dict[str, int], known: Sequence[int] | Any
     return number
 
 
-def _mean(files: Sequence[_File]) -> dict[str, Tensor]:
-    """The mean of everyone's numbers; of whole numbers the largest, as `mean_of_home` has it."""
+def _mean(holders: Sequence[Holder]) -> dict[str, Tensor]:
+    """The mean of everyone's numbers; of whole numbers the largest, as `mean_of_home` has it.
+
+    Files are mapped into memory and added up one by one, since all together may be too large.
+    """
     found = {}
-    for name, key in files[0].names(PARAMETERS).items():
-        stack = torch.cat([one.file.get_tensor(key) for one in files])
-        found[name] = stack.mean(0) if stack.is_floating_point() else stack.amax(0)
+    number = sum(len(holder.devices) for holder in holders)
+    for name, key in _names(holders[0].file, PARAMETERS).items():
+        stacks = [holder.file.get_tensor(key) for holder in holders]
+        if stacks[0].is_floating_point():
+            found[name] = torch.stack([stack.sum(0) for stack in stacks]).sum(0) / number
+        else:
+            found[name] = torch.stack([stack.amax(0) for stack in stacks]).amax(0)
     return found

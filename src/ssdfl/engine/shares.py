@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -10,10 +10,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ssdfl.arrays import IntArray
+from ssdfl.arrays import FloatArray, IntArray
 from ssdfl.engine.ranks import rank
-
-_BYTES_AT_ONCE = 1 << 26
 
 
 class Shares(Protocol):
@@ -36,13 +34,8 @@ class Shares(Protocol):
     def everyone(self, own: Tensor) -> Tensor:
         """(N, …) everyone's values in order of devices, given the own (n, …)."""
 
-    def collected(self, own: Tensor, keepers: IntArray | None = None) -> Tensor:
-        """(N, …) everyone's rows in rank 0, the own rows elsewhere.
-
-        Args:
-            keepers: the devices that have such a row, if not all have one; the own rows belong to
-                the own devices among them.
-        """
+    def latest(self, ready_s: FloatArray) -> float:
+        """When the last device is ready, given (N,) times of which the own devices' count."""
 
 
 class LocalShares:
@@ -63,9 +56,9 @@ class LocalShares:
         """The values."""
         return own
 
-    def collected(self, own: Tensor, keepers: IntArray | None = None) -> Tensor:
-        """The rows."""
-        return own
+    def latest(self, ready_s: FloatArray) -> float:
+        """The largest: one process knows the times of all devices."""
+        return float(ready_s.max())
 
 
 class RankShares:
@@ -100,54 +93,8 @@ class RankShares:
             whole[torch.from_numpy(part)] = values[: len(part)]
         return whole
 
-    def collected(self, own: Tensor, keepers: IntArray | None = None) -> Tensor:
-        """(N, …) all ranks' rows in rank 0, which must hold them; the own rows elsewhere."""
-        if rank() > 0:
-            for rows in _pieces(own.cpu().contiguous()):
-                dist.send(rows, 0)
-            return own
-        places = list(self._places(keepers))
-        whole = own.new_empty((sum(map(len, places)), *own.shape[1:]), device="cpu")
-        for number, here in enumerate(places):
-            there = own.cpu() if number == 0 else whole.new_empty((len(here), *own.shape[1:]))
-            for rows in _pieces(there) if number else ():
-                dist.recv(rows, number)
-            whole[here] = there
-        return whole
-
-    def dealt(
-        self, whole: Tensor, like: Tensor, width: int, keepers: IntArray | None = None
-    ) -> Tensor:
-        """The own rows of what rank 0 has whole; the other ranks may give anything.
-
-        Args:
-            like: a tensor of the type and on the device that the rows are to have.
-            width: columns of the rows.
-            keepers: as in `collected`.
-        """
-        places = list(self._places(keepers))
-        if rank() > 0:
-            own = like.new_empty((len(places[rank()]), width), device="cpu")
-            for rows in _pieces(own):
-                dist.recv(rows, 0)
-            return own.to(like.device)
-        for number, there in enumerate(places[1:], start=1):
-            for rows in _pieces(whole[there].cpu()):
-                dist.send(rows, number)
-        return whole[places[0]]
-
-    def _places(self, keepers: IntArray | None) -> Iterator[Tensor]:
-        """For each rank, which of the keepers' rows are its own."""
-        for part in self.parts:
-            places = part if keepers is None else np.flatnonzero(np.isin(keepers, part))
-            yield torch.from_numpy(places)
-
-
-def _pieces(rows: Tensor) -> Sequence[Tensor]:
-    """Rows in messages of a modest size; none of none."""
-    if not rows.numel():
-        return ()
-    pieces: Sequence[Tensor] = rows.split(
-        max(1, _BYTES_AT_ONCE // (rows[0].numel() * rows.element_size()))
-    )
-    return pieces
+    def latest(self, ready_s: FloatArray) -> float:
+        """The largest of the times that each rank knows: those of its own devices."""
+        latest = torch.tensor(ready_s[self.devices].max())
+        dist.all_reduce(latest, dist.ReduceOp.MAX)
+        return float(latest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -29,7 +30,8 @@ class State:
         memory: what optimizers, rules and models keep, by name: (k, w) rows of the devices that
             keep it, in ascending order (`memory_keepers`).
         trained: (N,) who trained in the last step; the others start a new regime on next training.
-        ready_s: (N,) simulated seconds at which each device can start its next step.
+        ready_s: (N,) simulated seconds at which each device can start its next step; in ranks, only
+            those of the devices here are right.
         transmissions: directed messages so far.
         real_s: seconds that a real device took so far; NaN in a simulation.
         shares: which devices are here if not all are.
@@ -44,19 +46,24 @@ class State:
     real_s: float = math.nan
     shares: Shares | None = None
 
-    def whole(self, job: Job) -> State:
-        """The state of all devices, in rank 0; every rank has to ask at the same time."""
-        if self.shares is None:
+    def part(self, job: Job, devices: IntArray) -> State:
+        """The state of some of the devices here."""
+        if len(devices) == len(self.X):
             return self
-        keepers = memory_keepers(job)
-        kept = self.memory if lasting(job, self) else lasting_memory(self.memory)
-        memory = {name: self.shares.collected(rows, keepers[name]) for name, rows in kept.items()}
-        return replace(self, X=self.shares.collected(self.X), memory=memory, shares=None)
+        own = torch.from_numpy(devices).to(self.X.device)
+        return replace(self, X=self.X[own], memory=own_rows(job, self.memory, devices))
 
     def clone(self) -> State:
         """The same state in memory of its own."""
         memory = {name: rows.clone() for name, rows in self.memory.items()}
         return replace(self, X=self.X.clone(), memory=memory)
+
+
+class Start(Protocol):
+    """Where a run continues: a state, or a checkpoint that has one."""
+
+    def part(self, job: Job, devices: IntArray) -> State:
+        """The state of some devices."""
 
 
 def kinds_of(job: Job) -> dict[OptimizerKind, IntArray]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ssdfl.engine.checkpoint_parts import remove_parts
 from ssdfl.engine.threads import use_cores
 from ssdfl.errors import InputError, check_range
 from ssdfl.experiments.run import run_experiment
@@ -233,5 +234,6 @@ def _remove_states(folder: Path) -> None:
     """Remove what only resuming needs; a cache holds many finished runs."""
     for checkpoint in folder.rglob(CHECKPOINT):
         checkpoint.unlink(missing_ok=True)
+        remove_parts(checkpoint.parent, ())
     for devices in folder.rglob(DEVICES_FOLDER):
         shutil.rmtree(devices, ignore_errors=True)

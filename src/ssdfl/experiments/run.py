@@ -11,7 +11,9 @@ from functools import partial
 from pathlib import Path
 
 from ssdfl.clusters import parse_plan
-from ssdfl.engine import Job, State, load_state, run, save_state
+from ssdfl.engine import Job, State, run, save_state
+from ssdfl.engine.checkpoint import Checkpoint, read_common
+from ssdfl.engine.checkpoint_parts import remove_parts
 from ssdfl.errors import InputError
 from ssdfl.experiments.advance import Advance
 from ssdfl.experiments.schedule_check import check_schedule
@@ -262,9 +264,7 @@ def _run_method(
     start = saver.restore()
     for row in saver.rows:
         yield Advance(job.seed, method, row["cycle"], None)
-    cycles = run(job, engine, start, in_place=True)
-    del start  # the engine continues in its memory
-    for record, state in cycles:
+    for record, state in run(job, engine, start, in_place=True):
         saver.rows.append({**vars(record)})
         saver.save_if_due(record.cycle, state)
         yield Advance(job.seed, method, record.cycle, record)
@@ -279,19 +279,26 @@ class _Saver:
         self.rows: list[Row] = []
         self._saved_s, self._took_s = time.monotonic(), 0.0
 
-    def restore(self) -> State | None:
+    def restore(self) -> Checkpoint | None:
         """The state where an earlier run stopped, with its records put into ``rows``, or None."""
-        start, self.rows = self.process.in_writer(self._reached) or (None, [])
+        start, self.rows = self.process.in_writer(self._reached) or (
+            Checkpoint(self.checkpoint),
+            [],
+        )
         self._saved_s = time.monotonic()
-        return start
+        return start if self.process.choice_of_writer(bool(self.rows)) else None
 
-    def _reached(self) -> tuple[State | None, list[Row]]:
+    def _reached(self) -> tuple[Checkpoint | None, list[Row]]:
         """The saved state and its records; neither if some records are lost."""
-        start = load_state(self.checkpoint, self.job) if self.checkpoint.exists() else None
-        reached = start.step // self.job.steps_per_cycle if start else 0
+        if not self.checkpoint.exists():
+            return None, []
+        common = read_common(self.checkpoint)
+        remove_parts(self.checkpoint.parent, list(common.facts.parts))
+        reached = common.facts.step // self.job.steps_per_cycle
         saved = self.folder.read_rows(self.job.seed, self.method)
         rows = [row for row in saved if row["cycle"] <= reached]
-        return (start, rows) if len(rows) == reached else (None, [])
+        whole = len(rows) == reached
+        return (Checkpoint(self.checkpoint, common), rows) if whole else (None, [])
 
     def save_if_due(self, cycle: int, state: State) -> None:
         """Save after the last cycle, and whenever the last saving was long enough ago."""
@@ -300,9 +307,8 @@ class _Saver:
         if not self.process.choice_of_writer(waited or cycle == self.job.cycles):
             return
         begun_s = time.monotonic()
-        whole = state.whole(self.job)
         if self.process.writes:
             self.folder.write_rows(self.job.seed, self.method, self.rows)
-            save_state(whole, self.job, self.checkpoint)
+        save_state(state, self.job, self.checkpoint)
         self._saved_s = time.monotonic()
         self._took_s = self._saved_s - begun_s

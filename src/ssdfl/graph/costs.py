@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -57,6 +57,12 @@ class Messages:
             done_s[hearing] = np.maximum(done_s[hearing], arrived_s)
         return done_s
 
+    def to(self, receives: BoolArray) -> Messages:
+        """The messages to some devices, of (N,) all."""
+        here = receives[self.receiver]
+        receiver, sender, travel_s = self.receiver[here], self.sender[here], self.travel_s[here]
+        return replace(self, receiver=receiver, sender=sender, travel_s=travel_s)
+
     @cached_property
     def _receivers(self) -> tuple[IntArray, IntArray]:
         """The devices that receive something, and the place of the first message for each."""
@@ -90,16 +96,26 @@ class Clock:
     Args:
         sends_early: a device sends when it starts a step; otherwise when it has computed.
         keep: of how many matrices to remember the messages.
+        devices: keep the time of these only; what `advance` says of the others is of no use.
     """
 
     def __init__(
-        self, network: Network, message_bytes: int, *, sends_early: bool = True, keep: int = 4
+        self,
+        network: Network,
+        message_bytes: int,
+        *,
+        sends_early: bool = True,
+        keep: int = 4,
+        devices: IntArray | None = None,
     ) -> None:
         self.network, self.sends_early = network, sends_early
         self.message_bytes = message_bytes
         self._transfer_s = message_bytes / network.bandwidth_Bps
         self._link_s = network.latency_s + self._transfer_s
         self._link_keys, self._link_numbers = _sorted_links(network)
+        self._receives = (
+            None if devices is None else np.isin(np.arange(network.num_devices), devices)
+        )
         self.messages = by_identity(self._messages, size=keep)
 
     def advance(
@@ -116,6 +132,11 @@ class Clock:
         return messages.deliver(ready_s, compute_s, self.sends_early), messages.transmissions
 
     def _messages(self, W: MixingMatrix) -> Messages:
+        """What a step with W sends to the devices whose time is kept; all messages are counted."""
+        messages = self._all_messages(W)
+        return messages if self._receives is None else messages.to(self._receives)
+
+    def _all_messages(self, W: MixingMatrix) -> Messages:
         """What a step that mixes with W sends."""
         receiver, sender = _off_diagonal(W)
         link, linked = self._links_between(sender, receiver)

@@ -14,16 +14,22 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ssdfl.claims import check_expansion, check_memory
 from ssdfl.errors import InputError
+from ssdfl.lazy import LazyModule
 from ssdfl.learning.arrow_files import read_parquet
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa = LazyModule("pyarrow")
+    pc = LazyModule("pyarrow.compute")
 
 Images = NDArray[np.uint8]
 Labels = NDArray[np.int64]
@@ -48,12 +54,16 @@ _STRINGS = {
 _INTEGERS = {"BININT", "BININT1", "BININT2"}
 
 
-BROKEN = (
+_BROKEN = (
     *(OSError, EOFError, MemoryError, RecursionError, NotImplementedError),
     *(ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError),
-    *(struct.error, zlib.error, zipfile.BadZipFile, tarfile.TarError, pa.ArrowException),
+    *(struct.error, zlib.error, zipfile.BadZipFile, tarfile.TarError),
 )
-"""What a broken file makes one of the readers raise."""
+
+
+def broken() -> tuple[type[BaseException], ...]:
+    """What a broken file makes one of the readers raise; pyarrow is loaded only to name its own."""
+    return (*_BROKEN, pa.ArrowException)
 
 
 @contextmanager
@@ -63,7 +73,7 @@ def readable(path: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except BROKEN as error:
+    except broken() as error:
         raise InputError(
             "data file",
             str(path),

@@ -19,7 +19,7 @@ from ssdfl.learning.arrow_files import joined_batches, read_parquet
 from ssdfl.learning.columns import listed, places
 from ssdfl.learning.dataset import IMAGES_SCALED, Dataset
 from ssdfl.learning.encoding import Encoding
-from ssdfl.learning.formats import BROKEN, decode_image, image_cells
+from ssdfl.learning.formats import broken, decode_image, image_cells
 from ssdfl.learning.normalisation import Normalisation
 from ssdfl.learning.summaries import (
     CATEGORY,
@@ -131,7 +131,7 @@ def reading_file(path: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except BROKEN as error:
+    except broken() as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(
             "data file", str(path), "a whole file", f"It cannot be read ({reason})."

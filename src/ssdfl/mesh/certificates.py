@@ -124,6 +124,7 @@ def check_certificate(device: str, key: bytes, certificate: bytes, authority: by
         InputError: a file that is no PEM, of another device, key or authority, or out of date.
     """
     from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
@@ -138,6 +139,8 @@ def check_certificate(device: str, key: bytes, certificate: bytes, authority: by
     ]
     if names != [device]:
         raise _unfit(device, "certificate.pem", ", ".join(names), f"one of {device}")
+    if not isinstance(public_key, ec.EllipticCurvePublicKey):
+        raise _unfit(device, "key.pem", "a key of another kind", "one on an elliptic curve")
     if public_key != shown.public_key():
         raise _unfit(device, "key.pem", "another key", "the key of certificate.pem")
     if not _is_signed_by(shown, signer):

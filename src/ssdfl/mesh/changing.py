@@ -25,7 +25,6 @@ from ssdfl.mesh.flood import FACTS, describe
 from ssdfl.mesh.folder import (
     INITIAL,
     DeviceConfig,
-    check_dialling,
     device_folders,
     read_device,
     removed_on_failure,
@@ -37,6 +36,7 @@ from ssdfl.mesh.membership import CHANGES, Membership
 from ssdfl.mesh.names import check_names
 from ssdfl.mesh.own_data import ENCODING, TRAIN, hand_out_files
 from ssdfl.mesh.processes import device_status
+from ssdfl.mesh.routes import check_dialling
 from ssdfl.preparation import given_plan
 from ssdfl.records.config import load_experiment
 
@@ -159,9 +159,11 @@ def remove_devices(mesh: Mesh, names: Collection[str], cycle: int | None = None)
     """Sign a change after which some devices are no longer in a mesh.
 
     Raises:
-        InputError: a device that it has not, the rest is not connected, or an impossible cycle.
+        InputError: a device that it has not, the rest is not connected or lacks a relay, or an
+            impossible cycle.
     """
     rest = without(mesh.network, names)
+    check_dialling(rest, [mesh.addresses[name] for name in rest.names])
     change = mesh.next_change(rest, mesh.addresses, {}, mesh.cycle(cycle))
     mesh.publish(change)
     return change

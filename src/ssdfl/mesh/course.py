@@ -76,7 +76,8 @@ class Course:
             return False
         with self._meeting:
             self._node.fit(edition.digest)
-            self._node.meet(edition.neighbours_of(self._node.name))
+            own = self._node.name
+            self._node.meet(edition.neighbours_of(own), edition.routes_of(own))
             self._editions.append(edition)
         return True
 

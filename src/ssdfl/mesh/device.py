@@ -46,6 +46,7 @@ from ssdfl.mesh.metrics import Reading, serving_metrics
 from ssdfl.mesh.newcomer import entry_step, joined_state, renewed, usual_step
 from ssdfl.mesh.node import Node, StoppedError
 from ssdfl.mesh.open_files import allow_more_files
+from ssdfl.mesh.routes import check_routes, routes_of
 from ssdfl.mesh.set_up import check_neighbours, credentials_of, largest_message_bytes
 from ssdfl.mesh.signing import Signer
 from ssdfl.mesh.transport import GrpcTransport
@@ -91,7 +92,9 @@ class RunningDevice:
         network = network_at_entry(config, self._base.network, membership)
         check_neighbours(config, network)
         limit = largest_message_bytes(self._base)
-        self.transport = GrpcTransport(config.listen, config.neighbours, credentials, limit)
+        routes = routes_of(network, config.name, config.listen, config.neighbours)
+        check_routes(config.name, routes)
+        self.transport = GrpcTransport(config.listen, config.neighbours, credentials, limit, routes)
         self.node = Node(
             network,
             config.index,

@@ -39,6 +39,7 @@ from ssdfl.mesh.flood import FACTS
 from ssdfl.mesh.folder import INITIAL
 from ssdfl.mesh.member import Member
 from ssdfl.mesh.membership import CHANGES
+from ssdfl.mesh.routes import DIRECT, Routes, routes_of
 from ssdfl.preparation import dealt_task, draw_optimizers_of, given_plan, shared_devices
 from ssdfl.records.config import Experiment
 from ssdfl.rng import generator
@@ -81,6 +82,13 @@ class Edition:
         names = self.network.names
         linked = [names[j] for j in self.network.neighbours(names.index(name))]
         return {other: self.addresses.get(other, "") for other in linked}
+
+    def routes_of(self, name: str) -> Routes:
+        """Who relays for a device, and for whom it does."""
+        if not self.has(name):
+            return DIRECT
+        own = self.addresses.get(name, "")
+        return routes_of(self.network, name, own, self.neighbours_of(name))
 
 
 def first_edition(member: Member, plan: Plan, folder: Path) -> Edition:

@@ -36,6 +36,7 @@ from ssdfl.mesh.hosts import Host, loopback_hosts
 from ssdfl.mesh.names import check_names
 from ssdfl.mesh.neighbours import PING_DEADLINE_S
 from ssdfl.mesh.own_data import hand_out_data, own_settings
+from ssdfl.mesh.routes import check_dialling
 from ssdfl.mesh.transport import MAX_MESSAGE_BYTES
 from ssdfl.methods import find_method
 from ssdfl.records.config import Experiment, write_experiment
@@ -95,8 +96,8 @@ def init_mesh(
         certificates: make an authority and certificates; without, put your own into the folders.
 
     Raises:
-        InputError: the folder already holds a mesh, a name cannot be a folder, or neither of two
-            neighbours can be dialled.
+        InputError: the folder already holds a mesh, a name cannot be a folder, or two neighbours
+            cannot reach each other.
     """
     if holds_mesh(out):
         raise InputError("--out", str(out), "a folder with no mesh in it", "Choose another.")
@@ -256,23 +257,6 @@ def check_reach(method: str, job: Job) -> None:
             raise InputError(
                 "method", method, expected, "Leave it out, or choose another engine."
             ) from None
-
-
-def check_dialling(network: Network, addresses: Sequence[str]) -> None:
-    """Refuse two neighbours of which neither can be dialled.
-
-    Args:
-        addresses: (N,) where devices listen, empty for those that cannot be dialled.
-
-    Raises:
-        InputError: it names them.
-    """
-    for a, b in network.links.tolist():
-        if not addresses[a] and not addresses[b]:
-            pair = f"{network.names[a]} and {network.names[b]}"
-            raise InputError(
-                "addresses of neighbours", pair, "at least one of two", "Give one an address."
-            )
 
 
 def read_device(folder: Path) -> DeviceConfig:

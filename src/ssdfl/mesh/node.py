@@ -19,6 +19,7 @@ from ssdfl.mesh.mesh_pb2 import Parameters, Pull, Request, Response, Status, Wai
 from ssdfl.mesh.neighbours import PING_DEADLINE_S, Neighbours
 from ssdfl.mesh.outbox import POLL_S, Outbox
 from ssdfl.mesh.patience import Patience
+from ssdfl.mesh.routes import DIRECT, Routes
 from ssdfl.mesh.runtime import REAL, Runtime
 from ssdfl.mesh.shelf import Shelf
 from ssdfl.mesh.transport import Answer, Transport, UnreachableError, UnreadableError, refusal
@@ -160,10 +161,10 @@ class Node:
         self.neighbours.part(names)
         self.transport.part(names)
 
-    def meet(self, neighbours: Mapping[str, str]) -> None:
-        """Talk to more neighbours, given their addresses."""
+    def meet(self, neighbours: Mapping[str, str], routes: Routes = DIRECT) -> None:
+        """Talk to more neighbours, given their addresses and who relays for whom."""
         self._former -= neighbours.keys()
-        self.transport.meet(neighbours)
+        self.transport.meet(neighbours, routes)
         self.neighbours.meet(neighbours)
 
     def announce(self, step: int) -> None:

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +52,7 @@ class MeshProcesses:
         self._mesh, self.folders = mesh, device_folders(mesh)
         self._data, self._metrics_port = data, metrics_port
         self._processes: dict[Path, subprocess.Popen[bytes]] = {}
+        self._chains: dict[Path, Membership] = {}
 
     def start(self) -> None:
         """Start all devices."""
@@ -100,30 +100,62 @@ class MeshProcesses:
             self._processes[folder].kill()
 
     def statuses(self) -> list[dict[str, Any]]:
-        """What each member last wrote about itself, and its exit code if it ended with an error."""
+        """What each device last wrote about itself, members first.
+
+        It has ``failed``, the exit code, if the device ended with an error; ``left`` if it is no
+        longer in the mesh; ``joining`` if it is to join and has not begun.
+        """
         failed = {folder: {"failed": code} for folder, code in self.failed().items()}
-        return [device_status(folder) | failed.get(folder, {}) for folder in self._members()]
+        members, others = self._members(), self._known_devices()
+        gone = [folder for folder in others if folder not in members and _has_begun(folder)]
+        return [
+            *(_status_of_member(folder) | failed.get(folder, {}) for folder in members),
+            *(device_status(folder) | {"left": True} for folder in gone),
+        ]
+
+    def _known_devices(self) -> list[Path]:
+        """The folders of devices that were there at the start, or are to join."""
+        return list(dict.fromkeys((*self.folders, *device_folders(self._mesh))))
 
     def _members(self) -> list[Path]:
-        """The folders of devices that are in the mesh now; newcomers once they have begun."""
-        joined = [folder for folder in device_folders(self._mesh) if (folder / STATUS).exists()]
-        folders = list(dict.fromkeys((*self.folders, *joined)))
+        """The folders of devices that are in the mesh now."""
+        folders = self._known_devices()
         cycle = max(int(device_status(folder).get("cycle", 0)) for folder in folders)
         names = self._names_after(cycle)
-        return folders if names is None else [folder for folder in folders if folder.name in names]
+        if names is None:
+            return [folder for folder in folders if folder in self.folders or _has_begun(folder)]
+        return [folder for folder in folders if folder.name in names]
 
     def _names_after(self, cycle: int) -> tuple[str, ...] | None:
-        """The members after a cycle, if they have changed by then."""
-        if not (self._mesh / CHANGES).is_dir():
-            return None
-        self._membership.read_folder()
-        return self._membership.names_after(cycle)
+        """The members after a cycle, if they have changed by then.
 
-    @cached_property
-    def _membership(self) -> Membership:
-        first = self.folders[0]
-        text = (first / "network.json").read_text(encoding="utf-8")
-        return Membership(self._mesh, (first / "authority.pem").read_bytes(), text)
+        A change made on another host is in the devices' folders only.
+        """
+        places = (self._mesh, *self.folders)
+        chains = [self._chain(place) for place in places if (place / CHANGES).is_dir()]
+        for chain in chains:
+            chain.read_folder()
+        longest = max(chains, key=lambda chain: chain.version, default=None)
+        return None if longest is None else longest.names_after(cycle)
+
+    def _chain(self, place: Path) -> Membership:
+        """The changes of membership in a folder."""
+        if place not in self._chains:
+            first = self.folders[0]
+            text = (first / "network.json").read_text(encoding="utf-8")
+            authority = (first / "authority.pem").read_bytes()
+            self._chains[place] = Membership(place, authority, text)
+        return self._chains[place]
+
+
+def _has_begun(folder: Path) -> bool:
+    return (folder / STATUS).exists()
+
+
+def _status_of_member(folder: Path) -> dict[str, Any]:
+    """What a member last wrote about itself, or that it is yet to join."""
+    joining = bool(read_device(folder).joins) and not _has_begun(folder)
+    return device_status(folder) | ({"joining": True} if joining else {})
 
 
 def _lives_on(folder: Path) -> bool:

@@ -22,17 +22,30 @@ def progress_line(statuses: Sequence[Status]) -> str:
         >>> one = {"device": "a", "step": 12, "cycle": 2, "neighbours": "1/2", "received": 3}
         >>> progress_line([one, {"device": "b", "failed": 2}])
         'cycle 0, steps 0 to 12, 3 messages; missing a neighbour: a; failed: b'
+        >>> progress_line([one, {"device": "c", "left": True}, {"device": "d", "joining": True}])
+        'cycle 2, steps 12 to 12, 3 messages; missing a neighbour: a; joining: d; left: c'
     """
-    steps = [status.get("step", 0) for status in statuses]
-    cycle = min(status.get("cycle", 0) for status in statuses)
+    present = _present(statuses)
+    steps = [status.get("step", 0) for status in present]
     received = sum(status.get("received", 0) for status in statuses)
     parts = [
-        f"cycle {cycle}",
+        f"cycle {_cycle(statuses)}",
         f"steps {min(steps)} to {max(steps)}",
-        *_scores(statuses),
+        *_scores(present),
         f"{received} messages",
     ]
     return "; ".join([", ".join(parts), *_troubles(statuses)])
+
+
+def _present(statuses: Sequence[Status]) -> list[Status]:
+    """Of the devices that take part; all if none does."""
+    found = [status for status in statuses if not ("left" in status or "joining" in status)]
+    return found or list(statuses)
+
+
+def _cycle(statuses: Sequence[Status]) -> int:
+    """How many cycles all have finished that take part."""
+    return min(int(status.get("cycle", 0)) for status in _present(statuses))
 
 
 def _scores(statuses: Sequence[Status]) -> list[str]:
@@ -44,20 +57,30 @@ def _scores(statuses: Sequence[Status]) -> list[str]:
 
 def _troubles(statuses: Sequence[Status]) -> list[str]:
     found = {
-        "missing a neighbour": [status["device"] for status in statuses if _misses_one(status)],
-        "failed": [status["device"] for status in statuses if "failed" in status],
+        "missing a neighbour": list(filter(_misses_one, statuses)),
+        **{
+            kind: [one for one in statuses if kind in one] for kind in ("failed", "joining", "left")
+        },
     }
-    return [f"{trouble}: {', '.join(names)}" for trouble, names in found.items() if names]
+    return [
+        f"{trouble}: {', '.join(status['device'] for status in ones)}"
+        for trouble, ones in found.items()
+        if ones
+    ]
 
 
 def _misses_one(status: Status) -> bool:
     """Whether some neighbours of a device that has not finished do not answer."""
     alive, _, linked = status.get("neighbours", "").partition("/")
-    return alive != linked and not status.get("done", False)
+    return alive != linked and not (status.get("done") or "left" in status)
 
 
 class ProgressFile:
-    """Appends a line when all devices finish a cycle, when trouble changes, and every 10 s."""
+    """Appends a line when there is news, and every 10 s.
+
+    News is that all devices have finished another cycle, that trouble begins or ends, or that
+    devices join or leave.
+    """
 
     def __init__(self, mesh: Path) -> None:
         self.path = mesh / PROGRESS
@@ -66,7 +89,7 @@ class ProgressFile:
 
     def note(self, statuses: Sequence[Status], always: bool = False) -> None:
         """Write where devices are, if there is news."""
-        news = (min(status.get("cycle", 0) for status in statuses), _troubles(statuses))
+        news = (_cycle(statuses), _troubles(statuses))
         due = time.monotonic() - self._written_s > EVERY_S
         if not always and news == self._last and not due:
             return

@@ -20,10 +20,10 @@ from google.protobuf.message import DecodeError
 from ssdfl.errors import NotYetError, require
 from ssdfl.mesh.mesh_pb2 import Request, Response
 from ssdfl.mesh.open_files import connections_allowed
+from ssdfl.mesh.relay import PEER_KEY, PURPOSE_KEY, PURPOSES, Relay
 from ssdfl.mesh.reverse_call import ReverseCall
 
 SERVICE = "ssdfl.mesh.v1.Device"
-PURPOSE_KEY = "ssdfl-purpose"
 MAX_REQUESTS = 8
 """Of one neighbour at a time, so that it cannot take all threads from the others."""
 MAX_WRITES = 2
@@ -81,6 +81,7 @@ class Server:
 
     Attributes:
         refused: calls that were turned away, by the name in the caller's certificate.
+        relay: joins calls of neighbours that cannot be dialled.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Server:
         self._pings = ThreadPoolExecutor(PING_THREADS, thread_name_prefix="pinged")
         self._server: Any = None
         self.refused: Counter[str] = Counter()
+        self.relay = Relay()
 
     def start(self, credentials: Any) -> int:
         """Begin to answer; returns the port.
@@ -134,6 +136,7 @@ class Server:
         handlers = {
             "Ask": grpc.stream_stream_rpc_method_handler(self._ask),
             "Attach": grpc.stream_stream_rpc_method_handler(self._attach),
+            "Relay": grpc.stream_stream_rpc_method_handler(self._relay),
         }
         calls = grpc.method_handlers_generic_handler(SERVICE, handlers)
         self._server.add_generic_rpc_handlers((calls,))
@@ -235,7 +238,7 @@ class Server:
     async def _attach(self, _: Any, context: Any) -> None:
         """A neighbour that cannot be dialled has opened a call: send our requests on it."""
         name = await self._caller(context)
-        purpose = str(dict(context.invocation_metadata()).get(PURPOSE_KEY, "talk"))
+        _, purpose = _about(context)
         reverse_call = self._reverse_calls.get((name, purpose))
         if reverse_call is None:
             await context.abort(self._grpc.StatusCode.FAILED_PRECONDITION, f"{name} can be dialled")
@@ -265,6 +268,18 @@ class Server:
             pass
         finally:
             send(None)
+
+    async def _relay(self, _: Any, context: Any) -> None:
+        """A neighbour that cannot be dialled wants to reach another one through this device."""
+        name = await self._caller(context)
+        await self.relay.serve(name, *_about(context), context)
+
+
+def _about(context: Any) -> tuple[str, str]:
+    """Who and what a call is for, by its metadata: the name of a device, if any, and a purpose."""
+    told = dict(context.invocation_metadata())
+    purpose = str(told.get(PURPOSE_KEY, PURPOSES[0]))
+    return told.get(PEER_KEY, b"").decode("utf-8", "replace"), purpose
 
 
 def _is_ping(request: Request) -> bool:

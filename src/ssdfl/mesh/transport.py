@@ -1,9 +1,9 @@
 """How devices ask each other: an interface, and gRPC with mutual TLS behind it.
 
-A device can ask any neighbour if one of the two can be dialled. A device that cannot be dialled
-keeps a call open to each neighbour and answers the questions that come back on it
-(`ssdfl.mesh.reverse_call`). Pings have their own connections, so that a neighbour whose slow link
-is busy with parameters does not look dead.
+A device that cannot be dialled keeps a call open to each neighbour and answers the questions that
+come back on it (`ssdfl.mesh.reverse_call`). If neither of two neighbours can be dialled, one dials
+the other through a relay (`ssdfl.mesh.tunnels`). Pings have their own connections, so that a
+neighbour whose slow link is busy with parameters does not look dead.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from typing import Any, Protocol
 
 from ssdfl.errors import require
 from ssdfl.mesh.mesh_pb2 import Refusal, Request, Response
 from ssdfl.mesh.names import certificate_name
+from ssdfl.mesh.relay import PURPOSE_KEY, PURPOSES
 from ssdfl.mesh.reverse_call import CHECK_EVERY_S, ReverseCall
-from ssdfl.mesh.server import PURPOSE_KEY, SERVICE, Server
+from ssdfl.mesh.routes import DIRECT, Routes
+from ssdfl.mesh.server import SERVICE, Server
+from ssdfl.mesh.tunnels import Tunnels
 
 MAX_MESSAGE_BYTES = 64 << 20
-_PURPOSES = ("talk", "ping")
 _REVERSE_THREADS = 6
 _MAX_UNANSWERED = 16  # requests on a call that this device keeps open, answered or waiting to be
 _REDIAL_S = 0.2
@@ -86,8 +88,8 @@ class Transport(Protocol):
             UnreadableError: one that is no response, or too large.
         """
 
-    def meet(self, neighbours: Mapping[str, str]) -> None:
-        """Ask and answer more neighbours, given their addresses."""
+    def meet(self, neighbours: Mapping[str, str], routes: Routes = DIRECT) -> None:
+        """Ask and answer more neighbours, given their addresses and who relays for whom."""
 
     def part(self, names: Iterable[str]) -> None:
         """Ask some neighbours no longer; their calls still come to the handler."""
@@ -112,6 +114,7 @@ class GrpcTransport:
         listen: ``host:port`` to be asked at, or empty for a device that cannot be dialled.
         neighbours: address of each neighbour, or empty for one that cannot be dialled.
         max_message_bytes: larger ones are not taken.
+        routes: who relays for whom.
     """
 
     def __init__(
@@ -120,6 +123,7 @@ class GrpcTransport:
         neighbours: Mapping[str, str],
         credentials: Credentials,
         max_message_bytes: int = MAX_MESSAGE_BYTES,
+        routes: Routes = DIRECT,
     ) -> None:
         self._grpc: Any = require("grpc", "mesh")
         self._options = (
@@ -127,7 +131,7 @@ class GrpcTransport:
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
             ("grpc.max_receive_message_length", max_message_bytes),
         )
-        self._listen = listen
+        self._listen, self._routes = listen, routes
         self._neighbours: dict[str, str] = {}
         self._credentials = credentials
         self._reverse_calls: dict[Connection, ReverseCall] = {}
@@ -148,32 +152,59 @@ class GrpcTransport:
         """Begin to answer neighbours; raises InputError if the address cannot be listened at."""
         self._handler = handler
         if self._listen:
-            self._serve(handler)
+            self.port = self._serve(self._listen, handler)
+        self._use_relays(handler)
         self._connect(self._neighbours, handler)
 
-    def meet(self, neighbours: Mapping[str, str]) -> None:
-        """Ask and answer more neighbours."""
+    def meet(self, neighbours: Mapping[str, str], routes: Routes = DIRECT) -> None:
+        """Ask and answer more neighbours, and follow new routes."""
         new = {
             name: address for name, address in neighbours.items() if name not in self._neighbours
         }
+        self._routes = self._routes.joined(routes)
         self._add(new)
         if self._server is not None:
             self._server.meet(new)
         if self._handler is not None:
+            self._use_relays(self._handler)
             self._connect(new, self._handler)
 
     def _add(self, neighbours: Mapping[str, str]) -> None:
-        undialled = [name for name, address in neighbours.items() if not address]
+        undialled = {name for name, address in neighbours.items() if not address}
+        attached = undialled - self._routes.dialled.keys()
         self._reverse_calls |= {
-            connection: ReverseCall() for connection in product(undialled, _PURPOSES)
+            connection: ReverseCall() for connection in product(attached, PURPOSES)
         }
         self._neighbours |= neighbours
 
+    def _use_relays(self, handler: Handler) -> None:
+        """Relay for neighbours, and use relays, as the routes say."""
+        routes = self._routes
+        if routes.awaited and self._server is None:
+            self._serve(self._tunnels.exit, handler)
+        if self._server is not None:
+            self._server.relay.pairs = routes.relayed
+        if routes.awaited or routes.dialled:
+            self._tunnels.follow(routes.dialled, routes.awaited)
+
+    @cached_property
+    def _tunnels(self) -> Tunnels:
+        return Tunnels(self._own, self._options, lambda: self._neighbours)
+
+    @cached_property
+    def _own(self) -> Any:
+        """This device's credentials, as gRPC has them."""
+        return self._grpc.ssl_channel_credentials(
+            self._credentials.authority, self._credentials.key, self._credentials.certificate
+        )
+
     def _connect(self, neighbours: Mapping[str, str], handler: Handler) -> None:
         """Dial neighbours; a device that cannot be dialled itself keeps calls open to them."""
-        for name, address in neighbours.items():
-            if address:
-                self._dial(name, address)
+        for name, purpose in product(neighbours, PURPOSES):
+            if neighbours[name]:
+                self._dial(name, purpose, neighbours[name])
+            elif name in self._routes.dialled:
+                self._dial(name, purpose, self._tunnels.entrance(name, purpose))
         if self._listen:
             return
         for connection in [one for one in self._channels if one[0] in neighbours]:
@@ -183,6 +214,7 @@ class GrpcTransport:
     def part(self, names: Iterable[str]) -> None:
         """Ask some neighbours no longer; their calls still come to the handler."""
         gone = set(names)
+        self._routes = self._routes.without(gone)
         self._neighbours = {name: one for name, one in self._neighbours.items() if name not in gone}
         for connection in [one for one in self._reverse_calls if one[0] in gone]:
             self._reverse_calls.pop(connection).close()
@@ -219,21 +251,19 @@ class GrpcTransport:
             self._server.stop()
         for channel in self._channels.values():
             channel.close()
+        if "_tunnels" in vars(self):
+            self._tunnels.stop()
 
-    def _dial(self, name: str, address: str) -> None:
-        """Make a channel to a neighbour for each purpose; gRPC connects it when it is used."""
-        credentials = self._grpc.ssl_channel_credentials(
-            self._credentials.authority, self._credentials.key, self._credentials.certificate
-        )
+    def _dial(self, name: str, purpose: str, address: str) -> None:
+        """Make a channel to a neighbour; gRPC connects it when it is used."""
         options = (*self._options, ("grpc.ssl_target_name_override", certificate_name(name)))
-        for purpose in _PURPOSES:
-            channel = self._grpc.secure_channel(address, credentials, options=options)
-            self._channels[name, purpose] = channel
-            self._asks[name, purpose] = channel.unary_unary(
-                f"/{SERVICE}/Ask",
-                request_serializer=Request.SerializeToString,
-                response_deserializer=Response.FromString,
-            )
+        channel = self._grpc.secure_channel(address, self._own, options=options)
+        self._channels[name, purpose] = channel
+        self._asks[name, purpose] = channel.unary_unary(
+            f"/{SERVICE}/Ask",
+            request_serializer=Request.SerializeToString,
+            response_deserializer=Response.FromString,
+        )
 
     def _result(self, call: Any, wanted: Wanted) -> Response:
         """What a call returns, as long as it is wanted."""
@@ -246,9 +276,10 @@ class GrpcTransport:
         call.cancel()
         raise ConnectionError("no longer wanted")
 
-    def _serve(self, handler: Handler) -> None:
+    def _serve(self, address: str, handler: Handler) -> int:
+        """Listen at an address; returns the port."""
         self._server = Server(
-            self._listen,
+            address,
             self._neighbours,
             self._options,
             lambda name, request: _bytes_of(handler(name, request)),
@@ -259,7 +290,7 @@ class GrpcTransport:
             self._credentials.authority,
             require_client_auth=True,
         )
-        self.port = self._server.start(credentials)
+        return self._server.start(credentials)
 
     def _attach(self, connection: Connection, handler: Handler) -> None:
         """Keep a call open to a neighbour and answer its questions; dial again when it ends."""

@@ -63,8 +63,8 @@ _PLAIN_FOLDER = re.compile(r"[\w.]+")
 _LONGEST_NAME = 150
 _HASH_DIGITS = 16
 CHECKPOINT = "checkpoint.safetensors"
-CROSS_TESTS = "cross_tests.json"
 """In a method's folder, or a device's: the state after the last saved cycle."""
+CROSS_TESTS = "cross_tests.json"
 LOCK = "run.lock"
 """In a run's folder: held while a run writes into it."""
 DEVICES_FOLDER = "mesh"

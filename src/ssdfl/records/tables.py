@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,9 @@ else:
 
 Row = dict[str, Any]
 """A record, read from a file; ``method`` and ``seed`` say whose it is where there are several."""
+
+SWEEP_RECORDS = "records.parquet"
+"""The records of all combinations, in the folder of a sweep."""
 
 _DEFAULTS: Row = {one.name: one.default for one in fields(Record) if one.default is not MISSING}
 
@@ -72,20 +75,52 @@ def write_table(path: Path, rows: Iterable[Row], schema: pa.Schema) -> None:
         parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), temporary)
 
 
+def write_swept_records(path: Path, swept: Mapping[str, Sequence[Any]], rows: list[Row]) -> None:
+    """Write records of several experiments, with what was swept in columns before theirs.
+
+    Args:
+        swept: for each key, its value in each row.
+    """
+    table = pa.Table.from_pylist(rows, schema=run_schema())
+    for place, (key, values) in enumerate(swept.items()):
+        table = table.add_column(place, key, _typed(values))
+    with atomic_path(path) as temporary:
+        parquet.write_table(table, temporary)
+
+
+def _typed(values: Sequence[Any]) -> pa.Array:
+    """A column of the type that all values share, else of their texts."""
+    try:
+        return pa.array(values)
+    except pa.ArrowException:
+        return pa.array([str(value) for value in values])
+
+
+def read_frame(path: Path) -> Any:
+    """A Parquet file as a pandas frame.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    return _read(path).to_pandas()
+
+
 def read_table(path: Path) -> list[Row]:
     """The rows of a Parquet file; none if there is no such file.
 
     Raises:
         InputError: the file is damaged.
     """
-    if not path.exists():
-        return []
+    rows: list[Row] = _read(path).to_pylist() if path.exists() else []
+    return rows
+
+
+def _read(path: Path) -> pa.Table:
     try:
-        rows: list[Row] = parquet.read_table(path).to_pylist()
+        return parquet.read_table(path)
     except (OSError, pa.ArrowException) as error:
         remedy = f"({error}) Delete its folder."
         raise InputError("metrics", str(path), "a whole file", remedy) from error
-    return rows
 
 
 def read_records(path: Path) -> list[Row]:

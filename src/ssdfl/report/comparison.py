@@ -14,18 +14,24 @@ from ssdfl.files import write_text
 from ssdfl.records.folder import RunFolder, flat
 from ssdfl.records.scores import READINGS, Goal
 from ssdfl.records.tables import Row
+from ssdfl.report.figures import plot_curves, save
+from ssdfl.report.formats import write_csv, write_table_files
 from ssdfl.report.html import tested_rows, tiles
 from ssdfl.report.page import asset, fill, html_table, page, palette
 from ssdfl.report.ranking import RunResults, headline, rankable
 from ssdfl.report.run_data import metrics_data, series_data
-from ssdfl.report.tables import summary_table
+from ssdfl.report.summary import MethodSummary, flat_columns
+from ssdfl.report.tables import Table, summary_table
 from ssdfl.report.winners import winners
 
 COMPARISON_SCRIPTS = ("base.js", "curves.js", "comparison_page.js")
 
 
-def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
+def write_comparison(folders: Sequence[RunFolder], path: Path, latex: bool = False) -> None:
     """Write a page that shows runs side by side, compared by the first run's target.
+
+    Args:
+        latex: also write the table as LaTeX, Markdown and CSV, and the curves as PDF, beside it.
 
     Raises:
         InputError: fewer than two folders, one twice, one without a tested run, or runs tested for
@@ -37,7 +43,21 @@ def write_comparison(folders: Sequence[RunFolder], path: Path) -> None:
         RunResults(*tested_rows(folder), name) for folder, name in zip(folders, names, strict=True)
     ]
     commands = [shlex.join(["ssdfl", "run", str(folder.experiment_file)]) for folder in folders]
-    write_text(path, comparison_page(", ".join(names), runs, commands, _shared_goal(folders)))
+    goal, title = _shared_goal(folders), ", ".join(names)
+    write_text(path, comparison_page(title, runs, commands, goal))
+    if latex:
+        _write_for_latex(path.with_suffix(""), title, runs, goal)
+
+
+def _write_for_latex(base: Path, title: str, runs: Sequence[RunResults], goal: Goal) -> None:
+    """Write what a LaTeX document includes: the table of results, and curves as PDF."""
+    names, summaries = _summaries(runs, goal)
+    columns, values = flat_columns(summaries)
+    named = ([name, *row] for name, row in zip(names, values, strict=True))
+    write_csv(base.with_name(f"{base.name}.csv"), ["run", *columns], named)
+    write_table_files(base, _table(runs, goal), title)
+    rows = [{**row, "method": f"{run.name}: {row['method']}"} for run in runs for row in run.rows]
+    save(plot_curves(rows, goal.reading, goal=goal), base.with_name(f"{base.name}.pdf"))
 
 
 def _shared_goal(folders: Sequence[RunFolder]) -> Goal:
@@ -75,24 +95,24 @@ def comparison_page(
         tiles=tiles(winners(rankable(runs, goal), goal)),
         headline=escape(headline(runs, goal)),
         curves_part=asset("curves_part.html"),
-        results=_results(runs, goal),
+        results=html_table(*_table(runs, goal)),
         differences=_differences(runs),
         commands="\n".join(map(escape, commands)),
     )
     return page(f"ssdfl: {title}", body, _data(runs, goal), COMPARISON_SCRIPTS, charts=True)
 
 
-def _results(runs: Sequence[RunResults], goal: Goal) -> str:
+def _summaries(runs: Sequence[RunResults], goal: Goal) -> tuple[list[str], list[MethodSummary]]:
+    """Summaries of all methods of all runs, and each one's run."""
+    found = [(run.name, summary) for run in runs for summary in run.summaries(goal)]
+    return [name for name, _ in found], [summary for _, summary in found]
+
+
+def _table(runs: Sequence[RunResults], goal: Goal) -> Table:
     """A line for every run and method."""
-    summaries, names = [], []
-    for run in runs:
-        own = run.summaries(goal)
-        summaries += own
-        names += [run.name] * len(own)
+    names, summaries = _summaries(runs, goal)
     headers, rows = summary_table(summaries, goal)
-    return html_table(
-        ["run", *headers], ([name, *row] for name, row in zip(names, rows, strict=True))
-    )
+    return Table(["run", *headers], [[name, *row] for name, row in zip(names, rows, strict=True)])
 
 
 def _data(runs: Sequence[RunResults], goal: Goal) -> dict[str, Any]:

@@ -34,6 +34,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 DASHES = ("-", "--", "-.", ":")
 INSIDE, BETWEEN = "#555555", "#999999"
 """Colours of links inside a cluster and between clusters."""
+MOST_NAMES = 8
+"""Of methods in one line of a legend."""
 MANY_DEVICES = 60
 """Above this number, devices are drawn small and without names."""
 
@@ -186,7 +188,8 @@ def plot_curves(
         _style_axes(axes, metrics[cost], [row[cost] for row in rows])
     panels[0].set_ylabel(metrics[quantity].label)
     handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False)
+    columns = min(len(names), MOST_NAMES)
+    figure.legend(handles, names, loc="outside upper center", ncols=columns, frameon=False)
     return figure
 
 
@@ -213,12 +216,13 @@ def _style_axes(axes: Axes, cost: Metric, values: Sequence[float]) -> None:
         axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def save(figure: Figure, path: Path | str) -> None:
-    """Write a figure as PNG.
+def save(figure: Figure, path: Path | str, dpi: int = 120) -> None:
+    """Write a figure as the ending says: PNG or PDF; the same figure gives the same bytes.
 
     Characters that the font lacks, such as of a device's name in Chinese, become boxes; pages show
     them. A warning for each of them would help nobody.
     """
     with atomic_path(path) as temporary, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(temporary, dpi=120)
+        is_pdf = temporary.suffix == ".pdf"
+        figure.savefig(temporary, dpi=dpi, metadata={"CreationDate": None} if is_pdf else None)

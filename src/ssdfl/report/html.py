@@ -25,26 +25,34 @@ from ssdfl.records.tables import Row, has_test
 from ssdfl.report.bounds import bound_table
 from ssdfl.report.condensed import if_large
 from ssdfl.report.figures import plot_curves, plot_network, save
+from ssdfl.report.formats import write_csv, write_table_files
 from ssdfl.report.network_data import diagnostics_table, formation_line, plan_reason, settings_table
 from ssdfl.report.numbers import listed
 from ssdfl.report.page import PLAN_SCRIPTS, asset, fill, html_table, page
 from ssdfl.report.ranking import RunResults, headline, is_reference, rankable
 from ssdfl.report.run_data import run_data
 from ssdfl.report.series import names_of_ranked_costs
+from ssdfl.report.summary import flat_columns
 from ssdfl.report.tables import cost_table, summary_table
 from ssdfl.report.winners import Winner, winners
 
 RUN_SCRIPTS = (*PLAN_SCRIPTS, "curves.js", "devices.js", "bounds.js", "run_page.js")
 
 
-def write_report(folder: RunFolder) -> Path:
+def write_report(folder: RunFolder, latex: bool = False) -> Path:
     """Draw a run's figures into ``figures/``, write ``report.html``, and return the latter's path.
+
+    Args:
+        latex: also write tables as LaTeX, Markdown and CSV into ``tables/``, and figures as PDF.
 
     Raises:
         InputError: the folder holds no run, or one that has tested nothing yet.
     """
     experiment, rows = tested_rows(folder)
-    figures = _plot_figures(folder, experiment, rows)
+    drawings = _drawings(folder, experiment, rows)
+    figures = [_saved(folder, name, *drawing) for name, drawing in drawings.items()]
+    if latex:
+        _write_for_latex(folder, experiment, rows, drawings)
     bounds = folder.read_bounds()
     body = run_body(folder, experiment, rows, bounds, figures)
     data = run_data(folder, experiment, rows, bounds)
@@ -258,13 +266,29 @@ def _versions_of(name: str, parts: Sequence[Mapping[str, str]]) -> list[str]:
     return [versions.get(name, "–") for versions in parts]
 
 
-def _plot_figures(
+def _write_for_latex(
+    folder: RunFolder,
+    experiment: Experiment,
+    rows: Sequence[Row],
+    drawings: Mapping[str, tuple[Figure, str]],
+) -> None:
+    """Write what a LaTeX document includes: tables, and figures as PDF."""
+    for name, (figure, _) in drawings.items():
+        save(figure, folder.path / "figures" / f"{name}.pdf")
+    goal, tables = folder.goal(experiment), folder.path / "tables"
+    summaries = RunResults(experiment, rows).summaries(goal)
+    write_csv(tables / "results.csv", *flat_columns(summaries))
+    write_table_files(tables / "results", summary_table(summaries, goal), experiment.name)
+    write_table_files(tables / "costs", cost_table(summaries), f"{experiment.name}: costs")
+
+
+def _drawings(
     folder: RunFolder, experiment: Experiment, rows: Sequence[Row]
-) -> list[tuple[Path, str]]:
-    """Draw all figures; their paths and captions."""
+) -> dict[str, tuple[Figure, str]]:
+    """All figures and their captions, by name."""
     costs = listed(METRICS[name].noun for name in names_of_ranked_costs(rows))
     goal = folder.goal(experiment)
-    drawings = {
+    return {
         "network": _network_figure(folder, experiment),
         goal.score.name.replace(":", "."): (
             plot_curves(rows, goal.reading, goal=goal),
@@ -275,12 +299,13 @@ def _plot_figures(
             "How far devices' parameters are from their mean (root mean square).",
         ),
     }
-    result = []
-    for name, (figure, caption) in drawings.items():
-        path = folder.path / "figures" / f"{name}.png"
-        save(figure, path)
-        result.append((path, caption))
-    return result
+
+
+def _saved(folder: RunFolder, name: str, figure: Figure, caption: str) -> tuple[Path, str]:
+    """The path of a figure, once written as PNG, and its caption."""
+    path = folder.path / "figures" / f"{name}.png"
+    save(figure, path)
+    return path, caption
 
 
 def _network_figure(folder: RunFolder, experiment: Experiment) -> tuple[Figure, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,12 +9,15 @@ from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 
-from ssdfl.files import atomic_path, write_text
+from ssdfl.files import write_text
 from ssdfl.records.artefacts import Artefact
+from ssdfl.report.figures import save
+from ssdfl.report.formats import latex_table, latex_text, markdown_table, write_csv
 from ssdfl.report.grouping import group_by
-from ssdfl.report.paper import Entry, Runs, entries
+from ssdfl.report.paper import NONE, Entry, Runs, entries
 from ssdfl.report.paper_figures import plot_artefact
 from ssdfl.report.paper_plans import PlanLine, plan_lines, plans_sentence, write_plans
+from ssdfl.report.tables import Table
 
 UNITS = {
     "table": "global cycles to reach an accuracy",
@@ -34,31 +36,23 @@ def write_artefact(artefact: Artefact, runs: Runs, folder: Path, command: str) -
     numbers, plans = entries(artefact, runs), plan_lines(artefact, runs)
     names = (".csv", ".md", ".tex", "-plans.csv")[: 4 if plans else 3]
     tables = [folder / f"{artefact.name}{name}" for name in names]
-    _write_csv(tables[0], numbers)
+    write_csv(tables[0], list(Entry.__dataclass_fields__), map(_rounded, numbers))
     write_text(tables[1], markdown(artefact, numbers, command, plans))
     write_text(tables[2], latex(artefact, numbers))
     for path in tables[3:]:
         write_plans(path, plans)
     figure = plot_artefact(artefact, runs, numbers)
     figures = [folder / f"{artefact.name}{suffix}" for suffix in (".png", ".pdf")]
-    for path, metadata in zip(figures, (None, {"CreationDate": None}), strict=True):
-        with atomic_path(path) as temporary:
-            figure.savefig(temporary, dpi=130, metadata=metadata)
+    for path in figures:
+        save(figure, path, dpi=130)
     return tables + figures
 
 
-def _write_csv(path: Path, numbers: Sequence[Entry]) -> None:
-    with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(Entry.__dataclass_fields__), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(_rounded(entry) for entry in numbers)
-
-
-def _rounded(entry: Entry) -> dict[str, object]:
+def _rounded(entry: Entry) -> list[object]:
     values = asdict(entry)
     for key in ("value", "half_width", "of_mean", "clusters"):
         values[key] = "" if values[key] is None else f"{values[key]:.5g}"
-    return values
+    return list(values.values())
 
 
 def _ours(artefact: Artefact, entry: Entry) -> str:
@@ -106,18 +100,19 @@ def markdown(
     ]
     for panel in artefact.panels:
         of_panel = [entry for entry in numbers if entry.panel == panel.name]
-        lines += [f"## {panel.name}", "", *_markdown_table(artefact, of_panel), ""]
+        lines += [f"## {panel.name}", "", markdown_table(_table(artefact, of_panel)), ""]
     return "\n".join(lines)
 
 
-def _markdown_table(artefact: Artefact, of_panel: Sequence[Entry]) -> list[str]:
+def _table(artefact: Artefact, of_panel: Sequence[Entry]) -> Table:
+    """Methods by thresholds or points."""
     columns = dict.fromkeys((entry.point, entry.threshold) for entry in of_panel)
-    titles = [_title(*column) for column in columns]
-    lines = [f"| method | {' | '.join(titles)} |", "|---" + "|---:" * len(titles) + "|"]
-    for series, own in group_by(of_panel, attrgetter("series")).items():
-        texts = [_ours_and_papers(artefact, entry) for entry in own]
-        lines.append(f"| {series} | {' | '.join(texts)} |")
-    return lines
+    by_series = group_by(of_panel, attrgetter("series"))
+    rows = [
+        [series, *(_ours_and_papers(artefact, entry) for entry in own)]
+        for series, own in by_series.items()
+    ]
+    return Table(["method", *(_title(*column) for column in columns)], rows)
 
 
 def _ours_and_papers(artefact: Artefact, entry: Entry) -> str:
@@ -128,19 +123,13 @@ def _ours_and_papers(artefact: Artefact, entry: Entry) -> str:
 def latex(artefact: Artefact, numbers: Sequence[Entry]) -> str:
     """The paper's layout: panels side by side; under each method's row, the paper's."""
     rows = [_row_of_series(artefact, numbers, series.name) for series in artefact.series]
-    titles = [_escape(_title(entry.point, entry.threshold)) for entry in rows[0]]
+    titles = [latex_text(_title(entry.point, entry.threshold)) for entry in rows[0]]
     widths = Counter(entry.panel for entry in rows[0])
-    panels = [f"\\multicolumn{{{width}}}{{c}}{{{_escape(name)}}}" for name, width in widths.items()]
-    lines = [
-        f"% {artefact.title}",
-        f"\\begin{{tabular}}{{l{'r' * len(titles)}}}",
-        "\\toprule",
-        _latex_row("Method", panels),
-        _latex_row("", titles),
-        "\\midrule",
+    panels = [
+        f"\\multicolumn{{{width}}}{{c}}{{{latex_text(name)}}}" for name, width in widths.items()
     ]
-    lines += chain.from_iterable(_latex_rows(artefact, row) for row in rows)
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
+    lines = chain.from_iterable(_latex_rows(artefact, row) for row in rows)
+    return latex_table([["Method", *panels], ["", *titles]], lines, artefact.title)
 
 
 def _row_of_series(artefact: Artefact, numbers: Sequence[Entry], series: str) -> list[Entry]:
@@ -150,22 +139,17 @@ def _row_of_series(artefact: Artefact, numbers: Sequence[Entry], series: str) ->
     return sorted(own, key=lambda entry: order.index(entry.panel))
 
 
-def _latex_rows(artefact: Artefact, row: Sequence[Entry]) -> list[str]:
+def _latex_rows(artefact: Artefact, row: Sequence[Entry]) -> list[list[str]]:
     """Ours, and under it the paper's if it has any."""
     ours = [_latex_number(artefact, entry) for entry in row]
-    lines = [_latex_row(row[0].series, ours)]
-    if any(entry.paper for entry in row):
-        theirs = [_papers(artefact, entry).replace("–", "--") for entry in row]
-        lines.append(_latex_row("\\quad paper", theirs))
-    return lines
+    if not any(entry.paper for entry in row):
+        return [[row[0].series, *ours]]
+    theirs = [latex_text(_papers(artefact, entry)) for entry in row]
+    return [[row[0].series, *ours], ["\\quad paper", *theirs]]
 
 
 def _latex_number(artefact: Artefact, entry: Entry) -> str:
-    return "--" if entry.value is None else _ours(artefact, entry).replace("±", "$\\pm$")
-
-
-def _latex_row(first: str, others: Sequence[str]) -> str:
-    return " & ".join([first, *others]) + " \\\\"
+    return latex_text(NONE if entry.value is None else _ours(artefact, entry))
 
 
 def _title(point: str, threshold: str) -> str:
@@ -174,7 +158,3 @@ def _title(point: str, threshold: str) -> str:
         return point or "final"
     percent = f"{100 * float(threshold):g} %"
     return f"{point} to {percent}" if point else percent
-
-
-def _escape(text: str) -> str:
-    return text.replace("%", "\\%").replace("τ_a", "$\\tau_a$").replace("τ_r", "$\\tau_r$")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import itemgetter
 from statistics import fmean, pstdev
 from typing import Any
@@ -129,6 +130,15 @@ class MethodSummary:
             "cycles": cycles,
             "unfinished": self.unfinished,
         }
+
+
+def flat_columns(
+    summaries: Sequence[MethodSummary],
+) -> tuple[list[str], list[list[Any]]]:
+    """The names of all values of summaries, and each summary's values; None if it lacks one."""
+    flat = [summary.flat() for summary in summaries]
+    columns = list(dict.fromkeys(chain.from_iterable(flat)))
+    return columns, [[values.get(column) for column in columns] for values in flat]
 
 
 def summarise(folder: RunFolder) -> list[MethodSummary]:

@@ -1,12 +1,11 @@
-"""A sweep's combinations side by side: a table as CSV and Markdown, a figure, and a page."""
+"""A sweep's combinations side by side: records, tables, a figure, and a page."""
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,16 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ssdfl.files import atomic_path, write_text
+from ssdfl.files import write_text
 from ssdfl.records.scores import Goal
 from ssdfl.records.sweep import Combination, Sweep
-from ssdfl.records.tables import Row
+from ssdfl.records.tables import SWEEP_RECORDS, Row, write_swept_records
 from ssdfl.report.comparison import comparison_page
 from ssdfl.report.figures import COLOURS, save
+from ssdfl.report.formats import write_csv, write_table_files
 from ssdfl.report.grouping import group_by
 from ssdfl.report.ranking import RunResults
-from ssdfl.report.summary import MethodSummary, seeds_done, summarise_method
+from ssdfl.report.summary import MethodSummary, flat_columns, seeds_done, summarise_method
 from ssdfl.report.tables import Table, summary_table
 
 
@@ -79,26 +79,35 @@ def _goal(results: Sequence[SweepResult]) -> Goal:
 
 
 def write_sweep(sweep: Sweep, results: Sequence[SweepResult], out: Path) -> list[Path]:
-    """Write ``sweep.csv``, ``sweep.md``, ``sweep.png`` and ``sweep.html`` into a folder."""
-    paths = [out / f"sweep.{kind}" for kind in ("csv", "md", "png", "html")]
-    _write_csv(sweep, results, paths[0])
-    write_text(paths[1], _markdown(sweep, results))
-    save(plot_sweep(sweep, results), paths[2])
-    write_text(
-        paths[3],
-        comparison_page(sweep.name, _named_runs(sweep, results), [sweep.command], _goal(results)),
-    )
-    return paths
+    """Write a sweep's records, table, figure and page into a folder; returns the paths."""
+    records, table, page = (out / name for name in (SWEEP_RECORDS, "sweep.csv", "sweep.html"))
+    _write_records(sweep, results, records)
+    _write_csv(sweep, results, table)
+    title = f"{sweep.name}: {len(sweep.combinations)} combinations"
+    tables = write_table_files(out / "sweep", sweep_table(sweep, results), title)
+    figure = plot_sweep(sweep, results)
+    figures = [out / f"sweep.{kind}" for kind in ("png", "pdf")]
+    for path in figures:
+        save(figure, path)
+    runs = _named_runs(sweep, results)
+    write_text(page, comparison_page(sweep.name, runs, [sweep.command], _goal(results)))
+    return [records, table, *tables, *figures, page]
+
+
+def _write_records(sweep: Sweep, results: Sequence[SweepResult], path: Path) -> None:
+    """All records, each with its combination's values."""
+    found = [(result.combination.choices, row) for result in results for row in result.rows]
+    swept = {key: [choices[key] for choices, _ in found] for key in sweep.keys}
+    write_swept_records(path, swept, [row for _, row in found])
 
 
 def _write_csv(sweep: Sweep, results: Sequence[SweepResult], path: Path) -> None:
-    summaries = [result.summary.flat() for result in results]
-    columns = list(dict.fromkeys(chain.from_iterable(summaries)))
-    with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow([*sweep.keys, *columns])  # a key may be called as a column is
-        for result, summary in zip(results, summaries, strict=True):
-            writer.writerow([*result.combination.choices.values(), *map(summary.get, columns)])
+    columns, values = flat_columns([result.summary for result in results])
+    rows = (
+        [*result.combination.choices.values(), *own]
+        for result, own in zip(results, values, strict=True)
+    )
+    write_csv(path, [*sweep.keys, *columns], rows)  # a key may be called as a column is
 
 
 def _named_runs(sweep: Sweep, results: Sequence[SweepResult]) -> list[RunResults]:
@@ -121,13 +130,6 @@ def _combination_name(sweep: Sweep, combination: Combination) -> str:
         names = list(sweep.keys)
     values = combination.choices.values()
     return ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
-
-
-def _markdown(sweep: Sweep, results: Sequence[SweepResult]) -> str:
-    headers, rows = sweep_table(sweep, results)
-    lines = [headers, ["---"] * len(headers), *rows]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"# {sweep.name}\n\n{len(sweep.combinations)} combinations.\n\n{table}\n"
 
 
 def plot_sweep(sweep: Sweep, results: Sequence[SweepResult]) -> Figure:

@@ -14,15 +14,18 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.linalg import matrix_power
 
 from ssdfl.arrays import FloatArray
-from ssdfl.graph import MixingMatrix
+from ssdfl.graph import MixingMatrix, component_labels
 from ssdfl.machine import cores
 
 PULL = 0.03
 SLOWDOWN = 0.15
 _TWENTY = 20
 _DOUBLINGS = 5
+_CYCLES = 1 << _DOUBLINGS
 _DENSE_LIMIT = 256
 _THREADS_FROM = 5000  # devices
 
@@ -60,7 +63,7 @@ def disagreement(
     """
     if not differences.any():
         return Disagreement(0.0, 0.0)
-    if A.shape[0] <= _DENSE_LIMIT:
+    if _is_better_dense(A, differences.shape[1], tau_a + tau_r):
         X = _by_doubling(A.toarray(), A_intra.toarray(), differences, tau_a, tau_r, pull)
     else:
         X = _by_iteration(A, A_intra, differences, tau_a, tau_r, pull)
@@ -68,6 +71,13 @@ def disagreement(
     for _ in range(tau_r):
         mixed = _mix(A, mixed)
     return Disagreement(*(float(np.square(Y).sum() / len(Y)) for Y in (X, mixed)))
+
+
+def _is_better_dense(A: MixingMatrix, num_columns: int, num_steps: int) -> bool:
+    """Whether a few products of N × N matrices are faster than many with the links alone."""
+    n = A.shape[0]
+    by_iteration = _CYCLES * num_steps * A.nnz * num_columns
+    return n <= _DENSE_LIMIT and n**3 <= by_iteration
 
 
 def _by_doubling(
@@ -79,35 +89,44 @@ def _by_doubling(
     for _ in range(tau_a):
         X = B @ X + G
     M = np.linalg.matrix_power(B, tau_a) @ np.linalg.matrix_power(A, tau_r)
-    for _ in range(_DOUBLINGS):
+    for _ in range(_DOUBLINGS - 1):
         X = X + M @ X
         M = M @ M
-    return X
+    return X + M @ X
 
 
 def _by_iteration(
     A: MixingMatrix, A_intra: MixingMatrix, G: FloatArray, tau_a: int, tau_r: int, pull: float
 ) -> FloatArray:
-    """Column by column: one vector stays in a core's cache, and columns are independent."""
+    """Cycle by cycle, many columns at a time: columns are independent."""
+    B: MixingMatrix = csr_array(A_intra - pull * eye_array(A.shape[0]))
+    training = _repeated(B, tau_a)
 
-    def of_column(drift: FloatArray) -> FloatArray:
-        x = np.zeros_like(drift)
-        for _ in range(1 << _DOUBLINGS):
-            for _ in range(tau_r):
-                x = _mix(A, x)
-            for _ in range(tau_a):
-                moved = _mix(A_intra, x)
-                x *= pull
-                moved -= x
-                moved += drift
-                x = moved
+    def of_columns(drift: FloatArray) -> FloatArray:
+        drift = np.ascontiguousarray(drift)
+        trained = drift
+        for _ in range(tau_a - 1):
+            trained = _mix(B, trained) + drift
+        x = trained
+        for _ in range(_CYCLES - 1):
+            for W in (*[A] * tau_r, *training):
+                x = _mix(W, x)
+            x += trained
         return x
 
-    columns = np.ascontiguousarray(G.T)
     if len(G) < _THREADS_FROM:
-        return np.stack([of_column(column) for column in columns], axis=1)
+        return of_columns(G)
     with ThreadPoolExecutor(cores()) as threads:
-        return np.stack(list(threads.map(of_column, columns)), axis=1)
+        parts = np.array_split(G, min(cores(), G.shape[1]), axis=1)
+        return np.concatenate(list(threads.map(of_columns, parts)), axis=1)
+
+
+def _repeated(B: MixingMatrix, times: int) -> list[MixingMatrix]:
+    """Matrices whose product is a power of B: the power itself if small clusters keep it sparse."""
+    sizes = np.bincount(component_labels(B))
+    if np.square(sizes).sum() > times * B.nnz:
+        return [B] * times
+    return [csr_array(matrix_power(B, times))]
 
 
 def _mix(W: MixingMatrix, X: FloatArray) -> FloatArray:
