@@ -264,7 +264,9 @@ def _run_method(
     start = saver.restore()
     for row in saver.rows:
         yield Advance(job.seed, method, row["cycle"], None)
-    for record, state in run(job, engine, start, in_place=True):
+    cycles = run(job, engine, start, in_place=True)
+    del start  # the engine continues in its memory
+    for record, state in cycles:
         saver.rows.append({**vars(record)})
         saver.save_if_due(record.cycle, state)
         yield Advance(job.seed, method, record.cycle, record)
