@@ -264,7 +264,7 @@ def _read_npz(path: Path) -> Graph:
             return _from_arrays({name: arrays[name] for name in _ARRAYS if name in arrays})
         _check_kinds({name: arrays[name] for name in arrays.files})
         _check_sparse(path, int(arrays["shape"][0]), claims["data"].entries)
-    matrix = load_npz(path)
+    matrix: Any = load_npz(path)
     if hasattr(matrix, "check_format"):  # else indices beyond the matrix would be followed
         matrix.check_format(full_check=True)
         _check_rows(matrix.indptr)
