@@ -23,6 +23,7 @@ from ssdfl.graph.conversion import DEVICE_DEFAULTS, announcements, from_networkx
 from ssdfl.graph.memory import check_fits
 from ssdfl.graph.network import Graph, Network
 from ssdfl.lazy import LazyModule
+from ssdfl.mappings import picked
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -261,7 +262,7 @@ def _read_npz(path: Path) -> Graph:
         if "adjacency" in arrays:
             for name in set(arrays) - set(_ARRAYS):
                 warnings.warn(f"{path.name}: ignored array: {name}", InputWarning, stacklevel=2)
-            return _from_arrays({name: arrays[name] for name in _ARRAYS if name in arrays})
+            return _from_arrays(picked(arrays, _ARRAYS))
         _check_kinds({name: arrays[name] for name in arrays.files})
         _check_sparse(path, int(arrays["shape"][0]), claims["data"].entries)
     matrix: Any = load_npz(path)
@@ -297,14 +298,12 @@ def _from_arrays(arrays: dict[str, Any]) -> Graph:
     A = csr_array(arrays["adjacency"])
     A.eliminate_zeros()
     _check_shapes(arrays, A.shape[0])
-    for key in ("adjacency", *LINK_COSTS):
-        if key in arrays:
-            _check_symmetric(key, csr_array(arrays[key]))
+    for key, values in picked(arrays, ("adjacency", *LINK_COSTS)).items():
+        _check_symmetric(key, csr_array(values))
     graph: Graph = nx.empty_graph(A.shape[0])
-    _add_array_links(graph, A, {key: arrays[key] for key in LINK_COSTS if key in arrays})
-    for name in DEVICE_DEFAULTS:
-        if name in arrays:
-            nx.set_node_attributes(graph, dict(enumerate(arrays[name].tolist())), name)
+    _add_array_links(graph, A, picked(arrays, LINK_COSTS))
+    for name, values in picked(arrays, DEVICE_DEFAULTS).items():
+        nx.set_node_attributes(graph, dict(enumerate(values.tolist())), name)
     return graph
 
 
