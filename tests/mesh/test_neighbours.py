@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 
 from ssdfl.mesh.mesh_pb2 import Absent, Response, Status
-from ssdfl.mesh.neighbours import MAX_MISSES, Neighbours
+from ssdfl.mesh.neighbours import MAX_MISSES, PING_DEADLINE_S, Neighbours
+from ssdfl.mesh.reply_times import LEAST_S
 from ssdfl.mesh.transport import UnreachableError
 
 
@@ -68,3 +69,27 @@ def test_a_neighbour_that_misses_pings_in_a_row_is_gone(answer):
     known.heard("b", Status())
     known._ping("b")
     assert known.alive == ("b",)
+
+
+def test_with_adaptive_deadlines_one_miss_is_enough_and_the_next_ping_has_more_time():
+    known = neighbours(adaptive=True)
+    known.heard("b", Status(step=1))
+    known._ping("b")
+    assert known.alive == ()
+    assert known._usual["b"].misses == 1
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_only_adaptive_deadlines_follow_what_is_usual(adaptive):
+    known, asked = neighbours(Response(status=Status(step=1)), adaptive=adaptive), []
+    answered = known._transport.ask
+
+    def ask(name, request, timeout_s, wanted=None):
+        asked.append(timeout_s)
+        return answered(name, request, timeout_s)
+
+    known._transport.ask = ask
+    for _ in range(20):
+        known._ping("b")
+    assert asked[0] == PING_DEADLINE_S
+    assert asked[-1] == (LEAST_S if adaptive else PING_DEADLINE_S)

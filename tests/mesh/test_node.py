@@ -67,6 +67,61 @@ def test_without_evidence_nobody_is_believed_to_be_ahead(node):
     assert node.furthest_ahead(job_that_mixes_at(), 0) == 0
 
 
+def test_a_plan_from_after_a_change_of_membership_is_the_same(node):
+    node.plan_digest = "ours"
+    node.fit("after")
+    node.neighbours.heard("b", Status(step=20, plan_digest="after"))
+    assert node.is_left_behind(job_that_mixes_at(), 0)
+
+
+@pytest.fixture
+def adaptive():
+    """The same node; it goes on at once without a silent neighbour."""
+    found = Node(job_that_mixes_at().network, 0, ("a", "b"), transport=None, adaptive=True)
+    yield found
+    found._pulls.shutdown()
+
+
+def test_a_neighbour_that_was_left_out_is_waited_for_again_once_it_is_past_that_step(adaptive):
+    adaptive.neighbours.heard("b", Status(step=4))
+    assert adaptive._there("b")
+    adaptive.neighbours._missed("b", "silent")
+    unasked = adaptive._asked("b", 4)
+    assert adaptive._pull_or_go("b", at(4, 1), Message(torch.zeros(1, 3)), unasked) is None
+    for step, there in ((4, False), (5, True)):
+        adaptive.neighbours.heard("b", Status(step=step))
+        assert adaptive._there("b") == there
+
+
+def test_a_strict_device_waits_for_whoever_is_there(node):
+    node._pull_or_go("b", at(4, 1), Message(torch.zeros(1, 3)), node._asked("b", 4))
+    node.neighbours.heard("b", Status(step=4))
+    assert node._there("b")
+
+
+def test_a_device_that_was_away_stays_out_until_it_takes_part(adaptive):
+    adaptive.stay_out(4, last_step=30)
+    adaptive.begin(4, 30, received=0)
+    status = adaptive.status()
+    assert (status.step, status.first_step) == (4, 30)
+    adaptive.take_part(9)
+    status = adaptive.status()
+    assert (status.step, status.first_step) == (9, 9)
+    adaptive.stop()
+
+
+def test_a_strict_device_takes_part_where_it_stopped(node):
+    node.stay_out(4, last_step=30)
+    assert node.status().first_step == 4
+
+
+def test_a_device_that_was_away_need_not_be_a_cycle_behind(adaptive):
+    adaptive.neighbours.heard("b", Status(step=5))
+    assert not adaptive.is_left_behind(job_that_mixes_at(), 4)
+    adaptive.absence.begin()
+    assert adaptive.is_left_behind(job_that_mixes_at(), 4)
+
+
 class Wire:
     """A transport to one other node, in this process; the first asks can be lost."""
 

@@ -49,6 +49,13 @@ def init(
             help="Seconds to answer a ping; a neighbour that misses two in a row counts as gone."
         ),
     ] = 1.5,
+    adaptive: Annotated[
+        bool,
+        typer.Option(
+            "--adaptive/--strict",
+            help="Go on at once without a neighbour that is silent for longer than usual.",
+        ),
+    ] = False,
     own_certificates: Annotated[
         bool,
         typer.Option(
@@ -80,6 +87,7 @@ def init(
         hosts=read_hosts(hosts, names) if hosts is not None else None,
         patience_s=patience,
         ping_deadline_s=ping_deadline,
+        adaptive=adaptive,
         certificates=not own_certificates,
     )
     typer.echo(f"{len(folders)} devices in {out}. Start one: ssdfl device {folders[0]}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,7 +147,8 @@ class Mesh:
                 "--cycle", "nothing", expected, "Give one that all devices have yet to reach."
             )
         at = max(int(status["cycle"]) for status in statuses)
-        return at + max(LEAST_CYCLES, math.ceil(FLOOD_S / min(map(_cycle_s, statuses))))
+        cycle_s = statistics.median(map(_cycle_s, statuses))  # of newcomers it is far too short
+        return at + max(LEAST_CYCLES, math.ceil(FLOOD_S / cycle_s))
 
 
 def _cycle_s(status: Mapping[str, Any]) -> float:
@@ -251,6 +253,7 @@ def _config(mesh: Mesh, network: Network, name: str, addresses: Mapping[str, str
         },
         patience_s=like.patience_s,
         ping_deadline_s=like.ping_deadline_s,
+        adaptive=like.adaptive,
         joins=len(mesh.changes) + 1,
     )
 

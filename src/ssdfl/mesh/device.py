@@ -103,6 +103,7 @@ class RunningDevice:
             config.patience_s,
             config.ping_deadline_s,
             Evidence(config.name, config.names, self.signer),
+            adaptive=config.adaptive,
         )
         self.first_plan = FirstPlan(folder, self._base, self.node, self.signer)
         self.course = Course(folder, self._base, membership, self.node, self._steps_per_cycle)
@@ -128,6 +129,8 @@ class RunningDevice:
             received_bytes_total=self.node.received_bytes,
             bad_messages_total=sum(self.node.bad_messages.values()),
             refused_calls_total=self._refused,
+            skipped_steps_total=self.node.skipped,
+            waited_seconds_total=self.node.waited_s,
             done=status.done,
         )
 
@@ -208,10 +211,12 @@ class RunningDevice:
     def _announce(self) -> None:
         """Let neighbours know where the device will be, before they learn that it has a plan."""
         checkpoint = self.folder / CHECKPOINT
+        last_step = self.member.experiment.cycles * self._steps_per_cycle
         if checkpoint.exists():
-            self.node.announce(saved_step(checkpoint))
+            self.node.stay_out(saved_step(checkpoint), last_step)
         elif self.config.joins:  # nobody waits for it before it is there
-            self.node.outbox.jump(self.member.experiment.cycles * self._steps_per_cycle)
+            self.node.stay_out(0, last_step)
+            self.node.outbox.jump(last_step)
 
     def _edition_at_entry(self) -> Edition:
         """The edition in which the device begins or continues."""
@@ -303,9 +308,10 @@ class RunningDevice:
     def _train(self, job: Job, state: State, edition: Edition) -> State:
         """Take steps until the last, or until the mesh has another edition."""
         scores = [metric.score for metric in job.task.metrics]
-        RunFolder(self.folder).write_task(scores, self.member.notes)
+        if self.journal is None:  # else it was saved at the end of the edition before
+            RunFolder(self.folder).write_task(scores, self.member.notes)
+            self._save(state, job)
         journal = self.journal = Journal(self.folder, self.node, scores, job, self.journal)
-        self._save(state, job)
         saved_s = self.node.runtime.now()
 
         def is_due(step: int) -> bool:

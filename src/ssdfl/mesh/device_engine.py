@@ -28,6 +28,9 @@ from ssdfl.mesh.node import Node
 from ssdfl.methods import Heard, Memory, Message, Moment, Move, Step
 from ssdfl.records import Record
 
+MARGIN = 3
+"""Steps that a device which was away leaves others, so that they need not wait for it."""
+
 log = logging.getLogger(__name__)
 
 
@@ -55,14 +58,24 @@ class DeviceEngine:
 
     def caught_up(self, state: State) -> State:
         """The state, moved past the neighbours' step if they have left this device far behind."""
+        returns = self.node.absence.check()
+        if returns:
+            self.node.look_around()
         furthest = self.node.furthest_ahead(self.job, state.step)
-        if not furthest:
-            return state
-        step = min(furthest + 1, self.job.last_step)
+        if furthest:
+            return self._skipped(state, furthest, MARGIN if returns else 1)
+        if returns:
+            self.node.take_part(state.step)
+        return state
+
+    def _skipped(self, state: State, furthest: int, margin: int) -> State:
+        """The state some steps after the neighbours'."""
+        step = min(furthest + margin, self.job.last_step)
         log.warning(
             "at step %d, but neighbours are at %d: going on at %d", state.step, furthest, step
         )
-        self.node.announce(step)
+        self.node.skipped += step - state.step
+        self.node.take_part(step)
         return replace(state, step=step, trained=np.zeros_like(state.trained))
 
     def advance(self, state: State, step: Step, t: int) -> Advanced:
@@ -157,6 +170,7 @@ class DeviceEngine:
         own: Message,
     ) -> Heard:
         """What came; the weight of what did not goes back to this device."""
+        begun_s = self.node.runtime.now()
         came: dict[int, Tensor] = {}
         for j, pull in pulls.items():
             row = pull.result()
@@ -164,6 +178,7 @@ class DeviceEngine:
                 own_weight += weights[j]
             else:
                 came[j] = row
+        self.node.waited_s += self.node.runtime.now() - begun_s
         self.node.received += len(came)
         return heard_by_one(own, own_weight, {j: weights[j] for j in came}, came)
 
@@ -188,16 +203,22 @@ def device_steps(
     It ends early, without the step under way, if the node is asked to stop.
 
     Args:
-        due: whether to end at the beginning of a cycle, given its first step.
+        due: whether to end at the beginning of a cycle, given its first step; a device that skips
+            steps may end within a cycle.
     """
     engine = DeviceEngine(job, node)
     loop = Loop(job, engine)
     state = engine.begin(state)
     before_s, started = state.real_s, node.runtime.now()
+    may_end = True
     while state.step < job.last_step:
-        if state.step % job.steps_per_cycle == 0 and due(state.step):
+        before, state = state, engine.caught_up(state)
+        if state is not before:
+            yield state, None
+        may_end |= state is not before or state.step % job.steps_per_cycle == 0
+        if may_end and due(state.step):
             return
-        state = engine.caught_up(state)
+        may_end = False
         after = loop.step(state) if state.step < job.last_step else state
         if node.stopped:
             return

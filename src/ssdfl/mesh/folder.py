@@ -58,7 +58,8 @@ class DeviceConfig:
         neighbours: where each neighbour listens, or empty for one that cannot be dialled.
         patience_s: how long to wait for a neighbour that is there but slow.
         ping_deadline_s: how soon neighbours must answer pings; one that misses two in a row is
-        gone.
+            gone.
+        adaptive: continue at once without a neighbour that is silent for longer than usual.
         joins: the version of the change of membership that brought it in, to whose network `index`
             and `names` refer; 0 for devices that were there at the start.
     """
@@ -72,6 +73,7 @@ class DeviceConfig:
     neighbours: dict[str, str]
     patience_s: float = PATIENCE_S
     ping_deadline_s: float = PING_DEADLINE_S
+    adaptive: bool = False
     joins: int = 0
 
 
@@ -87,6 +89,7 @@ def init_mesh(
     hosts: Sequence[Host] | None = None,
     patience_s: float = PATIENCE_S,
     ping_deadline_s: float = PING_DEADLINE_S,
+    adaptive: bool = False,
     certificates: bool = True,
 ) -> list[Path]:
     """Write a folder for each device of a mesh; returns them.
@@ -123,6 +126,7 @@ def init_mesh(
                 neighbours={names[j]: address[j] for j in network.neighbours(index)},
                 patience_s=patience_s,
                 ping_deadline_s=ping_deadline_s,
+                adaptive=adaptive,
             )
             _write_folder(folder, config, one_run, network, plan)
             if experiment.model.initial:

@@ -94,6 +94,8 @@ class Journal:
             "real_s": state.real_s,
             "bad_messages": sum(self._node.bad_messages.values()),
             "refused": refused,
+            "skipped": self._node.skipped,
+            "waited_s": self._node.waited_s,
             "done": self.left or state.step >= self._job.last_step,
             "membership": self._node.membership,
         }

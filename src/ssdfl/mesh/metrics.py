@@ -38,6 +38,8 @@ class Reading:
     received_bytes_total: float = _metric("Bytes of messages since this process began", "counter")
     bad_messages_total: float = _metric("Messages that were dropped as impossible", "counter")
     refused_calls_total: float = _metric("Calls of strangers that were refused", "counter")
+    skipped_steps_total: float = _metric("Steps not taken, as others had gone on", "counter")
+    waited_seconds_total: float = _metric("Seconds of waiting for neighbours' messages", "counter")
     done: float = _metric("1 when the device has finished")
 
 

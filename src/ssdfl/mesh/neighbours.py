@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
+import math
+import threading
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
 from ssdfl.mesh.evidence import MOST_PASSED_ON, Evidence
 from ssdfl.mesh.mesh_pb2 import Ping, Request, Status
+from ssdfl.mesh.reply_times import ReplyTimes
 from ssdfl.mesh.runtime import REAL, Runtime
 from ssdfl.mesh.transport import Transport, UnreachableError
 from ssdfl.mesh.wire import BadMessageError
 
 PING_EVERY_S = 0.5
+HURRY_S = 0.1
+"""From ping to ping while somebody waits for a neighbour that is late."""
 PING_DEADLINE_S = 1.5
 MAX_MISSES = 2
 
@@ -33,6 +38,7 @@ class Neighbour:
         plan_digest: of its plan, empty if it has none yet.
         misses: pings in a row that it did not answer.
         membership: the last change of membership that it knows.
+        heard_s: when it last answered.
     """
 
     alive: bool = False
@@ -42,10 +48,13 @@ class Neighbour:
     plan_digest: str = ""
     misses: int = 0
     membership: int = 0
+    heard_s: float = -math.inf
 
 
 class Neighbours:
     """Pings every neighbour on a thread of its own; one that misses two in a row is gone.
+
+    With adaptive deadlines, one that takes much longer than usual is gone at once.
 
     Args:
         plan_digest: of this device's plan, empty while it has none.
@@ -53,6 +62,7 @@ class Neighbours:
         bad_messages: counts impossible statuses by neighbour, beside whatever else it counts.
         evidence: what devices have signed; without it nobody is believed to be far ahead.
         runtime: its threads and clock.
+        adaptive: whether deadlines follow what is usual; `deadline_s` is the longest then.
     """
 
     def __init__(
@@ -64,6 +74,7 @@ class Neighbours:
         bad_messages: Counter[str] | None = None,
         evidence: Evidence | None = None,
         runtime: Runtime = REAL,
+        adaptive: bool = False,
     ) -> None:
         self._known = {name: Neighbour() for name in names}
         self._deadline_s, self._runtime = deadline_s, runtime
@@ -73,6 +84,9 @@ class Neighbours:
         self.changed = runtime.condition()
         self.last_step = 1 << 62
         self._started = False
+        self._adaptive, self._max_misses = adaptive, 1 if adaptive else MAX_MISSES
+        self._usual: defaultdict[str, ReplyTimes] = defaultdict(partial(ReplyTimes, deadline_s))
+        self._hurries: defaultdict[str, threading.Event] = defaultdict(runtime.event)
 
     def start(self) -> None:
         """Begin to ping."""
@@ -101,6 +115,13 @@ class Neighbours:
     def stop(self) -> None:
         """End pinging."""
         self._stopping.set()
+        for hurry in list(self._hurries.values()):
+            hurry.set()
+
+    def hurry(self, name: str) -> None:
+        """Ping a neighbour soon: somebody waits for it. Only where deadlines are adaptive."""
+        if self._adaptive:
+            self._hurries[name].set()
 
     def __getitem__(self, name: str) -> Neighbour:
         """A neighbour; one that was parted with is not there."""
@@ -140,6 +161,7 @@ class Neighbours:
             neighbour.done = status.done
             neighbour.plan_digest = status.plan_digest
             neighbour.membership = status.membership
+            neighbour.heard_s = self._runtime.now()
             self._learn(name, status)
             self.changed.notify_all()
 
@@ -168,11 +190,21 @@ class Neighbours:
     def _watch(self, name: str) -> None:
         while not self._stopping.is_set() and name in self._known:
             self._ping(name)
-            self._stopping.wait(PING_EVERY_S)
+            self._pause(name)
+
+    def _pause(self, name: str) -> None:
+        """Wait until the next ping is due."""
+        first_s = HURRY_S if self._adaptive else PING_EVERY_S
+        if not self._stopping.wait(first_s) and self._adaptive:
+            self._hurries[name].wait(PING_EVERY_S - HURRY_S)
+            self._hurries[name].clear()
 
     def _ping(self, name: str) -> None:
+        begun_s, usual = self._runtime.now(), self._usual[name]
+        deadline_s = usual.deadline_s if self._adaptive else self._deadline_s
         try:
-            answer = self._transport.ask(name, Request(ping=Ping()), self._deadline_s)
+            answer = self._transport.ask(name, Request(ping=Ping()), deadline_s)
+            usual.heard(self._runtime.now() - begun_s)
         except UnreachableError as error:
             self._missed(name, str(error))
             return
@@ -182,14 +214,15 @@ class Neighbours:
             self._missed(name, "it answers a ping with something else")
 
     def _missed(self, name: str, reason: str) -> None:
+        self._usual[name].missed()
         with self.changed:
             neighbour = self[name]
             neighbour.misses += 1
-            if neighbour.alive and neighbour.misses >= MAX_MISSES:
+            if neighbour.alive and neighbour.misses >= self._max_misses:
                 log.warning("%s is gone (%s); its weight returns to this device", name, reason)
                 neighbour.alive = False
                 self.changed.notify_all()
-            elif neighbour.misses == MAX_MISSES:
+            elif neighbour.misses == self._max_misses:
                 log.info("%s is not there (%s)", name, reason)
 
 

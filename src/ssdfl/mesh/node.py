@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ssdfl.engine import Job
 from ssdfl.graph import Network
+from ssdfl.mesh.absence import Absence
 from ssdfl.mesh.evidence import Evidence
 from ssdfl.mesh.mesh_pb2 import Parameters, Pull, Request, Response, Status, Wait
 from ssdfl.mesh.neighbours import PING_DEADLINE_S, Neighbours
@@ -29,6 +30,10 @@ from ssdfl.methods import Message, Moment
 PULL_DEADLINE_S = POLL_S + 4.0
 RETRY_S = 0.05
 LINGER_S = 60.0
+LATE_S = 0.1
+"""After a device has begun a step, until it looks what keeps a neighbour's message."""
+LOOK_S = 1.0
+"""How long a device that was away waits to hear from all its neighbours where they are."""
 SPARE = 8
 """Neighbours that may join before pulls queue up; threads are started only when they are needed."""
 GATHERED = frozenset({"gossip", "samples", "holdings", "changes"})
@@ -55,9 +60,15 @@ class Node:
         ping_deadline_s: how soon neighbours must answer pings.
         evidence: what devices have signed. Without it this device never skips steps.
         runtime: its threads and clock.
+        adaptive: continue at once without a neighbour that is silent for longer than usual, and
+            take part where others are after having been away; else wait by fixed times, so that a
+            busy host changes no result.
 
     Attributes:
         name: this device's.
+        absence: whether this device has been away itself.
+        skipped: steps that this process has not taken, since others had gone on without it.
+        waited_s: for messages of neighbours when all else of a step was done.
         received: messages mixed, over all processes of this device. They are counted where they
             arrive: a sender that has finished does not wait until its last one is fetched.
         received_bytes: what this process took from the transport for them.
@@ -75,11 +86,15 @@ class Node:
         ping_deadline_s: float = PING_DEADLINE_S,
         evidence: Evidence | None = None,
         runtime: Runtime = REAL,
+        adaptive: bool = False,
     ) -> None:
         self.network, self.index, self.names, self.transport = network, index, names, transport
         self.name = names[index]
         self.patience_s, self.evidence, self.runtime = patience_s, evidence, runtime
         self._patience_with = Patience(patience_s, runtime.now)
+        self._adaptive, self.absence = adaptive, Absence(adaptive, runtime)
+        self._without: dict[str, int] = {}
+        self.skipped, self.waited_s = 0, 0.0
         self.outbox, self.bad_messages = Outbox(runtime), Counter[str]()
         self.received, self.received_bytes = 0, 0
         self._counting = threading.Lock()
@@ -98,6 +113,7 @@ class Node:
             self.bad_messages,
             evidence,
             runtime,
+            adaptive,
         )
         # Of each neighbour: a pull, what it waits for, and what is asked for ahead of it.
         self._pulls = runtime.pool(max(1, 3 * (len(linked) + SPARE)), "pull")
@@ -168,9 +184,32 @@ class Node:
         self.neighbours.meet(neighbours)
 
     def announce(self, step: int) -> None:
-        """This device takes part from this step on."""
+        """This device takes part from this step on; from a later one if it has been away."""
         self._step = step
-        self.outbox.jump(step)
+        self.outbox.jump(max(step, self.neighbours.last_step) if self.absence.is_on else step)
+
+    def stay_out(self, step: int, last_step: int) -> None:
+        """Let nobody wait for this device, which is at a step, until it knows where others are."""
+        self.neighbours.last_step = last_step
+        self.absence.begin()
+        self.announce(step)
+
+    def take_part(self, step: int) -> None:
+        """This device has caught up and takes part from this step on."""
+        self.absence.over()
+        self.announce(step)
+
+    def look_around(self) -> None:
+        """Wait until all neighbours have said where they are, but not for long."""
+        since = self.runtime.now()
+
+        def has_heard_all() -> bool:
+            silent = [one for one in self.linked if self.neighbours[one].heard_s < since]
+            for name in silent:
+                self.neighbours.hurry(name)
+            return not silent
+
+        self.neighbours.wait(has_heard_all, LOOK_S)
 
     def handle(self, name: str, request: Request) -> Answer:
         """Answer a neighbour."""
@@ -188,6 +227,7 @@ class Node:
         """A job begins or continues at a step; with the number of messages received before."""
         self.neighbours.last_step = last_step
         self.received = received
+        self.absence.watch()
         self.announce(step)
 
     def reach(self, step: int) -> None:
@@ -211,7 +251,7 @@ class Node:
         self._ahead = {key: answer for key, answer in self._ahead.items() if key[1] >= at.t}
         return {
             j: self._pulls.submit(
-                self._pull, self.names[j], there, own, self._asked(self.names[j], at.t)
+                self._pull_or_go, self.names[j], there, own, self._asked(self.names[j], at.t)
             )
             for j, there in theirs.items()
         }
@@ -278,6 +318,7 @@ class Node:
         self._stopping.set()
         self.outbox.close()
         self.neighbours.stop()
+        self.absence.stop()
 
     @property
     def stopped(self) -> bool:
@@ -291,11 +332,13 @@ class Node:
         self.transport.stop()
 
     def is_left_behind(self, job: Job, step: int) -> bool:
-        """Whether a neighbour with the same plan says that it has gone on without this device."""
+        """Whether a neighbour with the same plan says that it has gone on without this device.
+
+        One from before or after a change of membership is the same.
+        """
         known = {name: self.neighbours[name] for name in self.neighbours.alive}
-        steps = {
-            name: one.step for name, one in known.items() if one.plan_digest == self.plan_digest
-        }
+        same = {self.plan_digest, *self.fitting_digests}
+        steps = {name: one.step for name, one in known.items() if one.plan_digest in same}
         return any(self.left_behind(job, name, step, theirs) for name, theirs in steps.items())
 
     def furthest_ahead(self, job: Job, step: int) -> int:
@@ -307,11 +350,15 @@ class Node:
         if self.evidence is None or not self.is_left_behind(job, step):
             return 0
         reached = min(self.evidence.reached(), job.last_step - job.steps_per_cycle)
-        return reached if reached > step + job.steps_per_cycle else 0
+        return reached if reached > step + self._lead(job) else 0
+
+    def _lead(self, job: Job) -> int:
+        """How many steps others may be ahead; none of a device that knows that it has been away."""
+        return 0 if self.absence.is_on else job.steps_per_cycle
 
     def left_behind(self, job: Job, name: str, step: int, theirs: int) -> bool:
-        """Whether a neighbour is over a cycle ahead, past a step at which it should have waited."""
-        if theirs <= step + job.steps_per_cycle or name not in self._places:
+        """Whether a neighbour is too far ahead, past a step at which it should have waited."""
+        if theirs <= step + self._lead(job) or name not in self._places:
             return False
         j = self._places[name]
         soon = range(step, min(theirs, step + 2 * job.steps_per_cycle))
@@ -325,7 +372,17 @@ class Node:
         """Whether a neighbour is there, with the same plan, and worth waiting for."""
         neighbour = self.neighbours[name]
         same_plan = neighbour.plan_digest in ("", self.plan_digest, *self.fitting_digests)
-        return neighbour.alive and same_plan and not self.stopped
+        has_come_on = neighbour.step > self._without.get(name, -1)
+        return neighbour.alive and same_plan and has_come_on and not self.stopped
+
+    def _pull_or_go(
+        self, name: str, at: Moment, own: Message, ahead: Future[Response | None]
+    ) -> Tensor | None:
+        """The same as `_pull`; one that is missing is waited for again when it is past the step."""
+        row = self._pull(name, at, own, ahead)
+        if row is None and self._adaptive:
+            self._without.setdefault(name, at.t)
+        return row
 
     def _pull(
         self, name: str, at: Moment, own: Message, ahead: Future[Response | None]
@@ -333,7 +390,7 @@ class Node:
         """A neighbour's message of a step; None if it is gone, absent, too slow or malformed."""
         patience_s = self._patience(name)
         try:
-            answer = ahead.result(patience_s)
+            answer = self._answer_in_time(name, ahead, patience_s)
         except TimeoutError:
             self._gave_up(name, at.t, patience_s)
             return None
@@ -342,6 +399,26 @@ class Node:
             if answer is None
             else self._taken_or_none(name, answer, at, own)
         )
+
+    def _answer_in_time(
+        self, name: str, ahead: Future[Response | None], patience_s: float
+    ) -> Response | None:
+        """The answer that was asked for ahead; None if the neighbour is gone or there is none.
+
+        Raises:
+            TimeoutError: it is there, but does not answer.
+        """
+        if not self._adaptive:
+            return ahead.result(patience_s)
+        deadline = self.runtime.now() + patience_s
+        while self._there(name):
+            try:
+                return ahead.result(LATE_S)
+            except TimeoutError:
+                self.neighbours.hurry(name)
+                if self.runtime.now() > deadline:
+                    raise
+        return None
 
     def _patience(self, name: str, limit_s: float | None = None) -> float:
         """Seconds to wait for a neighbour; less after it was waited for in vain."""
@@ -355,6 +432,7 @@ class Node:
             if self.runtime.now() > deadline:
                 self._gave_up(name, step, patience_s)
                 return None
+            self.neighbours.hurry(name)
             try:
                 least_s = self._patience(name, PULL_DEADLINE_S)
                 answer = self._ask_once(name, step, max(least_s, deadline - self.runtime.now()))
@@ -403,6 +481,7 @@ class Node:
             raise BadMessageError(f"{kind} in answer to a pull")
         row = unpack(answer.parameters, own, at)
         self._patience_with.heard(name)
+        self._without.pop(name, None)
         with self._counting:  # pulls end on several threads
             self.received_bytes += answer.ByteSize()
         return row

@@ -42,7 +42,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a number determines."""
+    """All that a number determines, and whether devices go on at once without silent neighbours."""
 
     number: int
     method: str
@@ -53,6 +53,7 @@ class Plan:
     starts_s: tuple[float, ...]
     faults: tuple[Fault, ...]
     lies: tuple[str, ...]
+    adaptive: bool = False
 
     @property
     def quiet_s(self) -> float:
@@ -91,7 +92,9 @@ def _draw_fault(source: random.Random, links: list[list[int]]) -> Fault:
 def make_world(plan: Plan) -> World:
     """The world of a schedule, with all that will happen in it."""
     job = toy_job(plan.method, plan.spec)
-    settings = [Settings(plan.patience_s, compute_s) for compute_s in plan.compute_s]
+    settings = [
+        Settings(plan.patience_s, compute_s, adaptive=plan.adaptive) for compute_s in plan.compute_s
+    ]
     liars = frozenset({0} if plan.lies else ())
     world = World(job, plan.number, settings, liars, plan.slowest_message_s, plan.number % 8 == 0)
     for device in liars:

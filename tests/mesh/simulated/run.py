@@ -16,7 +16,8 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -54,9 +55,9 @@ class Outcome:
     simulated_s: float
 
 
-def run_schedule(number: int) -> Outcome:
+def run_schedule(number: int, adaptive: bool = False) -> Outcome:
     """Run the schedule of a number and check it."""
-    return run_plan(draw(number))
+    return run_plan(replace(draw(number), adaptive=adaptive))
 
 
 def run_plan(plan: Plan) -> Outcome:
@@ -76,11 +77,11 @@ def run_plan(plan: Plan) -> Outcome:
     )
 
 
-def run_quietly(number: int) -> Outcome:
+def run_quietly(number: int, adaptive: bool = False) -> Outcome:
     """The same without the devices' logs, in a process of its own."""
     torch.set_num_threads(1)
     logging.getLogger("ssdfl").setLevel(logging.CRITICAL)
-    return run_schedule(number)
+    return run_schedule(number, adaptive)
 
 
 def rows_of(outcome: Outcome) -> set[str]:
@@ -139,6 +140,7 @@ def main() -> None:
     )
     parser.add_argument("--schedules", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0, help="number of the first schedule")
+    parser.add_argument("--adaptive", action="store_true", help="as of ssdfl mesh init")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, help="a CSV file to add the counts to")
     parser.add_argument(
@@ -154,11 +156,12 @@ def main() -> None:
     numbers = range(options.first, options.first + options.schedules)
     if options.log:
         logging.basicConfig(level=logging.DEBUG)
-        outcomes = map(run_schedule, numbers)
+        outcomes = map(partial(run_schedule, adaptive=options.adaptive), numbers)
         failures = report(outcomes, None)
     else:
         with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
-            failures = report(pool.map(run_quietly, numbers, chunksize=10), options.out)
+            run = partial(run_quietly, adaptive=options.adaptive)
+            failures = report(pool.map(run, numbers, chunksize=10), options.out)
     sys.exit(1 if failures else 0)
 
 

@@ -61,6 +61,12 @@ def test_invariants_hold_whatever_fails(first):
     ]
 
 
+def test_they_hold_where_devices_go_on_at_once_without_silent_neighbours():
+    numbers = range(2 * 10**6, 2 * 10**6 + 16)
+    outcomes = [run.run_schedule(number, adaptive=True) for number in numbers]
+    assert not [(one.plan.number, one.failure) for one in outcomes if one.failure]
+
+
 @pytest.mark.parametrize("what", ONCE_FAILED)
 def test_what_once_failed_no_longer_does(what):
     assert run.run_plan(ONCE_FAILED[what]).failure == ""

@@ -105,12 +105,14 @@ class Settings:
     Attributes:
         slowness: what its computing takes longer than usual.
         liar: changes its answers, if it is one.
+        adaptive: whether it goes on at once without silent neighbours.
     """
 
     patience_s: float = 5.0
     compute_s: float = 0.1
     slowness: float = 1.0
     liar: Liar | None = None
+    adaptive: bool = False
 
 
 @dataclass
@@ -283,6 +285,7 @@ class SimulatedDevice(RunningDevice):
             self.settings.patience_s,
             evidence=Evidence(names[index], names, self.signer),
             runtime=SimulatedRuntime(world.scheduler, host),
+            adaptive=self.settings.adaptive,
         )
         self.first_plan = PlanInMemory(self.node, self.signer, self.disk)
         self.course = SteadyCourse(self.node)
@@ -297,7 +300,7 @@ class SimulatedDevice(RunningDevice):
 
     def _announce(self) -> None:
         if self.disk.state is not None:
-            self.node.announce(self.disk.state.step)
+            self.node.stay_out(self.disk.state.step, self.world.job.last_step)
 
     def _edition_at_entry(self) -> Edition:
         return self.course.at(0)
