@@ -122,7 +122,8 @@ def _trace(file: int, pace_s: float) -> None:
     """Write down when steps and editions of the mesh begin; let training take longer."""
     from ssdfl.mesh import device, device_engine
 
-    train, advance = device_engine.plain_move, device_engine.DeviceEngine.advance
+    engine_module: Any = device_engine
+    train, advance = engine_module.plain_move, engine_module.DeviceEngine.advance
     enter = device.RunningDevice._enter
 
     def note(kind: str, number: int) -> None:
@@ -142,8 +143,9 @@ def _trace(file: int, pace_s: float) -> None:
         note("edition", edition.version)
         return enter(self, edition)
 
-    device_engine.plain_move, device_engine.DeviceEngine.advance = paced, noted
-    device.RunningDevice._enter = entered
+    engine_module.plain_move, engine_module.DeviceEngine.advance = paced, noted
+    running: Any = device.RunningDevice
+    running._enter = entered
 
 
 @dataclass

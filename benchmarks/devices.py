@@ -16,7 +16,9 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ import numpy as np
 
 from engine import elsewhere, peak_memory
 from ssdfl.cli.results import present
+from ssdfl.clusters import write_plan
 from ssdfl.experiments import run_experiment
 from ssdfl.learning import Dataset, load_data, make_dataset
 from ssdfl.preparation import prepare
@@ -46,13 +49,14 @@ class Stage:
     peak_gb: float
 
 
-def experiment_of(num_devices: int, cycles: int) -> Experiment:
+def experiment_of(num_devices: int, cycles: int, *more: str) -> Experiment:
     """The default experiment with SSD-FL alone on sites of ten devices."""
     settings = [
         f"network.spec=sites:sites={num_devices // SITE},size={SITE},seed=0",
         f"cycles={cycles}",
         "schedule.tau_a=5",
         "name=many",
+        *more,
     ]
     return load_experiment(None, settings, {"methods": ["ssdfl"], "seeds": [0]})
 
@@ -81,14 +85,21 @@ def whole_run(num_devices: int, cycles: int) -> list[Stage]:
         return result
 
     with tempfile.TemporaryDirectory() as place:
-        out = Path(place) / "run"
+        out, plan = Path(place) / "run", Path(place) / "plan.json"
         experiment = experiment_of(num_devices, cycles)
         data = timed("data", lambda: digits_like(num_devices))
-        timed("plan", lambda: prepare(experiment, 0, data))
-        timed("plan and run", lambda: run_experiment(experiment, out, data=data))
-        timed("report", lambda: present(RunFolder(out), as_json=True))
-        timed("resume", lambda: run_experiment(experiment, out, data=data, resume=True))
+        timed("plan", lambda: write_plan(prepare(experiment, 0, data).plans[0], plan))
+        planned = experiment_of(num_devices, cycles, f"clusters.plan={plan}")
+        timed("run", lambda: run_experiment(planned, out, data=data))
+        timed("report", lambda: quietly(present, RunFolder(out), as_json=True))
+        timed("resume", lambda: run_experiment(planned, out, data=data, resume=True))
     return stages
+
+
+def quietly(work: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+    """Call a function without showing what it prints."""
+    with redirect_stdout(StringIO()):
+        work(*arguments, **options)
 
 
 def growth(sizes: Sequence[int], values: Sequence[float]) -> float:

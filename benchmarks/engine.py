@@ -206,8 +206,8 @@ def mixed_precision(num_devices: int, repeats: int) -> Iterator[Figure]:
     """Aim 6: a cycle of the paper's CNN in bf16 against float32 and bare bf16 batches."""
     job = make_job("cnn", FASHION, num_devices, batch_size=32)
     against_float32 = f"cnn, N = {num_devices}: full run in bf16 / in float32"
-    bare = "bare forward and backward in bf16, side by side"
-    against_bare = f"cnn, N = {num_devices}: full run in bf16 / {bare}"
+    side_by_side = "bare forward and backward in bf16, side by side"
+    against_bare = f"cnn, N = {num_devices}: full run in bf16 / {side_by_side}"
     if not has_bf16_units(job.task.device):
         for what, most in ((against_float32, 0.6), (against_bare, 1.15)):
             yield Figure(6, what, math.nan, "×", most=most, skipped="no units for bf16 here")

@@ -3,6 +3,8 @@
     python benchmarks/predicted.py                # 20 networks, twenty minutes; resumes
     python benchmarks/predicted.py --networks 2   # only the first ones
     python benchmarks/predicted.py --report       # the table and the figure again
+    python benchmarks/predicted.py --first 20 --results docs/images/predicted-fresh.csv
+                                                  # other networks, for a check that is held out
 
 Six devices of the mesh, each a process in its own network namespace, train a small model by SSD-FL:
 with the clusters that formation chooses, with one cluster, and with none. Links are slow, so that
@@ -260,18 +262,18 @@ def run_order(device: int, folder: Path, order: dict[str, Any], task: Any, optim
     node.close()
 
 
-def read() -> list[dict[str, str]]:
+def read(results: Path) -> list[dict[str, str]]:
     """What was measured."""
-    if not RESULTS.exists():
+    if not results.exists():
         return []
-    with RESULTS.open(newline="", encoding="utf-8") as file:
+    with results.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def append(rows: Iterator[dict[str, Any]]) -> None:
+def append(rows: Iterator[dict[str, Any]], results: Path) -> None:
     """Add lines to the results, each as it comes."""
-    fresh = not RESULTS.exists()
-    with RESULTS.open("a", newline="", encoding="utf-8") as file:
+    fresh = not results.exists()
+    with results.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         if fresh:
             writer.writeheader()
@@ -325,7 +327,7 @@ def report_table(rows: Sequence[dict[str, str]]) -> str:
     return "\n".join(lines)
 
 
-def draw(rows: Sequence[dict[str, str]]) -> None:
+def draw(rows: Sequence[dict[str, str]], path: Path) -> None:
     """Measured against predicted seconds, with the line where they are equal."""
     from matplotlib.figure import Figure
 
@@ -347,25 +349,27 @@ def draw(rows: Sequence[dict[str, str]]) -> None:
     axes.fill_between(ends, ends * 0.9, ends * 1.1, color="#888888", alpha=0.2, label="within 10 %")
     axes.set(xlabel="predicted seconds of a cycle", ylabel="measured", xlim=ends, ylim=ends)
     axes.legend(fontsize=7)
-    save(figure, RESULTS.with_suffix(".png"))
+    save(figure, path)
 
 
-def report() -> None:
+def report(results: Path) -> None:
     """Print the table, draw the figure."""
-    rows = read()
+    rows = read(results)
     networks, best, alike = orders(rows)
     print(report_table(rows))
     print(
         f"\nOf {networks} networks the best of three is predicted in {best}, "
         f"the order of all in {alike}."
     )
-    draw(rows)
+    draw(rows, results.with_suffix(".png"))
 
 
 def main() -> None:
     """Measure and report, or be one of the devices."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--networks", type=int, default=NETWORKS)
+    parser.add_argument("--first", type=int, default=0, help="number of the first network")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="CSV file of the results")
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--worker", type=int)
     parser.add_argument("--folder", type=Path)
@@ -378,9 +382,10 @@ def main() -> None:
             sys.exit(f"skipped: {reason}")
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that namespaces are removed
         os.setpriority(os.PRIO_PROCESS, 0, -10)
-        done = {int(row["network"]) for row in read()}
-        append(measure([number for number in range(args.networks) if number not in done]))
-    report()
+        done = {int(row["network"]) for row in read(args.results)}
+        wanted = range(args.first, args.first + args.networks)
+        append(measure([number for number in wanted if number not in done]), args.results)
+    report(args.results)
 
 
 if __name__ == "__main__":

@@ -42,13 +42,20 @@ MACHINES, CORES, DEVICES = 8, 32, 100_000
 
 @dataclass(frozen=True)
 class Case:
-    """A configuration: model, method, sites of ten devices, engine, ranks; 0 ranks is `local`."""
+    """A configuration: model, method, sites of ten devices, engine, ranks; 0 ranks is `local`.
+
+    Attributes:
+        messages: ranks may not share memory.
+        apart: each rank runs all of the job by itself, at the same time as the others: what the
+            machine allows.
+    """
 
     model: str
     method: str
     sites: int
     ranks: int
     messages: bool = False
+    apart: bool = False
 
     @property
     def devices(self) -> int:
@@ -82,7 +89,7 @@ def make_job(case: Case) -> Job:
 def cycle_times(case: Case, seconds: float) -> dict[str, float]:
     """In a process or rank: the fastest cycle, its thread's computing time, bytes over loopback."""
     job = make_job(case)
-    engine = "distributed" if case.ranks else "local"
+    engine = "distributed" if case.ranks and not case.apart else "local"
     times, start, last, before, busy_s = [], time.monotonic(), 0.0, 0, 0.0
     for record, _ in run(job, engine, in_place=True):
         now = time.monotonic()
@@ -174,6 +181,7 @@ def speed(
         "apart": Case(model, "ssdfl", sites, 2, messages=True),
         "apart, every step": Case(model, "sdfl", sites, 2, messages=True),
         "half": Case(model, "ssdfl", small, 1),
+        "twice": Case(model, "ssdfl", small, 2, apart=True),
     }
     found = take_turns(cases, seconds, rounds)
     cycle = {name: values["cycle_s"] for name, values in found.items()}
@@ -191,6 +199,9 @@ def speed(
         )
         show(
             f"{start}: one rank with N = {10 * small} / two", of_case["half"] / of_case["two"], "×"
+        )
+        show(
+            f"{start}: the same of two that share nothing", of_case["half"] / of_case["twice"], "×"
         )
     for name in ("apart", "apart, every step"):
         least = minimum_bytes(cases[name])

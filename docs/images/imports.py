@@ -43,6 +43,7 @@ BASE = (
     "lazy",
     "locks",
     "machine",
+    "mappings",
     "memo",
     "rng",
     "specs",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ssdfl.errors import InputError
+from ssdfl.mappings import without
 
 _NOUNS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}
 _BOOLEANS = {"true": True, "false": False}
@@ -70,8 +71,8 @@ def call_with_options(
     parameters = list(inspect.signature(function, eval_str=True).parameters.values())[given:]
     known = {p.name: p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
     _check_known(options, known, what)
-    for name, parameter in known.items():
-        if parameter.default is parameter.empty and name not in options:
+    for name, parameter in without(known, options).items():
+        if parameter.default is parameter.empty:
             raise InputError(what, "…", f"the option {name}", f"Add {name}=….")
     return {
         key: convert(f"{what}: {key}", value, known[key].annotation)

@@ -1,15 +1,17 @@
 """Feed readers inputs that are nearly right, and write down what was tried: ``make fuzz``.
 
 python tests/fuzz/run.py --seconds 60                        a minute of each
-python tests/fuzz/run.py --inputs 100000 --out counts.csv    this number of each, added to a file
+python tests/fuzz/run.py --inputs 100000 --out counts.csv    until a file counts so many of each
 python tests/fuzz/run.py --show tests/fuzz/record.csv        a recorded run as a table
 
-A target and a number determine an input. A reader may return, or refuse with one of our errors.
+A target and a number determine an input, so a run that was broken off goes on where its file ends.
+A reader may return, or refuse with one of our errors.
 Anything else is a failure, and so are more than 2 s or 500 MB: it is kept in tests/fuzz/failures.
 """
 
 import argparse
 import csv
+import math
 import random
 import resource
 import signal
@@ -17,7 +19,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -32,7 +34,9 @@ from ssdfl.graph import memory  # noqa: E402
 
 LONGEST_S = 2.0
 MOST_MEMORY_MB = 500
-MEMORY_EVERY = 50
+WATCH_EVERY_S = 0.25
+BATCH = 2_000
+"""Inputs after which counts are written to the file."""
 MOST_DEVICES, MOST_LINKS = 20_000, 200_000
 """Of networks by specs, which may take what they ask for: larger ones are refused here."""
 IN_MEMORY = Path("/dev/shm")
@@ -52,7 +56,7 @@ class Count:
     read: int = 0
     refused: int = 0
     failures: int = 0
-    seconds: float = 0.0
+    cpu_s: float = 0.0
     longest_s: float = 0.0
     memory_mb: float = 0.0
 
@@ -75,43 +79,64 @@ def small_networks_only() -> Iterator[None]:
 
 def is_read(target: Target, content: bytes, folder: Path) -> bool:
     """Whether an input is read; False if one of our errors refuses it. Others are raised."""
+    try:
+        target.read(content, folder)
+    except (InputError, *EXPECTED):
+        return False
+    return True
+
+
+class Watch:
+    """Ends a reader that takes too long, by one timer for all inputs: setting it takes time."""
+
+    def __init__(self) -> None:
+        self.begun_s = math.inf
+
+    def __enter__(self) -> "Watch":
+        signal.signal(signal.SIGPROF, self._look)
+        every_s = min(WATCH_EVERY_S, LONGEST_S)
+        signal.setitimer(signal.ITIMER_PROF, every_s, every_s)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+    def _look(self, number: int, frame: object) -> None:
+        if time.process_time() - self.begun_s > LONGEST_S:
+            self.begun_s = math.inf
+            raise HangError
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without warnings, which readers give of what they ignore."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            target.read(content, folder)
-        except (InputError, *EXPECTED):
-            return False
-    return True
+        yield
 
 
 def fuzz(name: str, inputs: int, seconds: float, first: int = 0) -> Count:
     """Try a number of inputs on a target, or inputs for some seconds."""
-    signal.signal(signal.SIGPROF, _hang)
     make_input(name, 0)  # what corpora need is not counted
-    count, begun_s, base_mb = Count(name), time.monotonic(), _memory_mb()
-    with TemporaryDirectory() as folder, small_networks_only():
-        while count.inputs < inputs and time.monotonic() - begun_s < seconds:
-            _try_one(name, first + count.inputs, Path(folder), count)
+    count, end_s, begun_s = Count(name), time.monotonic() + seconds, time.process_time()
+    before_mb = _memory_mb()
+    with TemporaryDirectory() as folder, small_networks_only(), quietly(), Watch() as watch:
+        while count.inputs < inputs and time.monotonic() < end_s:
+            _try_one(first + count.inputs, Path(folder), count, watch)
             count.inputs += 1
-            if count.inputs % MEMORY_EVERY == 0:
-                count.memory_mb = round(_memory_mb() - base_mb, 1)
-                if count.memory_mb > MOST_MEMORY_MB:
-                    _keep(
-                        name,
-                        first + count.inputs - 1,
-                        f"memory, or one of the {MEMORY_EVERY} before",
-                        count,
-                    )
-                    break
-    count.seconds = round(time.monotonic() - begun_s, 1)
+            count.memory_mb = round(_memory_mb() - before_mb, 1)
+            if count.memory_mb > MOST_MEMORY_MB:
+                _keep(name, first + count.inputs - 1, f"{count.memory_mb} MB", count)
+                break
+    count.cpu_s = round(time.process_time() - begun_s, 1)
     count.longest_s = round(count.longest_s, 3)
     return count
 
 
-def _try_one(name: str, number: int, folder: Path, count: Count) -> None:
+def _try_one(number: int, folder: Path, count: Count, watch: Watch) -> None:
+    name = count.target
     content = make_input(name, number)
-    begun_s = time.process_time()  # other processes may take the core for long
-    signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
+    begun_s = watch.begun_s = time.process_time()  # other processes may take the core for long
     try:
         read = is_read(TARGETS[name], content, folder)
         count.read += read
@@ -119,12 +144,8 @@ def _try_one(name: str, number: int, folder: Path, count: Count) -> None:
     except (Exception, HangError) as error:
         _keep(name, number, f"{type(error).__name__}: {error}", count)
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        watch.begun_s = math.inf
     count.longest_s = max(count.longest_s, time.process_time() - begun_s)
-
-
-def _hang(number: int, frame: object) -> None:
-    raise HangError
 
 
 def _keep(name: str, number: int, reason: str, count: Count) -> None:
@@ -142,14 +163,14 @@ def _memory_mb() -> float:
 def show(path: Path) -> None:
     """Print a recorded run as a table."""
     rows = _recorded(path)
-    print("| target | inputs | read | refused | failures | seconds | longest, s | memory, MB |")
+    print("| target | inputs | read | refused | failures | CPU, s | longest, s | memory, MB |")
     print("|---|---|---|---|---|---|---|---|")
     for one in rows:
         numbers = [f"{number:,}" for number in (one.inputs, one.read, one.refused, one.failures)]
         print(
             "|",
             " | ".join([one.target, *numbers]),
-            f"| {one.seconds} | {one.longest_s} | {one.memory_mb} |",
+            f"| {one.cpu_s} | {one.longest_s} | {one.memory_mb} |",
         )
     print(f"| all | {sum(one.inputs for one in rows):,} |")
 
@@ -164,14 +185,16 @@ def append(path: Path, count: Count) -> None:
             key: getattr(before, key) + getattr(count, key)
             for key in ("inputs", "read", "refused", "failures")
         },
-        seconds=round(before.seconds + count.seconds, 1),
+        cpu_s=round(before.cpu_s + count.cpu_s, 1),
         longest_s=max(before.longest_s, count.longest_s),
         memory_mb=max(before.memory_mb, count.memory_mb),
     )
-    with path.open("w", newline="", encoding="utf-8") as lines:
+    temporary = path.with_suffix(".tmp")  # a run may be broken off here
+    with temporary.open("w", newline="", encoding="utf-8") as lines:
         writer = csv.DictWriter(lines, [one.name for one in fields(Count)], lineterminator="\n")
         writer.writeheader()
         writer.writerows(map(asdict, rows.values()))
+    temporary.replace(path)
 
 
 def _recorded(path: Path) -> list[Count]:
@@ -196,10 +219,14 @@ def main() -> None:
     parser.add_argument(
         "targets", nargs="*", default=list(TARGETS), metavar="target", help=", ".join(TARGETS)
     )
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="of each target")
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, help="of each target, without --out"
+    )
     parser.add_argument("--inputs", type=int, default=sys.maxsize, help="of each target")
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
-    parser.add_argument("--out", type=Path, help="a CSV file to add the counts to")
+    parser.add_argument(
+        "--out", type=Path, help="a CSV file to add the counts to, in which a later run goes on"
+    )
     parser.add_argument(
         "--show", type=Path, help="print such a file as a table, and do nothing else"
     )
@@ -208,14 +235,37 @@ def main() -> None:
     if options.show:
         show(options.show)
         return
-    failures = 0
-    for name in options.targets:
-        count = fuzz(name, options.inputs, options.seconds, options.first)
-        print(count, flush=True)
-        if options.out:
-            append(options.out, count)
-        failures += count.failures
+    if options.out:
+        failures = fill(options.targets, options.inputs, options.out)
+    else:
+        counts = (
+            fuzz(name, options.inputs, options.seconds, options.first) for name in options.targets
+        )
+        failures = sum(map(_printed_failures, counts))
     sys.exit(1 if failures else 0)
+
+
+def fill(names: Iterable[str], inputs: int, path: Path) -> int:
+    """Try inputs, a batch of each target in turn, until a file counts so many; how many failed."""
+    failures = 0
+    for end in range(BATCH, inputs + BATCH, BATCH):
+        for name in names:
+            done = _done(path, name)
+            if done < min(end, inputs):
+                count = fuzz(name, min(end, inputs) - done, math.inf, first=done)
+                append(path, count)
+                failures += _printed_failures(count)
+    return failures
+
+
+def _done(path: Path, name: str) -> int:
+    """How many inputs of a target a file counts."""
+    return sum(one.inputs for one in _recorded(path) if one.target == name)
+
+
+def _printed_failures(count: Count) -> int:
+    print(count, flush=True)
+    return count.failures
 
 
 if __name__ == "__main__":

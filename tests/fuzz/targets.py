@@ -1,11 +1,15 @@
 """Every reader of files, messages and texts, with small valid inputs the project makes."""
 
+import atexit
 import dataclasses
 import gzip
 import io
 import json
+import math
 import pickle
+import shutil
 import tarfile
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -22,9 +26,17 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from scipy.sparse import save_npz
 
-from fuzz.mutations import mutated, mutated_json
+from fuzz.mutations import mutated, mutated_csv, mutated_json, mutated_text
+from fuzz.structured import (
+    mutated_message,
+    mutated_npy,
+    mutated_npz,
+    mutated_parquet,
+    with_sha256,
+    with_tar_checksum,
+)
 from helpers import moment, tiny_job
-from ssdfl.clusters import form_clusters, read_devices, read_plan
+from ssdfl.clusters import Device, form_clusters, read_devices, read_plan
 from ssdfl.engine import load_state, run, save_state
 from ssdfl.engine.checkpoint import load_parameters
 from ssdfl.engine.checkpoint_file import write_tensors
@@ -45,10 +57,12 @@ from ssdfl.learning.optimizers import parse_optimizer
 from ssdfl.learning.rates import find_rate
 from ssdfl.learning.readers import read_path
 from ssdfl.learning.tables import Reading
+from ssdfl.mesh.facts import checked_device, parsed
 from ssdfl.mesh.facts_file import read_facts, write_facts
 from ssdfl.mesh.folder import DeviceConfig, read_device
 from ssdfl.mesh.hosts import read_hosts
 from ssdfl.mesh.mesh_pb2 import (
+    Descriptor,
     Fact,
     Facts,
     LinkFact,
@@ -167,7 +181,7 @@ def _written(ending, *writers):
     return contents
 
 
-def _network_target(ending):
+def _network_target(ending, change):
     @cache
     def corpus():
         networks = [load_network(spec) for spec in NETWORKS]
@@ -180,12 +194,36 @@ def _network_target(ending):
         assert network.num_devices == len(network.names)
         assert np.isfinite(network.message_time_s(100)).all()
 
-    return Target(lambda draw: mutated(draw, corpus()), _from_file(ending, read))
+    return Target(lambda draw: change(draw, corpus()), _from_file(ending, read))
+
+
+def _either(draw, structured, corpus, share=0.7):
+    """A change within a format, or of any bytes."""
+    return structured() if draw.random() < share else mutated(draw, corpus)
+
+
+@cache
+def _arrays_of(*contents):
+    """The arrays of files, by name."""
+    return [dict(np.load(io.BytesIO(content))) for content in contents]
+
+
+def _npz(draw, corpus):
+    return _either(draw, lambda: mutated_npz(draw, _arrays_of(*corpus)), corpus)
+
+
+def _npy(draw, corpus):
+    return _either(draw, lambda: mutated_npy(draw, _matrices()), corpus)
+
+
+@cache
+def _matrices():
+    return [load_network(spec).adjacency.toarray() for spec in NETWORKS]
 
 
 @cache
 def _network_documents():
-    return [json.loads(to_json(load_network(spec))) for spec in NETWORKS]
+    return [to_json(load_network(spec)) for spec in NETWORKS]
 
 
 def _network_json(draw):
@@ -204,15 +242,18 @@ def _sparse():
 
 @cache
 def _plans():
-    return [form_clusters(spec).to_json() for spec in ("barbell:size=3", "path:n=4")]
+    plans = [form_clusters(spec).to_json() for spec in ("barbell:size=3", "path:n=4")]
+    return [json.dumps(plan | {"checksum": None}) for plan in plans], [
+        json.dumps(plan).encode() for plan in plans
+    ]
 
 
 def _plan(draw):
     """Plans whose checksum is switched off in most, as all others are refused for it."""
+    open_ones, whole = _plans()
     if draw.random() < 0.2:
-        return mutated(draw, [json.dumps(plan).encode() for plan in _plans()])
-    plan = mutated_json(draw, draw.choice(_plans()) | {"checksum": None})
-    return json.dumps(plan).encode()
+        return mutated(draw, whole)
+    return json.dumps(mutated_json(draw, draw.choice(open_ones))).encode()
 
 
 def _use_plan(path):
@@ -225,10 +266,16 @@ def _use_plan(path):
     plan.to_json()
 
 
+@cache
+def _experiment():
+    return to_toml(Experiment()).encode(), json.dumps(Experiment().model_dump(mode="json"))
+
+
 def _toml(draw):
+    toml, as_json = _experiment()
     if draw.random() < 0.5:
-        return mutated(draw, [to_toml(Experiment()).encode()])
-    return json.dumps(mutated_json(draw, Experiment().model_dump(mode="json"))).encode()
+        return mutated_text(draw, [toml])
+    return json.dumps(mutated_json(draw, as_json)).encode()
 
 
 def _use_toml(content, folder):
@@ -252,8 +299,10 @@ HOSTS = [
     b"device,address\n" + b"".join(b"%c,10.0.0.%d:50051\n" % (97 + k, k) for k in range(6)),
     b"device,address\n0,h:1\n1,h:2\n2,h:3\n3,\n4,h:5\n5,[::1]:6\n",
 ]
-DEVICE = dataclasses.asdict(
-    DeviceConfig("a", 0, NAMES, "ssdfl", 0, "127.0.0.1:5000", {"b": "127.0.0.1:5001", "c": ""})
+DEVICE = json.dumps(
+    dataclasses.asdict(
+        DeviceConfig("a", 0, NAMES, "ssdfl", 0, "127.0.0.1:5000", {"b": "127.0.0.1:5001", "c": ""})
+    )
 )
 
 
@@ -263,9 +312,16 @@ def _use_device(content, folder):
 
 
 def _idx(draw):
-    images = b"\0\0\x08\x03" + b"".join(n.to_bytes(4, "big") for n in (5, 4, 3)) + bytes(range(60))
-    labels = b"\0\0\x08\x01\0\0\0\x05" + bytes(5)
-    return _perhaps_inside_gzip(draw, [images, labels])
+    """Arrays of bytes; in most, the header is changed or the content is as long as it says."""
+    shape = tuple(draw.randrange(6) for _ in range(draw.randrange(5)))
+    header = b"\0\0\x08" + bytes([len(shape)]) + b"".join(n.to_bytes(4, "big") for n in shape)
+    content = bytes(math.prod(shape))
+    kind = draw.randrange(4)
+    if kind == 0:
+        return gzip.compress(mutated(draw, [header]) + content, 1)
+    if kind == 1:
+        return gzip.compress(header + mutated(draw, [content]), 1)
+    return _perhaps_inside_gzip(draw, [header + content])
 
 
 def _perhaps_inside_gzip(draw, corpus):
@@ -298,13 +354,27 @@ def _tars():
 
 
 def _tar(draw):
-    return _perhaps_inside_gzip(draw, [_near_headers(draw, one) for one in _tars()])
+    """Archives with one block changed; half of them with more changes, or with a changed gzip."""
+    changed = _near_headers(draw, draw.choice(_tars()))
+    if draw.random() < 0.5:
+        return gzip.compress(changed, 1)
+    return _perhaps_inside_gzip(draw, [changed])
+
+
+@cache
+def _headers(content):
+    """The blocks of an archive that are not all zeros."""
+    blocks = range(len(content) // 512)
+    return [block for block in blocks if any(content[512 * block : 512 * block + 512])]
 
 
 def _near_headers(draw, content):
-    """Changes of an archive's own blocks, as most of it is pixels."""
-    place = 512 * draw.randrange(len(content) // 512)
-    return content[:place] + mutated(draw, [content[place : place + 512]]) + content[place + 512 :]
+    """A change of one of an archive's headers, as most of it is pixels."""
+    place = 512 * draw.choice(_headers(content))
+    block = mutated(draw, [content[place : place + 512]])
+    if draw.random() < 0.8:
+        block = with_tar_checksum(block[:512].ljust(512, b"\0"))
+    return content[:place] + block + content[place + 512 :]
 
 
 def _use_batch(content, folder):
@@ -370,6 +440,10 @@ def _parquets():
     )
 
 
+def _parquet(draw, columns, corpus):
+    return _either(draw, lambda: mutated_parquet(draw, columns), corpus, share=0.5)
+
+
 @cache
 def _csvs():
     rows = [",".join(TABLE.column_names)]
@@ -406,7 +480,7 @@ def _job():
 
 @cache
 def _checkpoint(devices):
-    """A checkpoint's tensors and facts; of all devices, or of one."""
+    """A checkpoint of all devices or of one: tensors, facts, the file, and one without checksum."""
     job = _job()
     _, state = next(run(dataclasses.replace(job, schedule=lambda t: job.schedule(0))))
     if devices is not None:
@@ -417,25 +491,35 @@ def _checkpoint(devices):
         save_state(state, job, path, None if devices is None else np.array(devices))
         with safe_open(path, framework="pt") as file:
             facts = json.loads(file.metadata()["ssdfl"])
-        return load_file(path), facts, path.read_bytes()
+        tensors, whole = load_file(path), path.read_bytes()
+        save_file(tensors, path, metadata={"ssdfl": json.dumps(_without_checksum(facts))})
+        del facts["checksum"]
+        return tensors, json.dumps(facts), whole, path.read_bytes()
+
+
+@cache
+def _scratch():
+    """A folder for what inputs are made of, in memory if possible."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _checkpoint_target(devices):
     def make(draw):
-        tensors, facts, whole = _checkpoint(devices)
+        tensors, facts, whole, old = _checkpoint(devices)
         if draw.random() < 0.2:
             return mutated(draw, [whole])
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "c.safetensors"
-            if draw.random() < 0.5:  # no checksum, so that every change reaches what checks values
-                old = json.dumps(_without_checksum(facts))
-                save_file(tensors, path, metadata={"ssdfl": old})
-                return mutated(draw, [path.read_bytes()])
-            said = mutated_json(
-                draw, {key: value for key, value in facts.items() if key != "checksum"}
-            )
-            write_tensors(_other_tensors(draw, tensors), path, said)
-            return path.read_bytes()
+        if draw.random() < 0.3:  # no checksum, so that every change reaches what checks values
+            return mutated(draw, [old])
+        said, changed = json.loads(facts), tensors
+        if draw.random() < 0.5:
+            said = mutated_json(draw, facts)
+        else:
+            changed = _other_tensors(draw, tensors)
+        path = _scratch() / "c.safetensors"
+        write_tensors(changed, path, said)
+        return path.read_bytes()
 
     def read(path):
         _check_state(load_state(path, _job(), None if devices is None else np.array(devices)))
@@ -552,8 +636,16 @@ def _use_wire(content, folder):
         (Request if kind % 2 else Response).FromString(data)
 
 
-def _signed_fact():
-    content = Fact(link=LinkFact(a="a", b="b", distance=0.5)).SerializeToString()
+LIKE = Device(np.ones(2), 0.5, 0.0)
+LINK = Fact(link=LinkFact(a="a", b="b", distance=0.5))
+FACTS = (
+    LINK,
+    Fact(descriptor=Descriptor(device="b", labels=[0.5, 0.5], rho=0.5, mu=0.1, smoothness=1.0)),
+)
+
+
+def _signed_fact(fact=LINK):
+    content = fact.SerializeToString()
     return SignedFact(fact=content, signatures=[Signature(signature=b"1", certificate=b"2")])
 
 
@@ -561,6 +653,25 @@ def _signed_fact():
 def _facts():
     facts = Facts(facts=[_signed_fact()])
     return _written(".binpb", lambda path: write_facts(facts, path))
+
+
+def _facts_input(draw):
+    """Facts with their checksum, changed as bytes, as a message, or as what devices have signed."""
+    if draw.random() < 0.1:
+        return mutated(draw, _facts())
+    facts = Facts(facts=[_signed_fact(mutated_message(draw, draw.choice(FACTS)))])
+    if draw.random() < 0.5:
+        facts = mutated_message(draw, facts)
+    content = facts.SerializeToString()
+    return with_sha256(content if draw.random() < 0.5 else mutated(draw, [content]))
+
+
+def _use_facts(path):
+    """Facts of a file, and what each says."""
+    for signed in read_facts(path).facts:
+        fact = parsed(signed)
+        device = checked_device(fact.descriptor, LIKE, NAMES)
+        assert np.isfinite(device.labels).all()
 
 
 def _spec_target(corpus, find):
@@ -588,20 +699,25 @@ def _records():
 
 TARGETS: dict[str, Target] = {
     **{
-        f"network{ending}": _network_target(ending)
-        for ending in (".graphml", ".gml", ".csv", ".npy", ".npz")
+        f"network{ending}": _network_target(ending, change)
+        for ending, change in (
+            (".graphml", mutated_text),
+            (".gml", mutated_text),
+            (".csv", mutated_csv),
+            (".npy", _npy),
+            (".npz", _npz),
+        )
     },
     "network.json": Target(_network_json, _from_file(".json", read_network)),
-    "network.sparse": Target(
-        lambda draw: mutated(draw, _sparse()), _from_file(".npz", read_network)
-    ),
+    "network.sparse": Target(lambda draw: _npz(draw, _sparse()), _from_file(".npz", read_network)),
     "plan": Target(_plan, _from_file(".json", _use_plan)),
     "experiment": Target(_toml, _use_toml),
     "devices": Target(
-        lambda draw: mutated(draw, DEVICES), _from_file(".csv", lambda p: read_devices(p, NAMES))
+        lambda draw: mutated_csv(draw, DEVICES),
+        _from_file(".csv", lambda p: read_devices(p, NAMES)),
     ),
     "hosts": Target(
-        lambda draw: mutated(draw, HOSTS), _from_file(".csv", lambda p: read_hosts(p, NAMES))
+        lambda draw: mutated_csv(draw, HOSTS), _from_file(".csv", lambda p: read_hosts(p, NAMES))
     ),
     "device": Target(lambda draw: json.dumps(mutated_json(draw, DEVICE)).encode(), _use_device),
     "idx": Target(_idx, _from_file(".gz", read_idx)),
@@ -613,15 +729,19 @@ TARGETS: dict[str, Target] = {
         _use_batch,
     ),
     "images.parquet": Target(_image_parquet, _from_file(".parquet", _use_image_parquet)),
-    "table.csv": Target(lambda draw: mutated(draw, _csvs()), _from_file(".csv", _use_table)),
+    "table.csv": Target(lambda draw: mutated_csv(draw, _csvs()), _from_file(".csv", _use_table)),
     "table.parquet": Target(
-        lambda draw: mutated(draw, _parquets()), _from_file(".parquet", _use_table)
+        lambda draw: _parquet(draw, [TABLE.to_pydict()], _parquets()),
+        _from_file(".parquet", _use_table),
     ),
-    "table.npz": Target(lambda draw: mutated(draw, _npzs()), _from_file(".npz", _use_table)),
-    "records": Target(lambda draw: mutated(draw, _records()), _from_file(".parquet", read_records)),
+    "table.npz": Target(lambda draw: _npz(draw, _npzs()), _from_file(".npz", _use_table)),
+    "records": Target(
+        lambda draw: _parquet(draw, [_experiment_records().to_pydict()], _records()),
+        _from_file(".parquet", read_records),
+    ),
     "checkpoint": _checkpoint_target(None),
     "checkpoint.device": _checkpoint_target((1,)),
-    "facts": Target(lambda draw: mutated(draw, _facts()), _from_file(".binpb", read_facts)),
+    "facts": Target(_facts_input, _from_file(".binpb", _use_facts)),
     "wire": Target(_wire_input, _use_wire),
     "spec.network": _spec_target(SPECS, load_network),
     "spec.method": _spec_target(METHODS, find_method),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.run import fuzz, is_read, show, small_networks_only
+from fuzz.run import fill, fuzz, is_read, quietly, show, small_networks_only
 from fuzz.targets import TARGETS
 
 HERE = Path(__file__).parent
@@ -24,7 +24,7 @@ def test_nearly_right_inputs_are_read_or_refused(name, monkeypatch, tmp_path):
 @pytest.mark.parametrize("path", PAST, ids=[path.name for path in PAST])
 def test_what_once_failed_no_longer_does(path, tmp_path):
     target = TARGETS[path.name.rpartition("-")[0]]
-    with small_networks_only():
+    with small_networks_only(), quietly():
         is_read(target, path.read_bytes(), tmp_path)
 
 
@@ -47,6 +47,20 @@ def test_a_reader_that_hangs_is_caught(monkeypatch, tmp_path):
     monkeypatch.setattr("fuzz.run.FAILURES", tmp_path)
     monkeypatch.setattr("fuzz.run.LONGEST_S", 0.1)
     assert fuzz("hosts", inputs=1, seconds=60).failures == 1
+
+
+def test_a_run_that_was_broken_off_goes_on(monkeypatch, tmp_path):
+    monkeypatch.setattr("fuzz.run.BATCH", 4)
+    counts = tmp_path / "counts.csv"
+    fill(["hosts"], 6, counts)
+    fill(["hosts"], 10, counts)
+    again = tmp_path / "again.csv"
+    fill(["hosts"], 10, again)
+    fill(["hosts"], 10, again)
+    with counts.open() as one, again.open() as other:
+        rows = next(csv.DictReader(one)), next(csv.DictReader(other))
+    assert rows[0]["inputs"] == "10"
+    assert rows[0]["read"] == rows[1]["read"]
 
 
 def test_the_record_has_every_target_and_no_failure(capsys):

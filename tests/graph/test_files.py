@@ -325,6 +325,22 @@ def test_indices_beyond_a_sparse_matrix_are_refused(tmp_path):
         read_network(tmp_path / "net.npz")
 
 
+@pytest.mark.parametrize("end", [0, -(2**63)])
+def test_rows_of_a_sparse_matrix_that_end_before_they_begin_are_refused(end, tmp_path):
+    matrix = csr_array(np.ones((3, 3)))
+    parts = {"indices": matrix.indices, "data": matrix.data, "shape": matrix.shape}
+    np.savez(tmp_path / "net.npz", indptr=[0, 3, 6, end], format=b"csr", **parts)
+    with pytest.raises(InputError, match="ends before it begins"):
+        read_network(tmp_path / "net.npz")
+
+
+def test_indices_of_a_sparse_matrix_are_whole_numbers(tmp_path):
+    parts = {"row": [0.0, 1.0], "col": [1, 0], "data": [1, 1], "shape": [2, 2], "format": b"coo"}
+    np.savez(tmp_path / "net.npz", **parts)
+    with pytest.raises(InputError, match="the array row holds float64"):
+        read_network(tmp_path / "net.npz")
+
+
 @pytest.mark.parametrize("ending", [".npy", ".npz"])
 def test_an_array_that_claims_more_than_a_file_can_hold_is_not_read(tmp_path, ending):
     header = io.BytesIO()

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import networkx as nx
@@ -123,3 +124,23 @@ def test_self_loops_of_any_graph_are_dropped():
     for kind in (nx.Graph, nx.MultiGraph):
         assert load_network(kind([(0, 1), (1, 1), (1, 1)])).links.tolist() == [[0, 1]]
     assert load_network(nx.DiGraph([(0, 1), (1, 0), (1, 1)])).links.tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("latency_s", value) for value in (-1.0, np.nan, np.inf, 1e101)),
+        *(("compute_s", value) for value in (-1.0, np.nan, 1e101)),
+        *(("bandwidth_Bps", value) for value in (0.0, -1.0, np.nan, np.inf, 1e-101)),
+        *(("uplink_Bps", value) for value in (0.0, np.nan, 1e-101)),
+    ],
+)
+def test_costs_that_no_time_can_be_told_of_are_refused(key, value):
+    with pytest.raises(InputError, match=re.escape(f"{key}[0] = {value}")):
+        make_network(2, [(0, 1)], **{key: value})
+
+
+def test_the_least_and_largest_costs_give_finite_times():
+    costs = {"latency_s": 1e100, "compute_s": 0.0, "bandwidth_Bps": 1e-100, "uplink_Bps": np.inf}
+    network = make_network(2, [(0, 1)], **costs)
+    assert network.message_time_s(10**12) == pytest.approx(1e112)

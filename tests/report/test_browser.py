@@ -13,7 +13,7 @@ from ssdfl.cli.live import LiveRun, serving
 from ssdfl.clusters import Candidate, FormationSettings, Plan, form_clusters, unknown_devices
 from ssdfl.experiments import iterate_experiment, run_experiment
 from ssdfl.experiments.bounds import compare_bounds
-from ssdfl.graph import Conductance, load_network
+from ssdfl.graph import Conductance, load_network, make_network
 from ssdfl.records import RunFolder, load_experiment
 from ssdfl.report import write_comparison, write_plan_page, write_report
 
@@ -361,6 +361,17 @@ def test_a_plan_page_works(browser, tmp_path):
     slide(browser, "plan-slider", 4)
     assert text_of(browser, "#plan-facts").startswith("S = 5")
     assert len(browser.find_elements("css selector", "#plan-candidates tbody tr")) == 12
+    assert complaints(browser) == []
+
+
+def test_a_plan_page_names_devices_that_have_no_coordinates(browser, tmp_path):
+    names = ["db", "berlin-rack-1", "a-long-name-of-device-7"]
+    network = make_network(3, [(0, 1), (1, 2)], names=names)
+    plan = form_clusters(network, unknown_devices(network), FormationSettings())
+    write_plan_page(network, plan, tmp_path / "plan.html")
+    open_page(browser, tmp_path / "plan.html")
+    shown = browser.find_elements("css selector", "#plan-network text.place")
+    assert [one.text for one in shown] == ["db", "berlin-rack-1", "a-long-…evice-7"]
     assert complaints(browser) == []
 
 

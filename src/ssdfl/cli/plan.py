@@ -10,7 +10,8 @@ import typer
 from ssdfl.cli.options import experiment_file
 from ssdfl.cli.plan_diff import show_difference
 from ssdfl.cli.plan_output import PlanOutput, show_formed, show_repair
-from ssdfl.cli.plan_source import Source, without_none
+from ssdfl.cli.plan_source import Source
+from ssdfl.mappings import without_none
 
 if TYPE_CHECKING:
     from ssdfl.records import Experiment

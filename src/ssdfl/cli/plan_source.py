@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ssdfl.cli.plan_inputs import PlanInputs
@@ -42,8 +42,3 @@ class Source:
         if self.experiment is not None:
             sys.path.append(str(self.experiment.parent.resolve()))
         return gather_inputs(chosen, measure=self.is_experiment and not self.quick, data=self.data)
-
-
-def without_none(values: dict[str, Any]) -> dict[str, Any]:
-    """What the user gave."""
-    return {name: value for name, value in values.items() if value is not None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -95,11 +96,16 @@ def reproduce(
         _forget(chosen, cache)
     runs = _runs(chosen)
     pool.refuse(pool.run_all(runs, cache, data, resources, backend), len(runs))
-    options = ["--profile", profile]
-    if seeds is not None:
-        options += ["--seeds", str(seeds)]
-    options += [text for name in only or () for text in ("--only", name)]
+    options = ["--profile", profile, *_repeated(seeds, only or ())]
     _write(chosen, cache, out or OUT / profile, options, data)
+
+
+def _repeated(seeds: int | None, only: Iterable[str]) -> list[str]:
+    """The options that repeat a choice of seeds and parts."""
+    options = [] if seeds is None else ["--seeds", str(seeds)]
+    for name in only:
+        options += ["--only", name]
+    return options
 
 
 def _choose(names: list[str], profile: str, seeds: int | None) -> list[Artefact]:
@@ -112,11 +118,18 @@ def _choose(names: list[str], profile: str, seeds: int | None) -> list[Artefact]
     if seeds is not None:
         check_range("--seeds", seeds, 1, remedy="Give the number of seeds.")
     known = artefact_names(paper_folder())
-    by_label = {
-        load_artefact(name).label: name for name in known if any(":" in one for one in names)
-    }
-    wanted = known if names == ["all"] else [by_label.get(name, name) for name in names]
+    wanted = known if names == ["all"] else _without_labels(names, known)
     return [load_artefact(name, profile, seeds=seeds) for name in wanted]
+
+
+def _without_labels(names: list[str], known: Iterable[str]) -> list[str]:
+    """The paper's labels, such as ``tab:cifar``, replaced by names."""
+    from ssdfl.records.artefacts import load_artefact
+
+    if not any(":" in name for name in names):
+        return names
+    by_label = {load_artefact(name).label: name for name in known}
+    return [by_label.get(name, name) for name in names]
 
 
 def _list() -> None:

@@ -17,6 +17,7 @@ from ssdfl.cli.options import experiment_file, find_modules_in
 from ssdfl.cli.progress import say, showing_progress
 from ssdfl.cli.results import present
 from ssdfl.errors import InputError, check_range
+from ssdfl.mappings import without_none
 
 if TYPE_CHECKING:
     from ssdfl.experiments import Advance
@@ -159,7 +160,7 @@ def _overrides(
         values["seeds"] = list(range(seeds))
     if plan is not None:
         values["clusters.plan"] = str(plan.resolve())
-    return {key: value for key, value in values.items() if value is not None}
+    return without_none(values)
 
 
 def _runs_in_ranks(experiment: Experiment, workers: int | None) -> bool:

@@ -65,6 +65,7 @@ from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
 from ssdfl.learning import Home
 from ssdfl.learning.layout import flat
+from ssdfl.mappings import prefixed, without
 
 
 def save_state(state: State, job: Job, path: Path, devices: IntArray | None = None) -> None:
@@ -105,15 +106,13 @@ def _rows_to_save(job: Job, state: State) -> dict[str, Tensor]:
     """What belongs to devices: their models, and what they keep."""
     kept = state.memory if lasting(job, state) else lasting_memory(state.memory)
     own = home_of(kept)
-    memory = {name: rows for name, rows in kept.items() if name not in _names_at_home(own)}
-    models = {PARAMETERS + name: stack for name, stack in _models(job, state, own).items()}
-    return models | {MEMORY + name: rows for name, rows in memory.items()}
+    memory = prefixed(MEMORY, without(kept, _names_at_home(own)))
+    return prefixed(PARAMETERS, _models(job, state, own)) | memory
 
 
 def _common_to_save(job: Job, state: State) -> dict[str, Tensor]:
     """What belongs to all devices."""
-    frozen = {FROZEN + name: tensor for name, tensor in job.task.shared_state().items()}
-    return frozen | {
+    return prefixed(FROZEN, job.task.shared_state()) | {
         "trained": torch.from_numpy(state.trained),
         "ready_s": torch.from_numpy(state.ready_s),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -145,14 +146,16 @@ class LocalEngine:
             mixing.into(X, message.rows, self.threads)
 
         def train(thread: int, group: Group) -> None:
-            before = start[group.rows]
-            mixed = mixing.rows(message.rows, group.places) if by_group else X[group.rows]
-            move = self._train(thread, group, before, turn)
+            before, room = start[group.rows], X[group.rows]
+            move = self._train(thread, group, before, turn).put_into(room)
+            # Mixed only now, so that it is still in cache when the move is added.
+            mixed = mixing.rows(message.rows, group.places) if by_group else room
             heard = Heard(lambda: mixed, lambda: before)
             after, _ = self.job.rule.receive(self._moment(turn, group), before, move, {}, heard)
-            turn.moved[group.rows] = self._distance(after, before)
-            if by_group or after is not mixed or isinstance(group.rows, Tensor):
+            if after is not room or isinstance(group.rows, Tensor):
                 X[group.rows] = after
+            free = mixed if by_group and after is room else None
+            turn.moved[group.rows] = self._distance(after, before, free)
 
         self.threads.each(train, self._training_groups(turn))
         crossed = self.exchange.add_rest(turn.step.W, X, self.threads)
@@ -298,9 +301,10 @@ class LocalEngine:
             self._kept = None if first.kept is None else turn.before.X.new_empty(shape)
         self._sent = self._messages
 
-    def _distance(self, after: Tensor, before: Tensor) -> Tensor:
-        """(n,) how far parameters have moved."""
-        distance: Tensor = torch.linalg.vector_norm(self.job.task.trained(after - before), dim=1)
+    def _distance(self, after: Tensor, before: Tensor, free: Tensor | None = None) -> Tensor:
+        """(n,) how far parameters have moved; ``free`` is memory to use."""
+        moved = torch.sub(after, before, out=free)
+        distance: Tensor = torch.linalg.vector_norm(self.job.task.trained(moved), dim=1)
         return distance
 
     def _train(
@@ -392,6 +396,8 @@ class LocalEngine:
     def _groups(self, places: IntArray) -> list[Group]:
         """Devices in groups that fit a core's cache: the same groups on any machine.
 
+        Groups are about equal, so that threads end together and few shapes are recorded.
+
         Where batches are whole shards, the devices of a group hold equally many samples.
         """
         task, size = self.job.task, 1
@@ -399,9 +405,10 @@ class LocalEngine:
             in_cache = int(np.clip(_NUMBERS_IN_CACHE // task.num_parameters, _FEWEST, _MOST))
             size = in_cache if task.device.type == "cpu" else max(1, len(places))
         return [
-            self._optimizers.group(some[k : k + size])
+            self._optimizers.group(group)
             for some in self._trained_alike(places)
-            for k in range(0, len(some), size)
+            if len(some)
+            for group in np.array_split(some, math.ceil(len(some) / size))
         ]
 
     def _trained_alike(self, places: IntArray) -> list[IntArray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -47,6 +47,10 @@ class PlainMove:
         """(1, d) the displacement."""
         return self.displacement
 
+    def put_into(self, room: Tensor) -> PlainMove:
+        """The same: it makes new rows."""
+        return self
+
     def direction(self) -> Tensor:
         """(1, d) what local steps went down along on average."""
         return self.displacement / (-self.rate * self.steps)
@@ -69,12 +73,18 @@ class Displacement:
         rate: η of the step.
         steps: E, how many local steps there were.
         earlier: (n, d) how far the local steps before moved, if there were any.
+        room: (n, d) where `added_to` puts the sum; by default into the rows that it is given.
     """
 
     last: Tensor
     rate: float
     steps: int = 1
     earlier: Tensor | None = None
+    room: Tensor | None = None
+
+    def put_into(self, room: Tensor) -> Displacement:
+        """The same, whose sum with rows goes into some other ones: one pass less over memory."""
+        return replace(self, room=room)
 
     def value(self) -> Tensor:
         """(n, d) the displacement."""
@@ -88,11 +98,10 @@ class Displacement:
         return torch.sub(self.last, self.earlier, alpha=1 / self.rate).div_(self.steps)
 
     def added_to(self, rows: Tensor) -> Tensor:
-        """The rows plus the displacement, in place."""
-        rows.add_(self.last, alpha=-self.rate)
-        return rows if self.earlier is None else rows.add_(self.earlier)
+        """The rows plus the displacement, in ``room``."""
+        return self.applied_to(rows, rows if self.room is None else self.room)
 
     def applied_to(self, theta: Tensor, out: Tensor | None = None) -> Tensor:
         """The parameters plus the displacement, in ``out`` if it is given."""
-        moved = torch.add(theta, self.last, alpha=-self.rate, out=out)
+        moved: Tensor = torch.add(theta, self.last, alpha=-self.rate, out=out)
         return moved if self.earlier is None else moved.add_(self.earlier)

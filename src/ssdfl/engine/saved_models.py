@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from torch import Tensor
 from ssdfl.engine.checkpoint_file import FROZEN, PARAMETERS, Facts, read_facts
 from ssdfl.engine.checkpoint_parts import Holder, holders_of, opened
 from ssdfl.errors import InputError
+from ssdfl.mappings import picked
 from ssdfl.records.config import Experiment
 
 MEAN = "mean"
@@ -59,7 +60,7 @@ def read_model(paths: Sequence[Path], device: int | str) -> SavedModel:
         chosen = next(iter(places)) if len(places) == 1 else _number(device, names, places.keys())
         own = _mean(holders) if chosen is None else _own(*places[chosen])
         state = own | first.shared()
-        in_order = {name: state[name] for name in first.facts.state if name in state}
+        in_order = picked(state, first.facts.state)
         cycle = min(file.facts.cycle for file in files)
         return SavedModel(in_order, first.facts.model, chosen, cycle)
 
@@ -137,7 +138,7 @@ def _check_alike(holders: Sequence[Holder]) -> None:
             raise InputError(what, "others", expected, "Is it of another run?")
 
 
-def _number(device: int | str, names: dict[str, int], known: Sequence[int] | Any) -> int | None:
+def _number(device: int | str, names: dict[str, int], known: Collection[int]) -> int | None:
     """A device's number, by its number or name; None for the mean."""
     if device == MEAN:
         return None

@@ -209,10 +209,8 @@ class GroupOptimizers:
     def __init__(self, job: Job, devices: IntArray) -> None:
         self._job, self._devices = job, devices
         self._like = job.task.initial_parameters
-        self._places = {
-            kind: np.flatnonzero(np.isin(devices, holders))
-            for kind, holders in kinds_of(job).items()
-        }
+        self._holds = {kind: np.isin(devices, held) for kind, held in kinds_of(job).items()}
+        self._rank = {kind: np.cumsum(holds) - 1 for kind, holds in self._holds.items()}
 
     def group(self, places: IntArray) -> Group:
         """The devices at some places, ready to train."""
@@ -223,14 +221,14 @@ class GroupOptimizers:
 
     def _parts(self, places: IntArray) -> list[Part]:
         found = []
-        for kind, holders in self._places.items():
-            within = np.flatnonzero(np.isin(places, holders))
+        for kind, holds in self._holds.items():
+            within = np.flatnonzero(holds[places])
             if not len(within):
                 continue
             here = places[within]
             optimizers = [self._job.optimizers[device] for device in self._devices[here]]
             members = index_of(within, self._like.device)
-            kept = index_of(np.searchsorted(holders, here), self._like.device)
+            kept = index_of(self._rank[kind][here], self._like.device)
             found.append(Part(kind, here, members, kept, hyperparameters(optimizers, self._like)))
         return found
 

@@ -7,7 +7,6 @@ import time
 import tomllib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from ssdfl.learning import (
     as_dataset,
     find_rate,
     has_device_files,
-    label_counts,
+    label_table,
     load_data,
     reading_of,
 )
@@ -234,15 +233,17 @@ def _own_tests(experiment: Experiment) -> list[str]:
 def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> None:
     """Write what a seed's methods share, and mark the devices that lie."""
     task = instance.task
+    sizes, labels_held = task.shards.sizes.tolist(), label_table(task).tolist()
+    held = zip(instance.optimizers, sizes, labels_held, strict=True)
     devices = [
         {
             "device": i,
             "optimizer": str(optimizer),
-            "samples": len(shard),
-            "labels": label_counts(task, shard),
+            "samples": size,
+            "labels": labels,
             **({"liar": True} if i in liars else {}),
         }
-        for i, (optimizer, shard) in enumerate(zip(instance.optimizers, task.shards, strict=True))
+        for i, (optimizer, size, labels) in enumerate(held)
     ]
     folder.write_fact(instance.seed, "network.json", to_json(instance.network))
     folder.write_fact(
@@ -263,8 +264,10 @@ def _run_method(
     start = saver.restore()
     for row in saver.rows:
         yield Advance(job.seed, method, row["cycle"], None)
-    for record, state in run(job, engine, start, in_place=True):
-        saver.rows.append(asdict(record))
+    cycles = run(job, engine, start, in_place=True)
+    del start  # the engine continues in its memory
+    for record, state in cycles:
+        saver.rows.append({**vars(record)})
         saver.save_if_due(record.cycle, state)
         yield Advance(job.seed, method, record.cycle, record)
 

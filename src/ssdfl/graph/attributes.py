@@ -102,16 +102,20 @@ def coordinates_of(attributes: Attributes) -> tuple[float, float] | None:
         (4.9, 52.4)
     """
     lower = {name.lower(): value for name, value in attributes.items()}
-    found = []
-    for names, limit in ((_LONGITUDE, 180.0), (_LATITUDE, 90.0)):
-        name = next((name for name in names if lower.get(name) not in (None, "")), None)
-        if name is None:
-            return None
-        value = _number(name, lower[name], "a device")
-        if not abs(value) <= limit:
-            raise InputError(name, value, f"degrees from {-limit:g} to {limit:g}", "Correct it.")
-        found.append(value)
-    return found[0], found[1]
+    longitude = _degrees(lower, _LONGITUDE, 180.0)
+    latitude = None if longitude is None else _degrees(lower, _LATITUDE, 90.0)
+    return None if longitude is None or latitude is None else (longitude, latitude)
+
+
+def _degrees(attributes: Attributes, names: Iterable[str], limit: float) -> float | None:
+    """The first of some attributes that is there, checked; None if none is."""
+    name = next((name for name in names if attributes.get(name) not in (None, "")), None)
+    if name is None:
+        return None
+    value = _number(name, attributes[name], "a device")
+    if not abs(value) <= limit:
+        raise InputError(name, value, f"degrees from {-limit:g} to {limit:g}", "Correct it.")
+    return value
 
 
 def great_circle_km(here: tuple[float, float], there: tuple[float, float]) -> float:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, load_npz
 
-from ssdfl.arrays import SparseMatrix
+from ssdfl.arrays import IntArray, SparseMatrix
 from ssdfl.claims import DEFLATE_EXPANSION, check_arrays
 from ssdfl.errors import InputError, InputWarning
 from ssdfl.files import atomic_path, indentation, write_text
@@ -22,6 +23,7 @@ from ssdfl.graph.conversion import DEVICE_DEFAULTS, announcements, from_networkx
 from ssdfl.graph.memory import check_fits
 from ssdfl.graph.network import Graph, Network
 from ssdfl.lazy import LazyModule
+from ssdfl.mappings import picked
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -31,6 +33,8 @@ else:
 LINK_COSTS = ("latency_s", "bandwidth_Bps")
 _ENDS = ("source", "target")
 _ARRAYS = ("adjacency", *LINK_COSTS, *DEVICE_DEFAULTS)
+_INDICES = {"row", "col", "coords", "indices", "indptr", "offsets", "shape"}
+"""Arrays of a sparse matrix's file that say where its entries are."""
 
 
 def read_network(path: Path | str, connected: bool = True) -> Network:
@@ -258,12 +262,27 @@ def _read_npz(path: Path) -> Graph:
         if "adjacency" in arrays:
             for name in set(arrays) - set(_ARRAYS):
                 warnings.warn(f"{path.name}: ignored array: {name}", InputWarning, stacklevel=2)
-            return _from_arrays({name: arrays[name] for name in _ARRAYS if name in arrays})
+            return _from_arrays(picked(arrays, _ARRAYS))
+        _check_kinds({name: arrays[name] for name in arrays.files})
         _check_sparse(path, int(arrays["shape"][0]), claims["data"].entries)
-    matrix = load_npz(path)
+    matrix: Any = load_npz(path)
     if hasattr(matrix, "check_format"):  # else indices beyond the matrix would be followed
         matrix.check_format(full_check=True)
+        _check_rows(matrix.indptr)
     return _from_arrays({"adjacency": matrix})
+
+
+def _check_kinds(arrays: dict[str, NDArray[Any]]) -> None:
+    """Refuse indices that are no whole numbers, which scipy would convert."""
+    for name in _INDICES & arrays.keys():
+        if arrays[name].dtype.kind not in "iu":
+            raise ValueError(f"the array {name} holds {arrays[name].dtype}")
+
+
+def _check_rows(ends: IntArray) -> None:
+    """Refuse rows that end before they begin; scipy looks only if the last one ends above 0."""
+    if (ends[1:] < ends[:-1]).any():  # a difference could overflow
+        raise ValueError("a row of the matrix ends before it begins")
 
 
 def _check_sparse(path: Path, num_devices: int, entries: int) -> None:
@@ -279,14 +298,12 @@ def _from_arrays(arrays: dict[str, Any]) -> Graph:
     A = csr_array(arrays["adjacency"])
     A.eliminate_zeros()
     _check_shapes(arrays, A.shape[0])
-    for key in ("adjacency", *LINK_COSTS):
-        if key in arrays:
-            _check_symmetric(key, csr_array(arrays[key]))
+    for key, values in picked(arrays, ("adjacency", *LINK_COSTS)).items():
+        _check_symmetric(key, csr_array(values))
     graph: Graph = nx.empty_graph(A.shape[0])
-    _add_array_links(graph, A, {key: arrays[key] for key in LINK_COSTS if key in arrays})
-    for name in DEVICE_DEFAULTS:
-        if name in arrays:
-            nx.set_node_attributes(graph, dict(enumerate(arrays[name].tolist())), name)
+    _add_array_links(graph, A, picked(arrays, LINK_COSTS))
+    for name, values in picked(arrays, DEVICE_DEFAULTS).items():
+        nx.set_node_attributes(graph, dict(enumerate(values.tolist())), name)
     return graph
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
@@ -25,6 +25,8 @@ else:
 DEFAULT_LATENCY_S = 0.005
 DEFAULT_BANDWIDTH_BPS = 12.5e6
 DEFAULT_COMPUTE_S = 0.01
+_LONGEST_S, _SLOWEST_BPS = 1e100, 1e-100
+"""Beyond these, times of messages and steps would overflow."""
 
 Link = tuple[int, int]
 
@@ -75,11 +77,9 @@ class Network:
                 "number of devices", self.num_devices, "at least 1", "Give the network devices."
             )
         _check_names(self.names)
-        _check_costs("latency_s", self.latency_s, "seconds of at least 0", allow_zero=True)
-        _check_costs(
-            "bandwidth_Bps", self.bandwidth_Bps, "bytes per second above 0", allow_zero=False
-        )
-        _check_costs("compute_s", self.compute_s, "seconds of at least 0", allow_zero=True)
+        _check_seconds("latency_s", self.latency_s)
+        _check_speeds("bandwidth_Bps", self.bandwidth_Bps)
+        _check_seconds("compute_s", self.compute_s)
         _check_limits("uplink_Bps", self.uplink_Bps)
         _check_limits("downlink_Bps", self.downlink_Bps)
 
@@ -207,18 +207,27 @@ def _add_limits(graph: Graph, name: str, limits_Bps: FloatArray) -> None:
         graph.nodes[device][name] = float(limits_Bps[device])
 
 
-def _check_costs(what: str, values: FloatArray, expected: str, allow_zero: bool) -> None:
-    bad = ~np.isfinite(values) | (values < 0) | ((values == 0) & (not allow_zero))
-    if bad.any():
-        place = int(np.argmax(bad))
-        raise InputError(
-            f"{what}[{place}]", float(values[place]), expected, "Correct it or leave it out."
-        )
+def _check_seconds(what: str, values: FloatArray) -> None:
+    fits = (values >= 0) & (values <= _LONGEST_S)  # NaN does not
+    _check_all(fits, what, values, f"seconds from 0 to {_LONGEST_S:g}")
+
+
+def _check_speeds(what: str, values: FloatArray) -> None:
+    fits = (values >= _SLOWEST_BPS) & np.isfinite(values)
+    _check_all(fits, what, values, f"bytes per second above 0, at least {_SLOWEST_BPS:g}")
 
 
 def _check_limits(what: str, limits_Bps: FloatArray) -> None:
-    finite = np.where(limits_Bps == np.inf, 1.0, limits_Bps)
-    _check_costs(what, finite, "bytes per second above 0", allow_zero=False)
+    """Refuse impossible speeds; an endless one is no limit."""
+    _check_speeds(what, np.where(limits_Bps == np.inf, 1.0, limits_Bps))
+
+
+def _check_all(fits: NDArray[np.bool_], what: str, values: FloatArray, expected: str) -> None:
+    if not fits.all():
+        place = int(np.argmin(fits))
+        raise InputError(
+            f"{what}[{place}]", float(values[place]), expected, "Correct it or leave it out."
+        )
 
 
 def _check_names(names: tuple[str, ...]) -> None:

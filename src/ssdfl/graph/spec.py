@@ -17,6 +17,7 @@ from ssdfl.graph.files import FORMATS, check_connected, read_network
 from ssdfl.graph.network import Graph, Network
 from ssdfl.graph.topologies import TOPOLOGIES
 from ssdfl.lazy import LazyModule
+from ssdfl.mappings import without
 from ssdfl.specs import whole_number
 
 if TYPE_CHECKING:
@@ -118,14 +119,12 @@ def _arguments(
 
 def _check_keys(kind: str, known: Mapping[str, inspect.Parameter], values: dict[str, str]) -> None:
     """Refuse unknown keys, and ask for those without a default."""
-    unknown = next((key for key in values if key not in known), None)
-    if unknown is not None:
+    for key, value in without(values, known).items():
         choices = f"one of the keys {', '.join([*known, *COSTS])}"
-        raise InputError(f"{kind}:{unknown}", values[unknown], choices, "Correct the key.")
-    required = [name for name, parameter in known.items() if parameter.default is parameter.empty]
-    missing = next((name for name in required if name not in values), None)
-    if missing is not None:
-        raise InputError("network", f"{kind}:…", f"the key {missing}", f"Add {missing}=….")
+        raise InputError(f"{kind}:{key}", value, choices, "Correct the key.")
+    for name, parameter in without(known, values).items():
+        if parameter.default is parameter.empty:
+            raise InputError("network", f"{kind}:…", f"the key {name}", f"Add {name}=….")
 
 
 def _convert(key: str, value: str, kind: type) -> Any:

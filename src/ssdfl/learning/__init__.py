@@ -21,6 +21,7 @@ from ssdfl.learning.measured import (
     MeasuredConstants,
     describe_devices,
     label_counts,
+    label_table,
     measure_constants,
     spread_devices,
 )
@@ -100,6 +101,7 @@ __all__ = [
     "has_device_files",
     "iid",
     "label_counts",
+    "label_table",
     "load_data",
     "load_dataset",
     "load_own_data",

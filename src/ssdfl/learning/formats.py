@@ -8,6 +8,7 @@ import math
 import pickletools
 import struct
 import tarfile
+import tokenize
 import warnings
 import zipfile
 import zlib
@@ -58,6 +59,7 @@ _BROKEN = (
     *(OSError, EOFError, MemoryError, RecursionError, NotImplementedError),
     *(ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError),
     *(struct.error, zlib.error, zipfile.BadZipFile, tarfile.TarError),
+    *(tokenize.TokenError, SyntaxError),  # numpy parses the header of an array as Python
 )
 
 

@@ -117,9 +117,10 @@ def spread_devices(num_devices: int, count: int) -> list[int]:
 
 def _random_positions(task: Task, device: int, samples: int, seed: int) -> IntArray:
     """Positions of some of a device's samples, drawn at random: shards are ordered by label."""
-    drawn: IntArray = generator(seed, "samples", device).permutation(task.shards.sizes[device])[
-        :samples
-    ]
+    size = int(task.shards.sizes[device])
+    if size <= samples:
+        return np.arange(size)
+    drawn: IntArray = generator(seed, "samples", device).permutation(size)[:samples]
     return np.sort(drawn)
 
 
@@ -178,6 +179,17 @@ def label_counts(task: Task, samples: Tensor) -> list[int]:
         return []
     counts: list[int] = torch.bincount(task.targets[samples], minlength=task.num_classes).tolist()
     return counts
+
+
+def label_table(task: Task) -> IntArray:
+    """(N, C) how many samples of each class every device holds; C is 0 if samples have no class."""
+    if not has_labels(task):
+        return np.zeros((task.num_devices, 0), dtype=np.int64)
+    labels = task.targets[task.shards.samples].cpu().numpy()
+    owner = np.repeat(np.arange(task.num_devices), task.shards.sizes)
+    shape = task.num_devices, task.num_classes
+    counts = np.bincount(owner * task.num_classes + labels, minlength=shape[0] * shape[1])
+    return counts.reshape(shape)
 
 
 def has_labels(task: Task) -> bool:
@@ -249,9 +261,10 @@ def describe_devices(
     found = (
         sketch_gradients(task, chosen, seed) if sketched else Sketches(None, np.ones(len(chosen)))
     )
+    labels = label_table(task).astype(float) if has_labels(task) else np.ones((task.num_devices, 1))
     return tuple(
         Device(
-            np.array(label_counts(task, task.shards[device]) or [1], dtype=float),
+            labels[device],
             optimizers[device].rho,
             optimizers[device].mu,
             _few_samples(task, device, samples, seed),

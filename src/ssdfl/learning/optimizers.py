@@ -7,6 +7,7 @@ The paper's family is SGD with momentum, a proximal pull, or both (`eq:eff_sgd_o
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ssdfl.errors import InputError, import_object
+from ssdfl.mappings import picked, without
 from ssdfl.specs import convert, parse_spec
 
 PAPER_RHO = (0.8, 0.85)
@@ -201,17 +203,18 @@ class Optimizer:
         known = self.kind.defaults
         for name, value in self.hyper.items():
             _check_hyper(self.kind.name, name, value, known)
-        missing = [
-            name for name, value in known.items() if value != value and name not in self.hyper
-        ]
-        if missing:
-            remedy = f"Write it like {self.kind.name}:{missing[0]}=0.9."
-            raise InputError("optimizer", self.kind.name, f"a value of {missing[0]}", remedy)
+        self._check_complete()
         if self.rate is not None and not self.rate > 0:
-            raise InputError(
-                f"optimizer {self.kind.name}: rate", self.rate, "a number above 0", "Raise it."
-            )
+            what = f"optimizer {self.kind.name}: rate"
+            raise InputError(what, self.rate, "a number above 0", "Raise it.")
         object.__setattr__(self, "hyper", {**known, **self.hyper})
+
+    def _check_complete(self) -> None:
+        """Refuse an optimizer that lacks a value without a default, which is NaN."""
+        for name, default in without(self.kind.defaults, self.hyper).items():
+            if math.isnan(default):
+                remedy = f"Write it like {self.kind.name}:{name}=0.9."
+                raise InputError("optimizer", self.kind.name, f"a value of {name}", remedy)
 
     @property
     def rho(self) -> float:
@@ -253,9 +256,8 @@ def paper_optimizer(rho: float = 0.0, mu: float = 0.0) -> Optimizer:
     name = {(False, False): "sgd", (True, False): "momentum", (False, True): "proximal"}.get(
         (bool(rho), bool(mu)), "effective"
     )
-    values = {"rho": rho, "mu": mu}
     kind = OPTIMIZERS[name]
-    return Optimizer(kind, {key: value for key, value in values.items() if key in kind.defaults})
+    return Optimizer(kind, picked({"rho": rho, "mu": mu}, kind.defaults))
 
 
 def parse_optimizer(text: str) -> Optimizer:
@@ -345,5 +347,4 @@ def _drawn(spec: str, rho: float, mu: float) -> Optimizer:
     if spec not in OPTIMIZERS:
         return parse_optimizer(spec)
     kind = OPTIMIZERS[spec]
-    values = {"rho": rho, "mu": mu}
-    return Optimizer(kind, {key: value for key, value in values.items() if key in kind.defaults})
+    return Optimizer(kind, picked({"rho": rho, "mu": mu}, kind.defaults))

@@ -26,6 +26,7 @@ from ssdfl.learning.losses import Loss, LossKind, find_loss
 from ssdfl.learning.metrics import METRICS, TaskMetric, find_metrics
 from ssdfl.learning.precision import Precision, computing_in
 from ssdfl.learning.shards import Shards
+from ssdfl.mappings import without
 from ssdfl.records.scores import Score
 from ssdfl.rng import generator
 
@@ -120,9 +121,10 @@ class Task:
         own = self.layout.slots.keys() | self.layout.home.keys()
         aliases = {id(p) for name, p in self.model.named_parameters() if name in own}
         state = self.model.state_dict(keep_vars=True)
-        shared = {name: tensor for name, tensor in state.items() if name not in own}
         return {
-            name: tensor.detach() for name, tensor in shared.items() if id(tensor) not in aliases
+            name: tensor.detach()
+            for name, tensor in without(state, own).items()
+            if id(tensor) not in aliases
         }
 
     def trained(self, rows: Tensor) -> Tensor:

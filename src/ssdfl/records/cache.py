@@ -54,19 +54,26 @@ def run_key(experiment: Experiment) -> str:
     their names alone.
     """
     values = experiment.model_dump(mode="json", exclude={"name": True, "evaluate": {"target"}})
-    values["data"] = {
-        key: value for key, value in values["data"].items() if value or key not in OWN_DATA
-    }
+    for key in OWN_DATA:
+        if not values["data"].get(key):
+            values["data"].pop(key, None)
     if experiment.share == ShareSection():
         del values["share"]
     for section, key in FILES:
-        path = Path(values[section].get(key, ""))
-        if path.is_file():
-            values[section][key] = f"{hashlib.sha256(path.read_bytes()).hexdigest()}{path.suffix}"
-        elif path.is_dir() and looks_like_path(str(path)):
-            values[section][key] = [str(path), *_listing(path)]
+        content = _content(Path(values[section].get(key, "")))
+        if content is not None:
+            values[section][key] = content
     text = json.dumps([ssdfl.__version__, values], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def _content(path: Path) -> str | list[str] | None:
+    """What a file or folder counts by; None if there is none."""
+    if path.is_file():
+        return f"{hashlib.sha256(path.read_bytes()).hexdigest()}{path.suffix}"
+    if path.is_dir() and looks_like_path(str(path)):
+        return [str(path), *_listing(path)]
+    return None
 
 
 def _listing(folder: Path) -> list[str]:

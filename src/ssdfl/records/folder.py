@@ -9,6 +9,7 @@ run.lock                            held while a run writes into the folder
 seed-0/network.json, plan.json, devices.json
 seed-0/ssdfl/metrics.parquet        one row per cycle
 seed-0/ssdfl/checkpoint.safetensors the models of all devices after the last saved cycle
+seed-0/ssdfl/part-*.safetensors     of a run in several ranks: the models of each rank's devices
 seed-0/ssdfl/mesh/NAME/             of devices that ran as processes: each one's files
 """
 

@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from ssdfl.mappings import without
 from ssdfl.records.engines import ENGINES, describe_engines
 from ssdfl.records.scores import MOST_SCORES, READINGS
 
@@ -353,8 +354,8 @@ class EvaluateSection(Section):
         """Accept ``target_accuracy``, as the target was called when there was no other score."""
         if not isinstance(values, dict) or "target_accuracy" not in values:
             return values
-        renamed = {key: value for key, value in values.items() if key != "target_accuracy"}
-        return {"target": values["target_accuracy"], **renamed}
+        others = without(values, ["target_accuracy"])
+        return {"target": values["target_accuracy"], **others}
 
 
 class EngineSection(Section):

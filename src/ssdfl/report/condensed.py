@@ -58,17 +58,20 @@ class Condensed:
         labels = np.zeros((len(samples), counts.shape[1]), dtype=np.int64)
         np.add.at(labels, self.group, counts)
         kinds = self._kinds([str(one["optimizer"]) for one in devices])
-        lying = np.bincount(self.group, [one.get("liar", False) for one in devices]) > 0
-        return [
-            {
-                "device": k,
-                "optimizer": kinds[k],
-                "samples": samples[k],
-                "labels": labels[k].tolist(),
-            }
-            | ({"liar": True} if lying[k] else {})
-            for k in range(len(samples))
+        facts = [
+            {"device": k, "optimizer": kind, "samples": number, "labels": own}
+            for k, (kind, number, own) in enumerate(
+                zip(kinds, samples, labels.tolist(), strict=True)
+            )
         ]
+        for k in self._lied_in(devices):
+            facts[k]["liar"] = True
+        return facts
+
+    def _lied_in(self, devices: list[dict[str, Any]]) -> list[int]:
+        """The groups with a device that lies."""
+        lying = [one.get("liar", False) for one in devices]
+        return np.flatnonzero(np.bincount(self.group, lying)).tolist()
 
     def _kinds(self, optimizers: list[str]) -> list[str]:
         """Each group's optimizer, or that there are several."""

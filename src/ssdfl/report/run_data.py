@@ -10,6 +10,7 @@ from typing import Any
 
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import Plan
+from ssdfl.mappings import without
 from ssdfl.records.bounds import BoundRow
 from ssdfl.records.config import Experiment
 from ssdfl.records.folder import RunFolder
@@ -120,7 +121,7 @@ def _seeds(
     shown = _seeds_that_fit(facts, num_methods)
     result = []
     for seed in shown:
-        known = {name: value for name, value in facts[seed].items() if name != GROUPED}
+        known = without(facts[seed], [GROUPED])
         most = DEVICE_NUMBERS // (len(shown) * num_methods * len(known["names"]))
         of_seed = [row for row in rows if row["seed"] == seed]
         result.append({**known, "scores": _device_scores(of_seed, most, facts[seed][GROUPED])})

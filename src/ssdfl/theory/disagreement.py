@@ -88,11 +88,12 @@ def _by_doubling(
     X = np.zeros_like(G)
     for _ in range(tau_a):
         X = B @ X + G
-    M = np.linalg.matrix_power(B, tau_a) @ np.linalg.matrix_power(A, tau_r)
+    M: FloatArray = np.linalg.matrix_power(B, tau_a) @ np.linalg.matrix_power(A, tau_r)
     for _ in range(_DOUBLINGS - 1):
         X = X + M @ X
         M = M @ M
-    return X + M @ X
+    total: FloatArray = X + M @ X
+    return total
 
 
 def _by_iteration(

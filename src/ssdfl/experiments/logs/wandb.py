@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from ssdfl.errors import InputError, require
 from ssdfl.experiments.logs.base import STEP, Outcome, scalars, warn
 from ssdfl.files import write_text
+from ssdfl.mappings import without
 from ssdfl.records.config import Experiment
 from ssdfl.records.folder import flat
 from ssdfl.records.tables import Row
@@ -124,7 +125,7 @@ class WandbLog:
         name = _name(seed, method)
         known = self._index.runs.setdefault(name, _Known(id=secrets.token_hex(8)))
         values = flat(self._experiment.model_dump(mode="json"))
-        config = {key: value for key, value in values.items() if key not in ("methods", "seeds")}
+        config = without(values, ["methods", "seeds"])
         place = self._out / "wandb"
         place.mkdir(parents=True, exist_ok=True)
         run = self._wandb.init(

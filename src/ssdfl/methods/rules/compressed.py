@@ -10,6 +10,9 @@ from ssdfl.methods.moment import Moment, Rows
 from ssdfl.methods.rules.base import Heard, Memory, Message, Move, Rule
 from ssdfl.methods.rules.wrapped import WrappedRule
 
+_KEPT = ("public", "sum")
+"""What CHOCO keeps for each matrix: x̂ and s."""
+
 
 @dataclass(frozen=True)
 class Choco(Rule):
@@ -31,15 +34,11 @@ class Choco(Rule):
     steady = True
 
     def __post_init__(self) -> None:
-        check_range(
-            "gamma", self.gamma, 0, 1, "1 mixes in full; 0 takes what suits the compressor."
-        )
+        check_range("gamma", self.gamma, 0, 1, "1 mixes in full; 0 suits the compressor.")
 
     def init(self, theta: Rows) -> Memory:
         """Everyone's public copy is the initial model."""
-        return {
-            f"{name}{k}": theta.clone() for k in range(self.matrices) for name in ("public", "sum")
-        }
+        return {f"{name}{k}": theta.clone() for k in range(self.matrices) for name in _KEPT}
 
     def send(
         self, at: Moment, theta: Rows, move: Move | None, memory: Memory

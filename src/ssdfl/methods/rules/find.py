@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ssdfl.errors import InputError, find_function
+from ssdfl.mappings import without
 from ssdfl.methods.compressors import find_compressor
 from ssdfl.methods.rules.base import Rule
 from ssdfl.methods.rules.compressed import Choco, Compressed
@@ -56,8 +57,8 @@ def find_rule(text: str) -> Rule:
 def _make(name: str, options: Mapping[str, str]) -> Rule:
     make = find_function(RULES, name, "rule")
     taken = _options_of(make)
-    own = {key: value for key, value in options.items() if key in taken - {RULE, COMPRESSOR}}
-    others = {key: value for key, value in options.items() if key not in own}
+    others = without(options, taken - {RULE, COMPRESSOR})
+    own = without(options, others)
     if RULE in taken:
         within = _make(others.pop(RULE, "cta"), others)
         return _checked(name, make(within, **_converted(name, make, own, 1)))

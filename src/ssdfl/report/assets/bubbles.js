@@ -83,7 +83,7 @@ function drawBubbles(svg, net, onOpen) {
       const dot = addSvg(inner, "circle", { cx, cy, r: radius, class: k === picked ? "device picked" : "device", fill: colourOf(label), stroke: "var(--paper)", "data-device": k });
       dot.style.strokeWidth = radius / 4;
       addSvg(dot, "title", {}, deviceTitle(net, k));
-      const text = addSvg(inner, "text", { x: cx, y: cy, class: "name" }, net.names[k].length > 14 ? `${net.names[k].slice(0, 13)}…` : net.names[k]);
+      const text = addSvg(inner, "text", { x: cx, y: cy, class: "name" }, shortName(net.names[k]));
       text.style.fontSize = `${radius * 0.55}px`;
       text.style.fill = inkOn(colourOf(label));
     }

@@ -26,6 +26,9 @@ function portsOf(net, k) {
 const deviceTitle = (net, k) =>
   [`${net.names[k]}: ${net.degrees[k]} links`, `${short(net.compute_ms[k])} ms a mini-batch`, portsOf(net, k)].filter(Boolean).join(", ");
 
+/** A name that fits beside a device, or on it: of a long one, its beginning and end. */
+const shortName = (name) => (name.length > 15 ? `${name.slice(0, 7)}…${name.slice(-7)}` : name);
+
 /** What is to be said of a network's links as they are drawn. */
 function linkNotes(net) {
   const notes = net.links.some(([, , width]) => width !== net.links[0][2]) ? ["Thin: slow link"] : [];
@@ -51,8 +54,9 @@ function drawNetwork(svg, net) {
   const place = net.places.map(inFrame);
   const hulls = addSvg(svg, "g", {}), wires = addSvg(svg, "g", {}), dots = addSvg(svg, "g", {}), texts = addSvg(svg, "g", {});
   const count = net.names.length;
-  const named = net.world.length > 0 && count <= 60;  // on a map, names stand beside small circles
-  const radius = named ? 5.5 : count > 60 ? (count > 600 ? 2.5 : 5) : 14;
+  // On a map, and where names do not fit into circles, they stand beside small ones; of many devices in small type.
+  const named = (net.world.length > 0 && count <= 60) || (count <= 150 && net.names.some((name) => name.length > 3));
+  const radius = named || count > 60 ? (count > 600 ? 2.5 : 5) : 14;
   const links = net.links.map(([i, j, width, ms, rate]) => {
     const line = addSvg(wires, "line", { x1: place[i][0], y1: place[i][1], x2: place[j][0], y2: place[j][1], "stroke-width": 1.5 * width });
     addSvg(line, "title", {}, `${net.names[i]} – ${net.names[j]}: ${short(ms)} ms, ${short(rate)} MB/s`);
@@ -63,12 +67,13 @@ function drawNetwork(svg, net) {
     addSvg(circle, "title", {}, deviceTitle(net, k));
     return circle;
   });
-  const inside = (k) => (net.names[k].length <= 3 ? net.names[k] : k);
-  // A name stands at the right, unless another device is there.
-  const isTaken = (x, y) => place.some(([u, v]) => u > x && u < x + 55 && Math.abs(v - y) < 11);
+  // A name stands at the right, unless another device or the edge is there.
+  const edge = FRAME.left + FRAME.width - 50;
+  const isTaken = (x, y) => x > edge || place.some(([u, v]) => u > x && u < x + 55 && Math.abs(v - y) < 11);
   const beside = ([x, y]) => (isTaken(x, y) ? { x: x - 8, y: y + 4, "text-anchor": "end" } : { x: x + 8, y: y + 4 });
-  if (named) place.forEach((at, k) => addSvg(texts, "text", { ...beside(at), class: "place" }, net.names[k]));
-  const names = radius < 6 ? [] : place.map(([x, y], k) => addSvg(texts, "text", { x, y, class: "name" }, inside(k)));
+  const type = count > 60 ? "font-size:5px" : "";
+  if (named) place.forEach((at, k) => addSvg(texts, "text", { ...beside(at), class: "place", style: type }, shortName(net.names[k])));
+  const names = radius < 6 ? [] : place.map(([x, y], k) => addSvg(texts, "text", { x, y, class: "name" }, net.names[k]));
 
   /** Hulls, links and rims for a partition. */
   function setClusters(labels) {
