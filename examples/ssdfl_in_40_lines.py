@@ -12,15 +12,8 @@ images, labels = (torch.tensor(array) for array in load_digits(return_X_y=True))
 images = images.float() / 16
 test, train = slice(0, 400), slice(400, None)
 
-links = [
-    (0, 1),
-    (0, 2),
-    (1, 2),
-    (2, 3),
-    (3, 4),
-    (3, 5),
-    (4, 5),
-]  # a barbell: two triangles and a bridge
+# a barbell: two triangles and a bridge
+links = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (3, 5), (4, 5)]
 clusters = [{0, 1, 2}, {3, 4, 5}]
 N, tau_a, tau_r, eta = 6, 5, 1, 1.0
 

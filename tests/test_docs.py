@@ -69,6 +69,19 @@ def test_methods_and_mixings_are_documented():
         assert named or entry.name == "none", entry.name
 
 
+def test_every_schedule_and_rule_has_a_section():
+    methods = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    headings = " ".join(line for line in methods.splitlines() if line.startswith("### "))
+    for entry in catalogue():
+        if entry.kind in ("schedule", "rule"):
+            assert f"`{entry.name}`" in headings, entry.name
+
+
+def test_reasons_name_tests_that_exist():
+    named = re.findall(r"tests/[\w/]+\.py", " ".join(ONLY_PARSED.values()))
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "reproduce/README.md")),
     *sorted((ROOT / "docs").rglob("*.md")),

@@ -123,7 +123,7 @@ def _choose(names: list[str], profile: str, seeds: int | None) -> list[Artefact]
 
 
 def _without_labels(names: list[str], known: Iterable[str]) -> list[str]:
-    """The paper's labels, such as ``tab:cifar``, replaced by names."""
+    """The names of artefacts, also where the paper's label was given."""
     from ssdfl.records.artefacts import load_artefact
 
     if not any(":" in name for name in names):

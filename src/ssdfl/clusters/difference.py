@@ -71,7 +71,7 @@ class PlanDifference:
 
     Attributes:
         continues: for each cluster of the new plan, the number of the old one it continues, or
-        None.
+            None.
         moves: devices of both plans whose cluster is not the continuation of their old one.
         new: devices that only the new plan has.
         gone: devices that only the old plan has.

@@ -58,7 +58,7 @@ class FormationSettings:
     Attributes:
         constants: of training and of the bounds.
         partition: ``cost``, ``balanced`` (candidates that also see data) or ``paper`` (Algorithm
-        2).
+            2).
         score: a name of `SCORES`, ``package.module:function``, or a function.
         mode: ``literal`` weighs every number of clusters, with conductances as exact as can be;
             ``fast`` leaves out what costs most; ``auto`` is literal up to 200 devices.
@@ -69,7 +69,7 @@ class FormationSettings:
         weights: rule for mixing weights.
         with_tau_a: keep Lemma 1's τ_a in Φ_min, which the paper drops.
         threshold_step: the step size in Φ_min: ``eta`` as printed, or ``eta_E``, η times local
-        steps.
+            steps.
         amplification: how differences between devices become α_s.
         data_distance: (L,) how different linked devices' data are, if not computed from samples.
         sends_early: messages leave before devices train, so sending hides behind computing.

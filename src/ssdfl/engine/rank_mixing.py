@@ -22,7 +22,7 @@ class PeerRows:
     Attributes:
         rank: the other's number.
         rows: (b,) of this rank's matrix that mix the other's; W is symmetric, so the other mixes
-        them.
+            them.
         weights: (b, r) of these rows and the r rows that the other sends.
         senders: (s,) the devices of the other that these rows mix.
         summed: every weight between the two is the same, so only one row, the mean, is sent.

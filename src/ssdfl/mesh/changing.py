@@ -188,7 +188,7 @@ def add_devices(
         hosts: where newcomers listen; without them, on free ports if the whole mesh is on loopback.
         optimizer: the newcomers'; by default it is drawn as at the start.
         files: a folder with a table for each newcomer, named after it, if devices have their own
-        data.
+            data.
         certificates: make certificates; without, put your own into the folders.
 
     Raises:

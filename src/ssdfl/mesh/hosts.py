@@ -32,7 +32,7 @@ def read_hosts(path: Path, names: Sequence[str]) -> list[Host]:
 
     Args:
         names: of all devices; unless they are numbers, the file may also name a device by its
-        index.
+            index.
 
     Raises:
         InputError: a missing, unknown or repeated device, or a malformed address.

@@ -69,8 +69,7 @@ class Artefact:
         name: of its file.
         label: the paper's own, as in its source; empty for what goes beyond it.
         kind: table, curves against cycles, points or bars of final accuracy, the bound against S,
-        or
-            the cost of accuracy in messages, bytes and simulated seconds.
+            or the cost of accuracy in messages, bytes and simulated seconds.
         panels: blocks of the table, or small plots of the figure.
         points: what a panel's axis goes through; one nameless point where the axis is the cycle.
         series: the methods that are compared.

@@ -24,7 +24,7 @@ class Metric:
         name: the field of `Record`.
         label: what an axis says.
         unit: what it is shown in, such as ``%``, ``MB`` or ``s``; empty for a count or plain
-        number.
+            number.
         column: a table's header; the unit or the label unless said otherwise.
         noun: what one has more or less of in a sentence; the label unless said otherwise.
         axis: it is a cost, counted from the start of the run, that curves are drawn against.
