@@ -5,7 +5,15 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "ssdfl"
 STATES = {
-    *("Neighbour", "Member", "Flood", "Holders", "_Record", "_Window"),  # of a device of a mesh
+    *(
+        "Neighbour",
+        "Member",
+        "Flood",
+        "Holders",
+        "ReplyTimes",
+        "_Record",
+        "_Window",
+    ),  # of a device of a mesh
     *("Node", "ScoreInputs"),  # of a search
 }
 
