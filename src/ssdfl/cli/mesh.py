@@ -53,7 +53,7 @@ def init(
         bool,
         typer.Option(
             "--adaptive/--strict",
-            help="Go on at once without a neighbour that is silent for longer than usual.",
+            help="Continue at once without a neighbour that is silent for longer than usual.",
         ),
     ] = False,
     own_certificates: Annotated[
