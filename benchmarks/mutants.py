@@ -9,8 +9,8 @@ Each mutant changes one operator, constant or condition, drawn at random from al
 tried in a copy of the repository, so that processes which tests start see it, too: first the
 module's doctests, then the test file that mirrors it, then the files that mention it most, up to
 the first failure of a test that passes on the source as it is. mutants.csv has what was drawn and
-found. A survivor is judged by hand in the column ``note``: "equivalent" or "speed" and why, else it
-lacks a test.
+found. A survivor is judged by hand in the column ``note``: "equivalent", "speed" or "limit" and
+why, else it lacks a test.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CLOCK_FACTOR = 60
 """How much longer than its CPU seconds a run may take on the clock, on a busy machine."""
 MOST_BROKEN = 5
 """Tests of a run that may fail on the source as it is; each is left out from then on."""
-EXCUSED = ("equivalent", "speed")
+EXCUSED = ("equivalent", "speed", "limit")
 """First words of notes on survivors that no test can tell from the source as it is."""
 IN_MEMORY = Path("/dev/shm")
 
@@ -408,12 +408,12 @@ def show(mutants: Sequence[Mutant]) -> None:
 
 
 def try_all(record: Path, again: str, limit_s: float) -> None:
-    """Try the mutants of a record that have no verdict, or a certain one."""
+    """Try the mutants of a record that have no verdict, or a certain one and no note."""
     mutants = read_record(record)
     with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
         trial = Trial(copy_of_repository(Path(folder)), limit_s)
         for number, mutant in enumerate(mutants):
-            if mutant.verdict != again:
+            if mutant.verdict != again or mutant.note:
                 continue
             begun_s = time.monotonic()
             trial.judge(mutant)

@@ -45,9 +45,6 @@ _OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),
 )
 
-_MAX_WINDOW_BYTES = 8 << 20
-_FRAME_BYTES = 1 << 20
-
 Connection = tuple[str, str]
 """A neighbour's name and a purpose."""
 
@@ -133,11 +130,6 @@ class GrpcTransport:
             *_OPTIONS,
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
             ("grpc.max_receive_message_length", max_message_bytes),
-        )
-        # Of what this device asks for: few large frames, and no more on their way than it takes.
-        self._asking = (
-            ("grpc.http2.max_frame_size", _FRAME_BYTES),
-            ("grpc.http2.lookahead_bytes", min(max_message_bytes, _MAX_WINDOW_BYTES)),
         )
         self._listen, self._routes = listen, routes
         self._neighbours: dict[str, str] = {}
@@ -264,8 +256,7 @@ class GrpcTransport:
 
     def _dial(self, name: str, purpose: str, address: str) -> None:
         """Make a channel to a neighbour; gRPC connects it when it is used."""
-        override = ("grpc.ssl_target_name_override", certificate_name(name))
-        options = (*self._options, *self._asking, override)
+        options = (*self._options, ("grpc.ssl_target_name_override", certificate_name(name)))
         channel = self._grpc.secure_channel(address, self._own, options=options)
         self._channels[name, purpose] = channel
         self._asks[name, purpose] = channel.unary_unary(

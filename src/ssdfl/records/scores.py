@@ -69,6 +69,8 @@ class Score:
         Examples:
             >>> [SCORES[name].number(0.4567) for name in ("accuracy", "r2", "mae")]
             ['45.7', '0.457', '0.457']
+            >>> [SCORES["mae"].number(value) for value in (999.4, 1000)]
+            ['999', '1,000']
         """
         scaled = value / self.scale
         if self.unit == "%":

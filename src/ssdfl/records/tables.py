@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,7 +102,7 @@ def read_frame(path: Path) -> Any:
     Raises:
         InputError: the file is damaged.
     """
-    return _read(path).to_pandas()
+    return _read(path, pa.Table.to_pandas)
 
 
 def read_table(path: Path) -> list[Row]:
@@ -111,14 +111,15 @@ def read_table(path: Path) -> list[Row]:
     Raises:
         InputError: the file is damaged.
     """
-    rows: list[Row] = _read(path).to_pylist() if path.exists() else []
+    rows: list[Row] = _read(path, pa.Table.to_pylist) if path.exists() else []
     return rows
 
 
-def _read(path: Path) -> pa.Table:
+def _read(path: Path, convert: Callable[[pa.Table], Any]) -> Any:
+    """A file's table, converted: its texts are decoded only then."""
     try:
-        return parquet.read_table(path)
-    except (OSError, pa.ArrowException) as error:
+        return convert(parquet.read_table(path))
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         remedy = f"({error}) Delete its folder."
         raise InputError("metrics", str(path), "a whole file", remedy) from error
 

@@ -379,7 +379,7 @@ class ToyLoop:
     def step(self, state: State) -> State:
         """Take the next step."""
         step = self.job.step(state.step)
-        X, memory, _, sent = self.engine.advance(state, step, state.step)
+        X, memory, _, sent, *_ = self.engine.advance(state, step, state.step)
         total = state.transmissions + sent
         return replace(
             state, step=state.step + 1, X=X, memory=memory, trained=step.train, transmissions=total
