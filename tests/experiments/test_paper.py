@@ -4,9 +4,11 @@ import pytest
 
 from ssdfl.errors import InputError
 from ssdfl.records.artefacts import artefact_names, load_artefact, paper_folder
-from ssdfl.records.cache import run_key, single_runs
+from ssdfl.records.cache import run_key, single_runs, whole_rows
+from ssdfl.records.folder import RunFolder
 
 NAMES = artefact_names(paper_folder())
+KEPT_RUNS = [RunFolder(path) for path in sorted((paper_folder() / "runs").iterdir())]
 
 
 def test_all_artefacts_of_the_paper_are_there():
@@ -145,3 +147,12 @@ def test_a_part_of_an_artefact_shares_the_runs_of_the_whole():
     ]
     assert {run_key(one) for one in part.runs()} < {run_key(one) for one in whole.runs()}
     assert whole.part([]) == whole
+
+
+def test_runs_that_are_kept_are_found_again_and_complete():
+    wanted = {run_key(one) for name in NAMES for one in load_artefact(name, "medium").runs()}
+    for folder in KEPT_RUNS:
+        experiment = folder.experiment()
+        assert run_key(experiment) == folder.path.name
+        assert folder.path.name in wanted
+        assert len(whole_rows(experiment, folder)) == experiment.cycles
