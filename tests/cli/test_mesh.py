@@ -173,7 +173,7 @@ def test_two_neighbours_that_cannot_be_dialled_are_refused(tmp_path):
     path.write_text("device,address\n0,\n1,\n2,a:1\n")
     done = quick_command("mesh", "init", "--out", tmp_path / "mesh", "--hosts", path, *SETTINGS)
     assert done.returncode == 2
-    assert "addresses of neighbours = 0 and 1" in done.stderr
+    assert "addresses of neighbours = none for 0 and 1" in done.stderr
 
 
 def test_folders_that_are_none(tmp_path):

@@ -62,7 +62,7 @@ def steps_taken(job, node):
 def test_a_device_left_far_behind_continues_where_two_others_are(signers):
     job, node = listening(signers)
     node.neighbours.heard("b", claims(signers, {"b": 20, "c": 18}))
-    assert steps_taken(job, node) == list(range(20, 31))
+    assert steps_taken(job, node) == list(range(19, 31))  # the first is where it skips to
     assert node.outbox.answer(5, lambda: 31).WhichOneof("kind") == "absent"
 
 
@@ -131,5 +131,5 @@ def test_what_a_neighbour_has_signed_is_passed_on(signers):
 def test_a_device_that_comes_back_when_all_is_done_trains_the_last_cycle(signers):
     job, node = listening(signers)
     node.neighbours.heard("b", claims(signers, {"b": 30, "c": 30}))
-    assert steps_taken(job, node) == [29, 30]
+    assert steps_taken(job, node) == [28, 29, 30]
     assert node.status().done

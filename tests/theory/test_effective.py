@@ -52,7 +52,7 @@ def test_an_engines_step_is_a_step_down_the_effective_gradient(spec, optimizers,
     start = state.X.numpy().copy()
     for t in range(2):
         step = job.schedule(t)
-        X, memory, _, _ = engine.advance(state, step, t)
+        X, memory, *_ = engine.advance(state, step, t)
         G, _ = full_gradients(job.task, state.X)
         here = RegimeState(state.X.numpy(), start, history, mu)
         descent = effective_gradient(here, G, step.W, job.learning_rate)

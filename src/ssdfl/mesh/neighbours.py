@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from threading import Event
 
 from ssdfl.mesh.evidence import MOST_PASSED_ON, Evidence
 from ssdfl.mesh.mesh_pb2 import Ping, Request, Status
@@ -86,7 +86,7 @@ class Neighbours:
         self._started = False
         self._adaptive, self._max_misses = adaptive, 1 if adaptive else MAX_MISSES
         self._usual: defaultdict[str, ReplyTimes] = defaultdict(partial(ReplyTimes, deadline_s))
-        self._hurries: defaultdict[str, threading.Event] = defaultdict(runtime.event)
+        self._hurries: defaultdict[str, Event] = defaultdict(runtime.event)
 
     def start(self) -> None:
         """Begin to ping."""
