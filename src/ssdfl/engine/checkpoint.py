@@ -332,7 +332,11 @@ def load_parameters(path: Path) -> FloatArray:
             rows = torch.cat([_trained_rows(holder) for holder in holders])
         except RuntimeError as error:
             raise damaged(path, error) from None
-        order = np.argsort(np.concatenate([holder.devices for holder in holders]))
+        devices = np.concatenate([holder.devices for holder in holders])
+        if len(rows) != len(devices):
+            expected = f"{len(devices)}, one for each device"
+            raise InputError(f"rows of parameters in {path}", len(rows), expected, ANEW)
+        order = np.argsort(devices)
         return np.asarray(rows[torch.from_numpy(order)].double().numpy())
 
 

@@ -48,7 +48,7 @@ def random_geometric(n: int, radius: float = 0.2, seed: int = 0) -> Network:
     """Devices at random places of a unit square, linked within a radius. The paper's RGeo."""
     _check_size("n", n)
     check_range("radius", radius, 0, remedy="The square has side 1; choose radius=0.2 or so.")
-    check_fits("rgeo", n, min(np.pi * radius**2, 1.0) * n * n / 2)
+    check_fits("rgeo", n, min(np.pi * min(radius, 1.0) ** 2, 1.0) * n * n / 2)
     return _joined(nx.random_geometric_graph(n, radius, seed=seed), seed)
 
 
