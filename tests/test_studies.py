@@ -155,6 +155,17 @@ def test_the_page_of_networks_shows_which_seconds_were_measured(monkeypatch):
     assert max(predicted.errors(rows)) <= 0.25
 
 
+def test_bf16_learns_what_float32_does(monkeypatch):
+    monkeypatch.syspath_prepend(STUDIES / "precision")
+    measured = importlib.import_module("measure")
+    monkeypatch.delitem(sys.modules, "measure")
+    page = (STUDIES / "precision" / "index.md").read_text(encoding="utf-8")
+    assert measured.table() in page
+    found = measured.compare(measured.read(), "mlp")
+    assert abs(found["end"]) < found["end_seeds"]
+    assert found["apart"] < found["seeds"]
+
+
 def test_pairs_of_silos_share_paths_as_the_designs_assume(underlays_report):
     tools = sys.modules["underlays"]
     length_km = np.array([100.0, 200.0])
