@@ -157,8 +157,7 @@ def test_the_page_of_networks_shows_which_seconds_were_measured(monkeypatch):
 
 def test_bf16_learns_what_float32_does(monkeypatch):
     monkeypatch.syspath_prepend(STUDIES / "precision")
-    measured = importlib.import_module("measure")
-    monkeypatch.delitem(sys.modules, "measure")
+    measured = importlib.import_module("precisions")
     page = (STUDIES / "precision" / "index.md").read_text(encoding="utf-8")
     assert measured.table() in page
     found = measured.compare(measured.read(), "mlp")

@@ -1,7 +1,7 @@
 """Train in bf16 and in float32, and compare the curves: is their difference within seed noise?
 
-    python docs/studies/precision/measure.py [--data FOLDER] [--at-a-time N] [--cache FOLDER]
-    python docs/studies/precision/measure.py --show      # the table of the page, from curves.csv
+    python docs/studies/precision/precisions.py [--data FOLDER] [--at-a-time N] [--cache FOLDER]
+    python docs/studies/precision/precisions.py --show      # the table of the page, from curves.csv
 
 Both precisions share networks, shards, first parameters and batches. Runs land in a cache and are
 not repeated; ``curves.csv`` has a row per run and cycle of all runs that have ended.
