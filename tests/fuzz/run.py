@@ -1,10 +1,10 @@
 """Feed readers inputs that are nearly right, and write down what was tried: ``make fuzz``.
 
 python tests/fuzz/run.py --seconds 60                        a minute of each
-python tests/fuzz/run.py --inputs 100000 --out counts.csv    until a file counts so many of each
+python tests/fuzz/run.py --inputs 100000 --out counts.csv    until a file counts that many of each
 python tests/fuzz/run.py --show tests/fuzz/record.csv        a recorded run as a table
 
-A target and a number determine an input, so a run that was broken off goes on where its file ends.
+A target and a number determine an input, so an interrupted run continues where its file ends.
 A reader may return, or refuse with one of our errors.
 Anything else is a failure, and so are more than 2 s or 500 MB: it is kept in tests/fuzz/failures.
 """
@@ -225,7 +225,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=sys.maxsize, help="of each target")
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument(
-        "--out", type=Path, help="a CSV file to add the counts to, in which a later run goes on"
+        "--out", type=Path, help="a CSV file to add the counts to, in which a later run continues"
     )
     parser.add_argument(
         "--show", type=Path, help="print such a file as a table, and do nothing else"
@@ -246,7 +246,7 @@ def main() -> None:
 
 
 def fill(names: Iterable[str], inputs: int, path: Path) -> int:
-    """Try inputs, a batch of each target in turn, until a file counts so many; how many failed."""
+    """Try inputs, a batch of each target in turn, until a file counts enough; how many failed."""
     failures = 0
     for end in range(BATCH, inputs + BATCH, BATCH):
         for name in names:

@@ -94,7 +94,7 @@ def test_a_stopped_mesh_goes_on_where_it_was(undisturbed, tmp_path):
         come_together(processes)
     check_as_good(mesh, undisturbed)
     logs = "".join(path.read_text() for path in mesh.glob("*/device.log"))
-    assert "going on at" not in logs  # nobody ran away and nobody had to jump
+    assert "continuing at" not in logs  # nobody ran away and nobody had to jump
 
 
 def test_devices_with_different_plans_refuse_each_other_by_name(tmp_path):

@@ -111,4 +111,4 @@ def test_a_device_with_its_own_data_joins_while_another_is_away(tmp_path):
     assert "joining at step" in (mesh / "Zoe" / "device.log").read_text()
     log = (mesh / "Bob" / "device.log").read_text()
     assert "membership 1: 5 devices" in log
-    assert "going on at" in log  # it need not repeat the cycles before the change
+    assert "continuing at" in log  # it need not repeat the cycles before the change

@@ -76,7 +76,7 @@ def test_a_plan_from_after_a_change_of_membership_is_the_same(node):
 
 @pytest.fixture
 def adaptive():
-    """The same node; it goes on at once without a silent neighbour."""
+    """The same node; it continues at once without a silent neighbour."""
     found = Node(job_that_mixes_at().network, 0, ("a", "b"), transport=None, adaptive=True)
     yield found
     found._pulls.shutdown()

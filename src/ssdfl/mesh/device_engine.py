@@ -72,7 +72,7 @@ class DeviceEngine:
         """The state some steps after the neighbours'."""
         step = min(furthest + margin, self.job.last_step)
         log.warning(
-            "at step %d, but neighbours are at %d: going on at %d", state.step, furthest, step
+            "at step %d, but neighbours are at %d: continuing at %d", state.step, furthest, step
         )
         self.node.skipped += step - state.step
         self.node.take_part(step)

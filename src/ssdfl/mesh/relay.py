@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -104,17 +104,11 @@ class Relay:
 
     async def _join(self, context: Any, dialled: _Waiting) -> None:
         """Pass bytes both ways until one of the two ends its call."""
-        tasks: list[asyncio.Future[Any]] = [
-            asyncio.ensure_future(self._pass_on(context, dialled.context)),
-            asyncio.ensure_future(self._pass_on(dialled.context, context)),
-            asyncio.ensure_future(dialled.ended.wait()),
-        ]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        await until_one_ends(
+            self._pass_on(context, dialled.context),
+            self._pass_on(dialled.context, context),
+            dialled.ended.wait(),
+        )
 
     async def _pass_on(self, source: Any, target: Any) -> None:
         """Tell one device that the other is there, and pass on what that sends."""
@@ -135,3 +129,14 @@ async def _write(piece: bytes, target: Any) -> None:
     except asyncio.CancelledError:
         await asyncio.wait({writing}, timeout=LAST_WRITE_S)
         raise
+
+
+async def until_one_ends(*transfers: Coroutine[Any, Any, Any]) -> None:
+    """Run transfers at the same time, and cancel the rest when one ends."""
+    tasks = [asyncio.ensure_future(one) for one in transfers]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -23,7 +23,7 @@ from typing import Any
 from ssdfl.errors import require
 from ssdfl.mesh.mesh_pb2 import Piece
 from ssdfl.mesh.names import certificate_name
-from ssdfl.mesh.relay import PEER_KEY, PIECE_BYTES, PURPOSE_KEY, PURPOSES
+from ssdfl.mesh.relay import PEER_KEY, PIECE_BYTES, PURPOSE_KEY, PURPOSES, until_one_ends
 from ssdfl.mesh.routes import Relays
 from ssdfl.mesh.server import SERVICE, STOP_S, event_loop, on_loop
 
@@ -220,13 +220,7 @@ async def _read(call: Any) -> Any:
 
 async def _move(call: Any, reader: Any, writer: Any) -> None:
     """Move bytes both ways between a call and a local socket until either ends."""
-    tasks = [asyncio.ensure_future(one) for one in (_send(call, reader), _receive(call, writer))]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    await until_one_ends(_send(call, reader), _receive(call, writer))
 
 
 async def _send(call: Any, reader: Any) -> None:

@@ -105,7 +105,7 @@ class Settings:
     Attributes:
         slowness: what its computing takes longer than usual.
         liar: changes its answers, if it is one.
-        adaptive: whether it goes on at once without silent neighbours.
+        adaptive: whether it continues at once without silent neighbours.
     """
 
     patience_s: float = 5.0
