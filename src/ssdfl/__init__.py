@@ -1,9 +1,9 @@
 """Serverless semi-decentralized federated learning: plan, simulate and compare.
 
-The names here tell the story, in this order: a network (`load_network`), its clusters
-(`form_clusters`), an experiment (`Experiment`), its run (`run_experiment`), what came out
-(`RunFolder`, `load_records`, `summarise`, `write_report`). A method of your own is a function from
-`ScheduleInputs` to a `Schedule` of `Step`, or a `Method` with a rule of its own.
+The main names, in the order of use: load a network (`load_network`), form its clusters
+(`form_clusters`), describe an experiment (`Experiment`), run it (`run_experiment`), and look at the
+results (`RunFolder`, `load_records`, `summarise`, `write_report`). Your own method is a function
+from `ScheduleInputs` to a `Schedule` of `Step`, or a `Method` with its own rule.
 
 Examples:
     >>> import ssdfl
@@ -76,12 +76,12 @@ __all__ = ["__version__", *_HOME]
 
 
 def __dir__() -> list[str]:
-    """The public names, also those not imported yet."""
+    """The public names, including those not imported yet."""
     return sorted(__all__)
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used, so that ``import ssdfl`` stays quick."""
+    """Import a public name when it is first used, so that ``import ssdfl`` is fast."""
     if name not in _HOME:
         raise AttributeError(f"module 'ssdfl' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command; Ctrl-C while modules are still loading ends it without a traceback, too."""
+    """Run the command; Ctrl-C ends it without a traceback, even while modules are loading."""
     try:
         from ssdfl.cli.main import main as run
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Names for the array types that signatures use, and statistics of values that may be none."""
+"""Names of array types for signatures, and statistics of values that may be empty."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BoolArray = NDArray[np.bool_]
 
 if TYPE_CHECKING:
     SparseMatrix: TypeAlias = csr_array[np.float64]
-else:  # older versions of SciPy have no subscripts at run time
+else:  # older versions of SciPy cannot be subscripted at run time
     SparseMatrix = csr_array
 
 

@@ -13,7 +13,7 @@ CHECKSUM = "checksum"
 
 
 def with_checksum(data: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON data with a checksum of it.
+    """JSON data with its checksum added.
 
     Examples:
         >>> with_checksum({"a": 1})["checksum"][:12]
@@ -26,10 +26,10 @@ def check_checksum(data: Mapping[str, Any], covered: Collection[str], where: str
     """Refuse JSON data that changed since `with_checksum`; a checksum of null is not checked.
 
     Args:
-        covered: the keys that the checksum is of; others may have been added.
+        covered: the keys that the checksum covers; others may have been added.
 
     Raises:
-        InputError: no checksum, or a wrong one.
+        InputError: the checksum is missing or wrong.
     """
     if CHECKSUM not in data:
         raise InputError(
@@ -44,5 +44,5 @@ def check_checksum(data: Mapping[str, Any], covered: Collection[str], where: str
 
 
 def _digest(data: Mapping[str, Any]) -> str:
-    """SHA-256 of JSON data, however it is indented and ordered."""
+    """SHA-256 of JSON data, independent of indentation and order."""
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The one error a user's mistake raises, and the one for a missing optional part."""
+"""The error for a user's mistakes, its variants, and helpers that raise it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST_SHOWN = 80
 
 
 class InputError(ValueError):
-    """A value that cannot be used: what it is, what was expected, what to do about it.
+    """A value that cannot be used: its name, what was expected, and the remedy.
 
     Examples:
         >>> print(InputError("p", 1.5, "a probability in [0, 1]", "Choose 0.1 for few links."))
@@ -20,7 +20,7 @@ class InputError(ValueError):
     """
 
     exit_code = 2
-    """What a command ends with: a restart would not help."""
+    """The exit code of commands; a restart would not help."""
 
     def __init__(self, what: str, got: object, expected: str, remedy: str) -> None:
         shown = got if isinstance(got, str) else repr(got)
@@ -38,15 +38,15 @@ class NotYetError(InputError):
 
 
 class InputWarning(UserWarning):
-    """Something that works, but perhaps not as its user thinks; commands print it as one line."""
+    """An input that works, but perhaps not as the user expects; commands print it as one line."""
 
 
 class OtherRankError(InputError):
-    """A mistake that another process of the same run has found and shows."""
+    """A mistake that another process of the same run has found and reports."""
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional dependency, or say which extra brings it.
+    """Import an optional dependency, or name the extra that installs it.
 
     Raises:
         InputError: the module is not installed.
@@ -96,7 +96,7 @@ def import_object(path: str, what: str) -> object:
     except Exception as error:  # a user's module may raise anything
         says = f"Python says: {type(error).__name__}: {error}."
         where = (
-            "It has to lie in the working folder, beside the experiment's file, or on PYTHONPATH."
+            "It has to be in the working folder, beside the experiment's file, or on PYTHONPATH."
         )
         raise InputError(
             what, path, "an importable package.module:name", f"{says} {where}"
@@ -114,7 +114,7 @@ def find_function(
     """A function by its name in a registry, or a user's own by ``package.module:function``.
 
     Raises:
-        InputError: neither is there, or it is not a function.
+        InputError: neither exists, or it is not a function.
 
     Examples:
         >>> find_function({"length": len}, "length", "measure")("abc")
@@ -134,10 +134,10 @@ def find_function(
 
 
 def number_from(function: Callable[..., Any], *arguments: Any, what: str) -> float:
-    """The number that a user's function returns; it may raise anything and return anything.
+    """The number that a user's function returns, with checks.
 
     Raises:
-        InputError: it raised, or returned no number.
+        InputError: the function raised an error, or did not return a number.
 
     Examples:
         >>> number_from(math.sqrt, 9, what="root")
@@ -156,7 +156,7 @@ def number_from(function: Callable[..., Any], *arguments: Any, what: str) -> flo
 
 
 def unfit_value(problem: Mapping[str, Any], where: str, remedy: str) -> InputError:
-    """The error for a file's bad value, from one of pydantic's ``errors()``.
+    """The error for a bad value in a file, from one of pydantic's ``errors()``.
 
     Examples:
         >>> problem = {"loc": ("step",), "type": "int_type", "input": "x"}

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, whatever ends a process or a machine."""
+"""Write files atomically: even if a process or machine dies, a file is complete or missing."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pathlib import Path
 
 _READABLE_DEVICES = 20_000
 _TEMPORARY = re.compile(r"\..*\.(\d+)\.tmp(\..*)?")
-"""``.name.pid.tmp.ending``: a file that the process ``pid`` was writing."""
+"""``.name.pid.tmp.suffix``: a file that the process ``pid`` was writing."""
 
 
 @contextmanager
 def atomic_path(path: Path | str, durable: bool = True) -> Iterator[Path]:
-    """A temporary sibling that replaces ``path`` on success and vanishes on failure.
+    """A temporary sibling that replaces ``path`` on success and is removed on failure.
 
-    What killed processes left of the same file is removed.
+    Temporaries of the same file that killed processes left behind are removed.
 
     Args:
         durable: the new file survives a power cut once the block has ended, and the old one until
-            then. That waits for the disk: leave it out for what is written often or made again
-            easily.
+            then. This waits for the disk, so turn it off for files that are written often or are
+            easily made again.
 
     Raises:
-        OSError: of the block, with the name of the file if it has none: a full disk names no file.
+        OSError: raised by the block. If it names no file, as for a full disk, the name is added.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def atomic_path(path: Path | str, durable: bool = True) -> Iterator[Path]:
 
 
 def _literal(name: str) -> str:
-    """A name in which `glob` takes no character for a wildcard."""
+    """A name with its `glob` wildcards escaped."""
     return re.sub(r"([*?[])", r"[\1]", name)
 
 
@@ -69,15 +69,15 @@ def _sync_folder(folder: Path) -> None:
 
 
 def remove_temporaries(folder: Path) -> None:
-    """Remove what killed processes left of `atomic_path` in a folder and below.
+    """Remove temporaries of `atomic_path` that killed processes left in a folder and below.
 
-    For a process that starts: temporaries of its own number are older than itself, too.
+    Call it when a process starts: temporaries with its own number are then stale, too.
     """
     _remove_stale(folder.rglob(".*.tmp*"), own=True)
 
 
 def _remove_stale(paths: Iterable[Path], own: bool = False) -> None:
-    """Remove temporaries of processes that have ended, and perhaps those of this one's number."""
+    """Remove temporaries of processes that have ended, and those of this process if ``own``."""
     for path in list(paths):
         found = _TEMPORARY.fullmatch(path.name)
         if found is None:
@@ -85,12 +85,12 @@ def _remove_stale(paths: Iterable[Path], own: bool = False) -> None:
         process = int(found[1])
         ended = own if process == os.getpid() else not _runs(process)
         if ended:
-            with suppress(OSError):  # another start may remove it, too
+            with suppress(OSError):  # another process may remove it at the same time
                 path.unlink()
 
 
 def _runs(process: int) -> bool:
-    """Whether a process of that number runs on this machine."""
+    """Whether a process with this number runs on this machine."""
     if sys.platform == "win32":
         return False  # an open file cannot be removed there
     try:
@@ -116,7 +116,7 @@ def is_there(path: Path) -> bool:
 
 
 def indentation(num_devices: int) -> int | None:
-    """How far JSON about devices is indented: for people to read, unless there are very many."""
+    """The indentation of JSON about devices: readable, unless there are very many."""
     return 1 if num_devices <= _READABLE_DEVICES else None
 
 

@@ -1,4 +1,4 @@
-"""Files that one process at a time may hold."""
+"""Lock files, which one process at a time may hold."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_NOTE = 200
 if sys.platform == "win32":
     import msvcrt
 
-    _PLACE = 1 << 20  # behind the note, since nobody else can read what is locked
+    _PLACE = 1 << 20  # behind the note, since other processes cannot read locked bytes
 
     def _lock(file: IO[bytes]) -> None:
         file.seek(_PLACE)
@@ -38,13 +38,12 @@ else:
 
 @contextmanager
 def locked(path: Path | str) -> Iterator[None]:
-    """Hold a lock file for the block; it says who holds it, and stays on disk, empty.
+    """Hold a lock file for the block. The file names its holder, and stays on disk, empty.
 
-    The operating system frees the lock when its process ends, however that ends.
+    The operating system frees the lock when its process ends in any way.
 
     Raises:
-        BlockingIOError: someone holds it already, another process or this one; the message names
-            it.
+        BlockingIOError: another process or this one already holds it; the message names it.
 
     Examples:
         >>> from tempfile import TemporaryDirectory
@@ -57,7 +56,7 @@ def locked(path: Path | str) -> Iterator[None]:
     with Path(path).open("ab+") as file:
         try:
             _lock(file)
-        except (BlockingIOError, PermissionError) as error:  # the second is how Windows says it
+        except (BlockingIOError, PermissionError) as error:  # Windows raises the second
             raise BlockingIOError(
                 error.errno, f"{_holder(file)} holds the lock", str(path)
             ) from error
@@ -70,9 +69,9 @@ def locked(path: Path | str) -> Iterator[None]:
 
 
 def is_held(path: Path) -> bool:
-    """Whether someone holds a lock file.
+    """Whether a process holds a lock file.
 
-    If nobody does, it is taken for an instant: whoever takes such a lock should try more than once.
+    If none does, this takes the lock for an instant, so processes that want it should retry.
     """
     if not path.exists():
         return False
@@ -84,20 +83,20 @@ def is_held(path: Path) -> bool:
 
 
 def _own_name() -> str:
-    """This process, as others can find it."""
+    """A description by which others can find this process."""
     now = datetime.datetime.now().astimezone()
     return f"process {os.getpid()} on {platform.node()} since {now:%Y-%m-%d %H:%M:%S}"
 
 
 def _write_note(file: IO[bytes], note: str) -> None:
-    with suppress(OSError):  # the lock holds on a full disk, too
+    with suppress(OSError):  # the lock also works on a full disk
         file.truncate(0)
         file.write(note.encode())
         file.flush()
 
 
 def _holder(file: IO[bytes]) -> str:
-    """Who holds a lock, by what its file says."""
+    """The holder of a lock, from its file."""
     file.seek(0)
     note = file.read(_LONGEST_NOTE).decode(errors="replace")
     return note if note.isprintable() and note else "another process"

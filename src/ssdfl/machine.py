@@ -1,4 +1,4 @@
-"""What this machine offers."""
+"""The resources of this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 def cores() -> int:
-    """How many cores this process may use; where the system does not tell, how many there are."""
+    """The number of cores this process may use or, if unknown, the number of cores."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Parts of mappings."""
+"""Select parts of mappings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 def picked(values: Mapping[Key, Value], keys: Iterable[Key]) -> dict[Key, Value]:
-    """The entries under some keys, in their order; keys that there are not are left out.
+    """The entries with the given keys, in their order; missing keys are left out.
 
     Examples:
         >>> picked({"a": 1, "b": 2}, ["b", "c"])
@@ -20,7 +20,7 @@ def picked(values: Mapping[Key, Value], keys: Iterable[Key]) -> dict[Key, Value]
 
 
 def without(values: Mapping[Key, Value], keys: Collection[Key]) -> dict[Key, Value]:
-    """All entries but those under some keys.
+    """All entries except those with the given keys.
 
     Examples:
         >>> without({"a": 1, "b": 2}, ["a"])
@@ -30,7 +30,7 @@ def without(values: Mapping[Key, Value], keys: Collection[Key]) -> dict[Key, Val
 
 
 def without_none(values: Mapping[Key, Value | None]) -> dict[Key, Value]:
-    """All entries but those that are None.
+    """All entries except those that are None.
 
     Examples:
         >>> without_none({"a": 1, "b": None})
@@ -40,7 +40,7 @@ def without_none(values: Mapping[Key, Value | None]) -> dict[Key, Value]:
 
 
 def prefixed(prefix: str, values: Mapping[str, Value]) -> dict[str, Value]:
-    """The same entries with longer names.
+    """The entries with a prefix added to their keys.
 
     Examples:
         >>> prefixed("model.", {"weight": 1})

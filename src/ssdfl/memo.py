@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 def by_identity(function: Callable[[Key], Result], size: int = 4) -> Callable[[Key], Result]:
-    """The function, with its last few results kept and found again by the very same argument.
+    """The function with a cache of its last few results, keyed by the identity of the argument.
 
     Examples:
         >>> double = by_identity(lambda values: [2 * value for value in values])

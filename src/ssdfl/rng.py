@@ -1,4 +1,4 @@
-"""All randomness comes from here: a generator per seed, named stream and indices."""
+"""The source of all randomness: a generator per seed, named stream and indices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One line of text names a part and its options: ``name:key=value,key=value``."""
+"""Parse a part and its options from one line of text: ``name:key=value,key=value``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def parse_spec(text: str, what: str) -> tuple[str, dict[str, str]]:
     """The name and the options of ``name:key=value,…``; a name may itself be ``module:function``.
 
     Raises:
-        InputError: a repeated key, or a part without ``=``.
+        InputError: a key is repeated, or a part has no ``=``.
 
     Examples:
         >>> parse_spec("choco:fraction=0.1,gamma=1", "rule")
@@ -47,7 +47,7 @@ def parse_spec(text: str, what: str) -> tuple[str, dict[str, str]]:
 def _pair(part: str, text: str, what: str) -> tuple[str, str]:
     key, equals, value = part.partition("=")
     if not equals or not key.strip():
-        raise InputError(what, text, "key=value pairs after the colon", f"Fix {part!r}.")
+        raise InputError(what, text, "key=value pairs after the colon", f"Correct {part!r}.")
     return key.strip(), value.strip()
 
 
@@ -57,10 +57,10 @@ def call_with_options(
     """Keyword arguments for a function, converted to the types that it annotates.
 
     Args:
-        given: how many of the first parameters the caller supplies; they are no options.
+        given: the number of leading parameters that the caller supplies; they are not options.
 
     Raises:
-        InputError: an option that the function does not take, a value of the wrong type, or one
+        InputError: the function does not take an option, or a value has the wrong type or is
             missing.
 
     Examples:
@@ -84,7 +84,7 @@ def whole_number(text: str) -> int:
     """A text as an integer that fits a machine word; larger ones break later computations.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not such an integer.
     """
     number = int(text)
     if abs(number) >= 2**63:
@@ -96,7 +96,7 @@ def _check_known(options: Mapping[str, str], known: Collection[str], what: str) 
     unknown = next((key for key in options if key not in known), None)
     if unknown is not None:
         choices = f"one of the options {', '.join(known)}" if known else "no options"
-        remedy = "Fix the option's name or remove it."
+        remedy = "Correct the option's name, or remove it."
         raise InputError(f"{what}: {unknown}", options[unknown], choices, remedy)
 
 

@@ -273,7 +273,7 @@ def test_a_plan_that_nothing_satisfies_warns_with_the_numbers(tmp_path):
     assert done.returncode == 0
     assert "warning: no candidate" in done.stderr
     assert (
-        "nor a learning rate down to 1/100 makes so few clusters reach their threshold"
+        "nor a learning rate down to 1/100 makes this few clusters reach their threshold"
         in done.stderr
     )
 
@@ -348,7 +348,7 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
         (["bounds", "ring:n=5", "--picture", "a.doc"], "a.doc", ".png or .pdf"),
         (["data", "describe", "--out", "a.doc"], "a.doc", ".png or .pdf"),
         (["graph", "ring:n=5", "--clusters", "9"], "9", "[1, 5]"),
-        (["graph", "ring:n=5", "--check", "net.csv"], "--check net.csv", "--certify has written"),
+        (["graph", "ring:n=5", "--check", "net.csv"], "--check net.csv", "written by --certify"),
         (
             ["graph", "ring:n=5", "--check", "a.json", "--certify", "b.json"],
             "b.json, a.json",
@@ -362,8 +362,8 @@ DISCONNECTED = "source,target\na,b\nc,d\n"
         (["run", "--live", "--set", "network.spec=er:n=0,p=0.5"], "n = 0", "at least 1"),
         (["run", "--log", "comet"], "--log = comet", "tensorboard, mlflow, wandb"),
         (["report", "nowhere"], "run folder = nowhere", "Check the path"),
-        (["report", "nowhere", "nowhere"], "runs = nowhere, nowhere", "each once"),
-        (["report", "nowhere", "--out", "a.html"], "--out = a.html", "into its folder"),
+        (["report", "nowhere", "nowhere"], "runs = nowhere, nowhere", "different folders"),
+        (["report", "nowhere", "--out", "a.html"], "--out = a.html", "to its folder"),
         (["run", "--plan", "nowhere.json"], "nowhere.json", "plan.json"),
         (["plan", "net.csv"], "connected parts = 2", "Add a link between"),
         (["plan", "complete:n=1"], "number of devices = 1", "at least 2"),

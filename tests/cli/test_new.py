@@ -97,7 +97,7 @@ def test_what_exists_is_left_alone(tmp_path):
     (tmp_path / "taken" / "README.md").write_text("mine", encoding="utf-8")
     done = quick_command("new", "taken", cwd=tmp_path)
     assert done.returncode == 2
-    assert "NAME = taken: expected a name that no file or folder has here" in done.stderr
+    assert "NAME = taken: expected a name that no file or folder here has" in done.stderr
     assert (tmp_path / "taken" / "README.md").read_text(encoding="utf-8") == "mine"
 
 

@@ -77,5 +77,5 @@ def test_clusters_are_exported(tmp_path):
     export_plan(network, formed, tmp_path / "plan.graphml")
     graph = nx.read_graphml(tmp_path / "plan.graphml")
     assert [data["cluster"] for _, data in graph.nodes(data=True)] == formed.labels.tolist()
-    with pytest.raises(InputError, match="an ending of .csv, .graphml"):
+    with pytest.raises(InputError, match="a name ending in .csv, .graphml"):
         export_plan(network, formed, tmp_path / "plan.xls")

@@ -132,7 +132,7 @@ def test_a_missing_part_and_one_of_another_checkpoint_are_refused(job, state, pa
     with pytest.raises(InputError, match=r"part-1-.* expected the one that the checkpoint lists"):
         load_state(path, job)
     second.unlink()
-    with pytest.raises(InputError, match=r"part-1-.* expected a file that is there"):
+    with pytest.raises(InputError, match=r"part-1-.* expected an existing file"):
         load_state(path, job)
     second.write_bytes(kept)
     assert torch.equal(load_state(path, job).X, state.X)

@@ -147,7 +147,7 @@ def test_two_runs_never_share_a_folder(tmp_path):
     next(steps)
     for resume in (False, True):
         with pytest.raises(
-            InputError, match=rf"no other run writes into \(process {os.getpid()} on .* since "
+            InputError, match=rf"no other run writes to \(process {os.getpid()} on .* since "
         ):
             run_experiment(small(), tmp_path / "run", resume=resume)
     for _ in steps:

@@ -216,14 +216,14 @@ def test_a_loss_and_a_metric_of_ones_own(tmp_path):
 def test_what_is_said_of_small_shards_and_missing_classes(tmp_path):
     settings = ("data.labels_per_device=1", "methods=['pdfl']", SMALL)
     experiment = load_experiment(None, [*COMMON, *settings])
-    with pytest.warns(InputWarning, match="Nobody holds 5 of the 10 classes"):
+    with pytest.warns(InputWarning, match="No device holds 5 of the 10 classes"):
         run_experiment(experiment, tmp_path / "a")
     larger = load_experiment(
         None, [*COMMON, *settings, "training.batch_size=64", "data.samples_per_device=20"]
     )
     with pytest.warns(InputWarning) as said:
         run_experiment(larger, tmp_path / "b")
-    assert "5 of 5 devices hold fewer samples (the least 20)" in str(said[0].message)
+    assert "5 of 5 devices hold fewer samples (the fewest: 20)" in str(said[0].message)
 
 
 def test_runs_tested_for_different_things_are_not_compared(tmp_path):

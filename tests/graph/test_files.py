@@ -166,7 +166,7 @@ def test_node_link_json_with_links_key(tmp_path):
         ("net.graphml", "<graphml", "a readable .graphml network"),
         ("net.npy", "nonsense", "a readable .npy network"),
         ("net.npz", "nonsense", "a readable .npz network"),
-        ("net.xyz", "?", "an ending of"),
+        ("net.xyz", "?", "one of .graphml"),
     ],
 )
 def test_bad_files_are_refused(tmp_path, name, content, message):
@@ -352,5 +352,5 @@ def test_an_array_that_claims_more_than_a_file_can_hold_is_not_read(tmp_path, en
     if ending == ".npz":
         with zipfile.ZipFile(path, "w") as files:
             files.writestr("adjacency.npy", header.getvalue())
-    with pytest.raises(InputError, match=r"7,200 MB once it is expanded: expected at most 67 MB"):
+    with pytest.raises(InputError, match=r"7,200 MB when expanded: expected at most 67 MB"):
         read_network(path)

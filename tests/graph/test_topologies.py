@@ -153,7 +153,7 @@ def test_networks_larger_than_any_are_not_tried(spec):
 
 def test_networks_that_cannot_fit_in_memory_are_not_tried(monkeypatch):
     monkeypatch.setattr("ssdfl.claims.memory_bytes", lambda: 10**9)
-    with pytest.raises(InputError, match="what fits into 1 GB of memory"):
+    with pytest.raises(InputError, match="at most 1 GB of memory"):
         load_network("ring:n=900000")
 
 

@@ -119,7 +119,7 @@ def test_the_global_generator_is_left_alone():
         (f"{__name__}:extra_state", (1, 8, 8), {}, "1 WithExtraState: extra state"),
         (f"{__name__}:unused_layer", (1, 8, 8), {}, "model parameter = spare.layer.weight"),
         ("builtins:list", (1, 8, 8), {}, "model = builtins:list"),
-        (f"{__name__}:nothing_to_train", (1, 8, 8), {}, "no torch module with parameters"),
+        (f"{__name__}:nothing_to_train", (1, 8, 8), {}, "not a torch module with parameters"),
         (":x", (1, 8, 8), {}, "model.name = :x"),
         (f"{__name__}:wrong_output", (1, 8, 8), {}, r"model output = \(2, 11\)"),
     ],

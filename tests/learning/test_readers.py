@@ -52,7 +52,7 @@ def test_a_table_is_standardised_and_encoded_and_says_so(tmp_path, ending):
     for text in (
         "deviation 1: size.",
         "colour (3), new (2).",
-        "categories: name.",
+        "categories): name.",
         "Target price: mean 285.7",
     ):
         assert text in told
@@ -93,7 +93,7 @@ def test_gaps_are_the_mean_and_a_split_column_is_kept_to():
 @pytest.mark.parametrize(
     ("columns", "reading", "message"),
     [
-        ({"x": [1.0, 2.0]}, Reading(), "a column of targets beside inputs"),
+        ({"x": [1.0, 2.0]}, Reading(), "a column of targets in addition to inputs"),
         ({"x": [1.0, 2.0], "y": [1.0, None]}, Reading(), "column y = 1 missing: expected a target"),
         (
             {"x": [1.0, 2.0], "y": [1.0, 2.0]},
@@ -101,8 +101,8 @@ def test_gaps_are_the_mean_and_a_split_column_is_kept_to():
             "data.target = z: expected one of the columns x, y",
         ),
         ({"x": [1.0, 2.0], "y": [1.0, 2.0]}, Reading(column="u"), "data.column = u"),
-        ({"x": [1.0], "y": [1.0]}, Reading(), "enough to train and to test with"),
-        ({"x": [1.0, 2.0], "y": [1, 2], "split": ["a", "b"]}, Reading(), "some rows with test"),
+        ({"x": [1.0], "y": [1.0]}, Reading(), "enough to train and to test"),
+        ({"x": [1.0, 2.0], "y": [1, 2], "split": ["a", "b"]}, Reading(), "test in some rows"),
     ],
 )
 def test_tables_that_cannot_be_used(columns, reading, message):
@@ -229,7 +229,7 @@ def test_what_python_has():
 
 
 def test_paths_that_hold_nothing(tmp_path):
-    with pytest.raises(InputError, match="a file or folder that is there"):
+    with pytest.raises(InputError, match="an existing file or folder"):
         load_dataset(str(tmp_path / "nothing.csv"))
     with pytest.raises(InputError, match=r"a .parquet, .csv or .npz file"):
         load_dataset(str(tmp_path))

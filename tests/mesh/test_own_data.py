@@ -115,9 +115,11 @@ def test_own_data_may_come_from_a_function_and_must_be_there(tmp_path):
     config = load_experiment(None, ["data.train=helpers:tiny_data"]).data
     assert load_own_data(config, tmp_path).num_classes == 4
     missing = load_experiment(None, ["data.train=train.csv"]).data
-    with pytest.raises(InputError, match="data.train = train.csv: expected a file or folder"):
+    with pytest.raises(
+        InputError, match="data.train = train.csv: expected an existing file or folder"
+    ):
         load_own_data(missing, tmp_path)
     with pytest.raises(
-        InputError, match="data.train = train.csv: expected nothing, but on real devices"
+        InputError, match="data.train = train.csv: expected nothing, except on real devices"
     ):
         load_data(missing)

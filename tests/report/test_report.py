@@ -503,7 +503,7 @@ def test_a_report_is_one_file_that_holds_everything(small_run):
     assert f"ssdfl run {small_run.path}/experiment.toml" in page
     for name, version in small_run.versions()[0].items():
         assert f"<td>{name}</td><td>{version}</td>" in page
-    assert "Record it with --set evaluate.gaps=true" in page
+    assert "Add --set evaluate.gaps=true" in page
     assert {path.name for path in (small_run.path / "figures").iterdir()} == {
         "network.png",
         "accuracy.png",
@@ -631,7 +631,10 @@ def test_a_mesh_is_told_that_it_has_no_bounds(small_run):
         update={"engine": experiment.engine.model_copy(update={"name": "mesh"})}
     )
     folder = FakeFolder(experiment, small_run.all_rows(), small_run.path)
-    assert "No device of a mesh sees what the bounds need." in write_report(folder).read_text()
+    assert (
+        "No device of a mesh sees the quantities that the bounds need."
+        in write_report(folder).read_text()
+    )
     with pytest.raises(InputError, match="engine.name = mesh: expected a run that recorded gaps"):
         list(compare_bounds(folder))
 
@@ -693,5 +696,5 @@ def test_a_comparison_names_what_differs(small_run, tmp_path):
         for summary in summarise(run):
             row = "".join(f"<td>{text}</td>" for text in [run.path.name, *cells(summary)])
             assert row in page
-    with pytest.raises(InputError, match="at least two, each once"):
+    with pytest.raises(InputError, match="at least two different folders"):
         write_comparison([small_run, small_run], tmp_path / "none.html")

@@ -33,7 +33,7 @@ def bounds(
     mixing: Annotated[str, typer.Option(help="For a network: metropolis or lazy.")] = "lazy",
     picture: Annotated[
         Path | None,
-        typer.Option(help="Where to draw it; by default bounds.png in the run's folder or here."),
+        typer.Option(help="Picture to write; by default bounds.png in the run's folder or here."),
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
@@ -41,12 +41,12 @@ def bounds(
     """Compare the paper's bounds with a run, or draw them against the number of clusters.
 
     - `ssdfl run --set evaluate.gaps=true --set training.local_steps=1 --methods ssdfl --out
-      runs/b`, then `ssdfl bounds runs/b`: what Lemmas 1 and 2 and Theorem 1 bound, measured in
-      every cycle, beside the published and the rigorous bound.
+      runs/b`, then `ssdfl bounds runs/b`: compares the quantities that Lemmas 1 and 2 and Theorem 1
+      bound, measured in every cycle, with the published and the rigorous bound.
 
-    - `ssdfl bounds er:n=10,p=0.4,seed=1`: Theorem 1's bound for every S, for several τ_a, for three
-      labels per device and one, for mixed optimizers and SGD: the paper's figure of normalised
-      gradients.
+    - `ssdfl bounds er:n=10,p=0.4,seed=1`: draws Theorem 1's bound against S, as in the paper's
+      figure of normalised gradients: for several τ_a, for three labels per device and one, for
+      mixed optimizers and SGD.
     """
     check_picture("--picture", picture)
     if Path(target).is_dir():
@@ -92,7 +92,7 @@ def _plain_rows(rows: Sequence[BoundRow | BoundSummary]) -> list[object]:
 
 
 def _plain(value: object) -> object:
-    """JSON has no infinity and no NaN: null."""
+    """A value for JSON, which has no infinity and no NaN: they become null."""
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def conductance_of_file(
     W: MixingMatrix, certify: Path | None, seconds: float, check: Path | None
 ) -> Conductance | None:
-    """The certified conductance, once written or checked; None if neither is requested."""
+    """Write or check a certificate; returns what it proves, or None if neither is requested."""
     if certify is not None and check is not None:
         both = f"{certify}, {check}"
-        raise InputError("--certify and --check", both, "one of them", "Check after certifying.")
+        raise InputError("--certify and --check", both, "one of them", "Certify first, then check.")
     if certify is not None:
         return _write(W, certify, seconds)
     return None if check is None else _check(W, check)
@@ -29,7 +29,7 @@ def conductance_of_file(
 def _write(W: MixingMatrix, path: Path, seconds: float) -> Conductance:
     from ssdfl.graph import certify
 
-    check_range("--seconds", seconds, 0, remedy="Choose such as 60.")
+    check_range("--seconds", seconds, 0, remedy="For example, choose 60.")
     found = certify(W, seconds)
     write_text(path, json.dumps(found.as_json()) + "\n")
     return found.conductance
@@ -52,6 +52,6 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        expected = "a file that --certify has written"
+        expected = "a file written by --certify"
         raise InputError(f"--check {path}", str(error), expected, "Correct the path.") from error
     return read

@@ -1,4 +1,4 @@
-"""``ssdfl data``: list data sets, find and fetch them, and show who holds what."""
+"""``ssdfl data``: list and download data sets, and show what each device holds."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from ssdfl.learning.datasets import DatasetInfo
 
 app = typer.Typer(
-    no_args_is_help=True, help="List, fetch or summarise data sets, or see who holds what."
+    no_args_is_help=True, help="List, fetch or summarise data sets, or see what each device holds."
 )
 
 Folder = Annotated[
     Path | None, typer.Option("--data", help="Folder with data sets, as SSDFL_DATA.")
 ]
 BAR = 24
-"""Blocks of the longest bar."""
+"""The length of the longest bar, in blocks."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -35,8 +35,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def list_datasets(data: Folder = None, as_json: Json = False) -> None:
     """List the data sets and where each was found.
 
-    Looked up in this order: `--data` or `SSDFL_DATA`, the user's cache, the system's data sets;
-    `ssdfl run` downloads what is in none of them.
+    The places are searched in this order: `--data` or `SSDFL_DATA`, the user's cache, the system's
+    data sets. `ssdfl run` downloads a data set that is in none of them.
     """
     from ssdfl.learning import DATASETS
 
@@ -56,7 +56,7 @@ def list_datasets(data: Folder = None, as_json: Json = False) -> None:
 
 
 def _place(info: DatasetInfo, folder: Path | None) -> str | None:
-    """Where a data set is; None if nowhere."""
+    """The place of a data set, or None if it is not on disk."""
     from ssdfl.learning import locate
 
     if info.source is None:
@@ -73,7 +73,10 @@ def fetch_dataset(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Download a data set and check it against its publisher's checksum; whole files are kept."""
+    """Download a data set and check it against its publisher's checksum.
+
+    Files that are already complete are not downloaded again.
+    """
     from ssdfl.learning import DATASETS, fetch
 
     sources = {key: info.source for key, info in DATASETS.items() if info.source is not None}
@@ -104,17 +107,17 @@ def fetch_dataset(
 def summarise(
     parts: Annotated[
         list[Path],
-        typer.Argument(help="Devices' files or folders of data, or summaries of such (.json)."),
+        typer.Argument(help="Devices' data files or folders, or summaries of them (.json)."),
     ],
     out: Annotated[Path, typer.Option(help="The JSON file to write, for data.encoding.")],
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set one value. Repeatable.")
     ] = None,
 ) -> None:
-    """Write by what all devices' data are to be encoded: means, deviations, categories and classes.
+    """Write the encoding that all devices share: means, deviations, categories and classes.
 
-    Summaries of parts merge: let every device write its own, and merge these. No row leaves its
-    device.
+    Summaries can be merged: let every device write its own, then merge them. No row of data leaves
+    its device.
 
     - `ssdfl data summarise train.csv --set data.target=price --out ann.json`
 
@@ -149,7 +152,7 @@ def describe(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show who holds what in an experiment's first seed, and what was done to the data."""
+    """Show what each device holds in an experiment's first seed, and how the data were prepared."""
     from ssdfl.learning import label_counts, load_data
     from ssdfl.preparation import draw
     from ssdfl.records import load_experiment
@@ -189,7 +192,7 @@ def _print_rows(rows: list[dict[str, Any]], notes: Sequence[str], tested: int) -
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    """A line for each device, with a bar and, if there are classes, a block for each label."""
+    """One row per device: a bar and, if there are classes, a block for each label."""
     headers = (
         ["device", "samples", "", "labels"] if rows[0]["labels"] else ["device", "samples", ""]
     )
@@ -203,6 +206,6 @@ def _table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _blocks(counts: Sequence[int]) -> str:
-    """A block for each label, the higher the more samples; a dot for none."""
+    """One block per label, whose height shows the number of samples; a dot stands for none."""
     most = max(counts, default=0)
     return "".join(BLOCKS[round(7 * count / most)] if count else "·" for count in counts)

@@ -26,16 +26,16 @@ def export(
 ) -> None:
     """Write a trained model for plain PyTorch, safetensors or ONNX Runtime.
 
-    - `.safetensors`: parameters and buffers by their names in `state_dict`; how inputs and targets
-      were encoded is in the file's metadata.
+    - `.safetensors`: parameters and buffers by their names in `state_dict`. The file's metadata say
+      how inputs and targets were encoded.
 
     - `.pt2`: a program for `torch.export.load`. It takes raw samples and predicts in the targets'
       own units.
 
     - `.onnx`: the same for ONNX Runtime; needs the extra `onnx`.
 
-    A model of your own is named `module:function`; the module lies in RUN, in the working folder,
-    or on PYTHONPATH.
+    A model of your own is named `module:function`. The module has to be in RUN, in the working
+    folder, or on PYTHONPATH.
     """
     from ssdfl.experiments.models import export_model
 

@@ -33,7 +33,7 @@ def graph(
     picture: Annotated[
         Path | None,
         typer.Option(
-            help="Where to draw it, .png or .pdf; by default NAME.png here, to 5,000 devices."
+            help="Picture to write, .png or .pdf; by default NAME.png, up to 5,000 devices."
         ),
     ] = None,
     save: Annotated[
@@ -44,11 +44,11 @@ def graph(
         Path | None, typer.Option(help="Certify the conductance and write the proof here, as JSON.")
     ] = None,
     seconds: Annotated[
-        float, typer.Option(help="How long --certify may divide cases, on one core.")
+        float, typer.Option(help="Time limit of --certify's search, on one core.")
     ] = 60.0,
     check: Annotated[
         Path | None,
-        typer.Option(help="Check such a file against this network, and print what it proves."),
+        typer.Option(help="Check a file from --certify for this network; print what it proves."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the facts as JSON; draw only with --picture.")
@@ -100,7 +100,7 @@ def _default_picture(spec: str, num_devices: int, as_json: bool) -> Path | None:
 
 
 def _file_name(spec: str) -> str:
-    """A file name that says which network it is.
+    """A file name that identifies the network.
 
     Examples:
         >>> _file_name("er:n=30,p=0.1")
@@ -147,7 +147,7 @@ def _added_links(links: list[tuple[int, int]]) -> str:
 
 
 def _clusters(clusters: list[list[int]]) -> str:
-    """The devices of all clusters, or only how many they are if they are many."""
+    """The devices of all clusters, or only the sizes of the clusters if there are many devices."""
     sizes = [len(cluster) for cluster in clusters]
     if sum(sizes) <= MOST_SHOWN:
         return str(clusters)

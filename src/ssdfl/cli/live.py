@@ -1,4 +1,4 @@
-"""``ssdfl run --live``: the report's page on loopback, during the run."""
+"""``ssdfl run --live``: serve the report on loopback during the run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LiveRun:
         self._records, self._building = threading.Lock(), threading.Lock()
 
     def cycle(self, advance: Advance) -> None:
-        """One more cycle is done."""
+        """Record that one more cycle is done."""
         key = (advance.method, advance.seed)
         with self._records:
             self._start_s = self._start_s or time.monotonic()
@@ -61,7 +61,7 @@ class LiveRun:
             self.text = f"{self._progress(advance)}{self._remaining()}"
 
     def _earlier(self, advance: Advance) -> list[Row]:
-        """The records of a method and seed; read again only when a new cycle is there."""
+        """The records of a method and seed; read again only after a new cycle."""
         method, seed = advance.method, advance.seed
         rows = self._kept.get((method, seed), [])
         if not rows or rows[-1]["cycle"] < advance.cycle:
@@ -73,7 +73,7 @@ class LiveRun:
         return rows
 
     def end(self, text: str) -> None:
-        """Show open pages how the run ended, and wait until those that still poll have got it."""
+        """Show open pages how the run ended, and wait until every page that still polls has it."""
         with self._records:
             self._rows = {}
             for row in self.folder.all_rows():
@@ -93,7 +93,7 @@ class LiveRun:
         return page
 
     def news(self, seen: int) -> tuple[int, str | None]:
-        """The current version and what changed since a page's own; None if nothing did."""
+        """The current version, and the changes since version ``seen``; None if there are none."""
         from ssdfl.report.live import live_news
 
         with self._building:
@@ -109,7 +109,7 @@ class LiveRun:
             return version, live_news(self.folder, self.experiment, rows, status, self._facts)
 
     def heard(self, version: int, pause_s: float) -> None:
-        """Note that a page has got a version, and how long it pauses before its next request."""
+        """Note the version that a page has received, and its pause before the next request."""
         self.newest_heard = version
         self.due_s = time.monotonic() + min(pause_s, LONGEST_PAUSE_S) + PATIENCE_S
 
@@ -138,20 +138,20 @@ class LiveRun:
 
 
 def own_names(port: int) -> set[str]:
-    """What a browser calls this server; it leaves out the port 80."""
+    """The ``Host`` headers that a browser may send to this server; it leaves out port 80."""
     names = {HOST, "localhost"}
     return {f"{name}:{port}" for name in names} | (names if port == 80 else set())
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Serves the page and its news, to pages of this address only."""
+    """Serves the page and its updates, to pages of this address only."""
 
     server: _Server
 
     def do_GET(self) -> None:
-        # Another site's page may reach loopback under a name of its own; it gets nothing.
+        # DNS rebinding: another site's page may reach loopback under its own name; refuse it.
         if self.headers.get("Host") not in self.server.own_names:
-            self._answer(403, "text/plain", "Ask for 127.0.0.1.")
+            self._answer(403, "text/plain", "Open 127.0.0.1 instead.")
             return
         try:
             self._answer_about(self.path)
@@ -167,11 +167,11 @@ class _Handler(BaseHTTPRequestHandler):
         elif url.path == "/data.json":
             self._tell({name: values[0] for name, values in parse_qs(url.query).items()})
         else:
-            self._answer(404, "text/plain", "There is / and /data.json.")
+            self._answer(404, "text/plain", "Only / and /data.json exist.")
 
     def _complain(self, error: Exception) -> None:
-        """Answer with an error, and print it in the terminal unless it was the last one there."""
-        text = f"The page cannot be made: {type(error).__name__}: {error}"
+        """Answer with an error, and print it in the terminal unless it was the last one printed."""
+        text = f"Cannot build the page: {type(error).__name__}: {error}"
         if text != self.server.complaint:
             sys.stderr.write(f"ssdfl: {text}\n")
         self.server.complaint = text
@@ -206,7 +206,7 @@ class _Server(ThreadingHTTPServer):
         self.own_names = own_names(self.server_port)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A reader that went away is no news."""
+        """Ignore a reader that closed its connection."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -216,14 +216,14 @@ def serving(live: LiveRun, port: int = 0) -> Iterator[str]:
     """Serve a live run on loopback; yields the address.
 
     Raises:
-        InputError: the port cannot be had.
+        InputError: the port is not available.
     """
-    check_range("--port", port, 0, 65535, "Leave it out for a free one.")
+    check_range("--port", port, 0, 65535, "Leave it out to use any free port.")
     try:
         server = _Server(live, port)
     except OSError as error:
         remedy = f"({error.strerror}) Choose another, or leave it out."
-        raise InputError("--port", port, "a port that is free", remedy) from None
+        raise InputError("--port", port, "a free port", remedy) from None
     thread = threading.Thread(
         target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
     )

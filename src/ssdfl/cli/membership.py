@@ -1,4 +1,4 @@
-"""``ssdfl mesh add``, ``remove`` and ``renew``: who is in a mesh, while it runs."""
+"""``ssdfl mesh add``, ``remove`` and ``renew``: change the devices of a running mesh."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 MeshFolder = Annotated[Path, typer.Argument(help="The mesh's folder, from ssdfl mesh init.")]
 Cycle = Annotated[
     int | None,
-    typer.Option(
-        help="Cycles that are done when it takes effect. Without it, soon, if devices run here."
-    ),
+    typer.Option(help="Apply the change after this cycle. Without it, soon, if devices run here."),
 ]
 AuthorityFolder = Annotated[
     Path | None,
@@ -31,33 +29,33 @@ def add(
         Path,
         typer.Argument(
             metavar="NETWORK-CHANGE",
-            help="Newcomers and their links, in any format of networks: "
+            help="New devices and their links, in any network format: "
             "CSV `source,target,latency_ms,…`.",
         ),
     ],
     hosts: Annotated[
         Path | None,
-        typer.Option(help="CSV `device,address` of the newcomers. Without it, loopback."),
+        typer.Option(help="CSV `device,address` of the new devices. Without it, loopback."),
     ] = None,
     cycle: Cycle = None,
     optimizer: Annotated[
         str,
-        typer.Option(help="The newcomers' optimizer. Without it, drawn as the experiment says."),
+        typer.Option(help="The new devices' optimizer. Without it, drawn as the experiment says."),
     ] = "",
     files: Annotated[
         Path | None,
-        typer.Option(help="Folder with a table NAME.csv or NAME.parquet for each newcomer."),
+        typer.Option(help="Folder with a table NAME.csv or NAME.parquet for each new device."),
     ] = None,
     ca: AuthorityFolder = None,
     own_certificates: Annotated[
-        bool, typer.Option("--own-certificates", help="Make no certificates for the newcomers.")
+        bool, typer.Option("--own-certificates", help="Make no certificates for the new devices.")
     ] = False,
 ) -> None:
-    """Let devices join a mesh while it runs: sign a change, and write the newcomers' folders.
+    """Let devices join a running mesh: sign a change, and write the new devices' folders.
 
     Devices in MESH get the change at once. On other hosts, copy it into `changes/` of any one
-    device's folder: neighbours pass it on. At the cycle, all repair the plan, and newcomers begin
-    with their neighbours' parameters.
+    device's folder: neighbours pass it on. At the given cycle, all devices repair the plan, and the
+    new ones start from their neighbours' parameters.
     """
     from ssdfl.graph import read_network
     from ssdfl.mesh.changing import Mesh, add_devices
@@ -84,9 +82,9 @@ def remove(
     cycle: Cycle = None,
     ca: AuthorityFolder = None,
 ) -> None:
-    """Let devices leave a mesh for good while it runs, whether they still run or not.
+    """Remove devices from a running mesh for good, whether they still run or not.
 
-    A device that is removed ends by itself, with its model; the others repair the plan.
+    A removed device stops by itself and keeps its model; the others repair the plan.
     """
     from ssdfl.mesh.changing import Mesh, remove_devices
 
@@ -99,24 +97,24 @@ def renew(
     devices: Annotated[
         list[str] | None, typer.Argument(help="Names of devices; without any, all.")
     ] = None,
-    new_keys: Annotated[bool, typer.Option("--new-keys", help="Make new keys, too.")] = False,
+    new_keys: Annotated[bool, typer.Option("--new-keys", help="Also make new keys.")] = False,
     ca: AuthorityFolder = None,
 ) -> None:
-    """Write new certificates, valid for 825 days, by the same authority.
+    """Write new certificates from the same authority, valid for 825 days.
 
-    A device takes them when it is started again. Old and new ones work together, so restart one
-    after the other.
+    A device uses its new certificate after a restart. Old and new certificates work together, so
+    restart the devices one by one.
     """
     from ssdfl.mesh.renewal import RENEWED, renew_certificates
 
     folders = renew_certificates(mesh, devices or (), new_keys, ca)
     files = ", ".join(("key.pem", *RENEWED) if new_keys else RENEWED)
     typer.echo(f"Renewed {files} of {', '.join(folder.name for folder in folders)}.")
-    typer.echo("Copy them to the devices' hosts, and restart one device after the other.")
+    typer.echo("Copy them to the devices' hosts, and restart the devices one by one.")
 
 
 def _hosts(path: Path | None, new: Sequence[str]) -> list[Host] | None:
-    """Where newcomers listen, if a file says so."""
+    """The addresses of new devices, if a file gives them."""
     from ssdfl.mesh.hosts import read_hosts
 
     return None if path is None else read_hosts(path, new)

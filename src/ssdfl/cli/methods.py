@@ -1,4 +1,4 @@
-"""``ssdfl methods``: what can be named in ``--methods``, with equations, options and references."""
+"""``ssdfl methods``: list the methods, with equations, options and references."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 def methods(
     name: Annotated[
-        str, typer.Argument(help="A name, or a method such as ssdfl+gt: shows what its parts are.")
+        str, typer.Argument(help="A name, or a method such as ssdfl+gt, whose parts are shown.")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List schedules, rules and the other parts of methods, or describe one.
 
-    A method is `schedule[+rule]`, each with options: `matcha:budget=0.3+atc`. A schedule says who
-    trains when and which matrix mixes; a rule says what devices send and make of what they receive.
+    A method is `schedule[+rule]`, each with options: `matcha:budget=0.3+atc`. A schedule decides
+    when devices train and which matrix mixes. A rule decides what devices send, and what they do
+    with what they receive.
     """
     from ssdfl.methods import catalogue, find_entries
 

@@ -1,4 +1,4 @@
-"""``ssdfl new``: a small project that runs at once, to be changed file by file."""
+"""``ssdfl new``: write a small project that runs at once, to be replaced file by file."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ TEMPLATES = {
     "test_project.py": "project_test.py.txt",
     ".gitignore": "gitignore.txt",
 }
-"""The files of a project, and the templates that they are made from."""
+"""The files of a project, and the template of each."""
 
 
 def new(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The project's name, and its folder's.")
+        str, typer.Argument(metavar="NAME", help="The name of the project and of its folder.")
     ],
 ) -> None:
     """Write a small project of your own: network, data, model, experiment, a test and a README.
 
-    It runs at once, with `cd NAME` and then `ssdfl run`; replace its files by yours one at a time.
-    Commands read the `ssdfl.toml` of the folder they are started in.
+    Try it at once: `cd NAME`, then `ssdfl run`. Then replace its files with yours, one at a time.
+    Commands read `ssdfl.toml` in the working folder.
     """
     folder = Path(name)
     _check_name(name)
@@ -46,7 +46,7 @@ def new(
 
 def _check_name(name: str) -> None:
     if not re.fullmatch(r"[A-Za-z]\w*(-\w+)*", name, re.ASCII):
-        expected = "letters, digits, - and _, and a letter first"
+        expected = "letters, digits, - and _, starting with a letter"
         raise InputError(
             "NAME", name, expected, "It becomes a folder here and the experiment's name."
         )
@@ -71,7 +71,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir()
     except FileExistsError:
-        expected = "a name that no file or folder has here"
+        expected = "a name that no file or folder here has"
         raise InputError("NAME", str(folder), expected, "Choose another one.") from None
 
 

@@ -46,8 +46,8 @@ def plan(
     devices: Annotated[
         Path | None,
         typer.Option(
-            help="CSV: device[,label_0,label_1,…][,rho][,mu][,uplink_Mbps,…]; instead of the "
-            "experiment's devices, or of their costs alone."
+            help="CSV: device[,label_0,label_1,…][,rho][,mu][,uplink_Mbps,…]; replaces the "
+            "experiment's devices, or only their costs."
         ),
     ] = None,
     tau_a: Annotated[int | None, typer.Option(help="τ_a, training steps of a cycle.")] = None,
@@ -81,7 +81,7 @@ def plan(
     ] = None,
     mode: Annotated[
         str | None,
-        typer.Option(help="literal tries everything, fast skips what takes longest, or auto."),
+        typer.Option(help="literal tries everything, fast skips the slowest steps, auto decides."),
     ] = None,
     mixing: Annotated[
         str | None, typer.Option(help="Weights: metropolis, lazy or fastest.")
@@ -94,12 +94,12 @@ def plan(
         str | None, typer.Option(help="Step size in Φ_min: eta (as printed), or eta_E (η times E).")
     ] = None,
     liars: Annotated[
-        int | None, typer.Option(help="How many lying neighbours every cluster has to survive.")
+        int | None, typer.Option(help="Number of lying neighbours each cluster must tolerate.")
     ] = None,
     strict: Annotated[
         bool | None,
         typer.Option(
-            "--strict/--no-strict", help="Respect the conductance threshold, whatever it costs."
+            "--strict/--no-strict", help="Keep to the conductance threshold, whatever it costs."
         ),
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")] = None,
@@ -109,7 +109,7 @@ def plan(
     html: Annotated[Path | None, typer.Option(help="Write a page that shows the plan.")] = None,
     export: Annotated[
         list[Path] | None,
-        typer.Option(help="Write each device's cluster as .csv or .graphml. Repeatable."),
+        typer.Option(help="Write the clusters of all devices as .csv or .graphml. Repeatable."),
     ] = None,
     diff: Annotated[
         tuple[Path, Path] | None,
@@ -134,13 +134,13 @@ def plan(
     - `ssdfl plan --experiment my.toml` shows the plan that `ssdfl run my.toml` forms for its first
       seed: devices' data, constants and the model's size are measured.
 
-    One line says which values are given, measured or assumed. Options without a default here have
+    One line says which values are given, measured or assumed. Options without a default here take
     the experiment's value.
 
-    A candidate is feasible if each of its clusters has at least the conductance Φ_min; among these
-    the one of least score wins. If devices are known to differ, the prediction may overrule Φ_min
-    where keeping to it would cost more than 10 %. `--partition paper --score stationarity` is the
-    paper's formation, literally.
+    A candidate is feasible if each of its clusters has at least the conductance Φ_min. The feasible
+    candidate with the lowest score wins. If devices are known to differ, the prediction may
+    overrule Φ_min where keeping to it would cost more than 10 %. `--partition paper --score
+    stationarity` is the paper's formation, literally.
 
     `ssdfl plan NETWORK --repair OLD` quickly fits an earlier plan to a changed network, and
     says whether a new plan is worth forming. Without options it plans for the training of OLD.
@@ -185,7 +185,7 @@ def plan(
 
 
 def _given_clusters(experiment: Experiment) -> str:
-    """A note if ``ssdfl run`` forms no clusters, since the experiment gives them."""
+    """A note if ``ssdfl run`` forms no clusters because the experiment gives them."""
     config = experiment.clusters
     given = (
         f"clusters.plan = {config.plan}" if config.plan else f"clusters.number = {config.number}"

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from ssdfl.records.sections import DataSection
 
 DEVICES = "devices"
-"""The key of a plan's settings that names the file of devices it was made with."""
+"""The key in a plan's settings under which the device file is recorded."""
 
 
 @dataclass(frozen=True)
 class PlanInputs:
-    """What formation is given, and where it comes from.
+    """The inputs of formation, and where they come from.
 
     Attributes:
-        source: how values that the user did not give came about.
-        given: what the user gave, in words by name, such as ``devices`` or ``gradient_bound``.
+        source: where the values come from that the user did not give.
+        given: the values that the user gave, as text by name, such as ``devices``.
     """
 
     network: Network
@@ -43,45 +43,45 @@ class PlanInputs:
     given: Mapping[str, str] = field(default_factory=dict)
 
     def with_devices(self, path: Path) -> PlanInputs:
-        """With what a CSV file says of the devices; without labels they hold what they held."""
+        """Inputs with the devices of a CSV file; if it has no labels, devices keep theirs."""
         devices = read_devices(path, self.network.names, self.devices)
         network = with_device_costs(self.network, path)
         given = {**self.given, "devices": f"devices of {path}"}
         return replace(self, devices=devices, network=network, given=given)
 
     def recorded_in(self, plan: Plan, before: Mapping[str, Any] | None = None) -> Plan:
-        """A plan that also names the file of devices; without one, that of the plan before it."""
+        """A plan that also names the device file, or the previous plan's if none was given."""
         devices = self.given.get("devices") or (before or {}).get(DEVICES)
         return replace(plan, settings={**plan.settings, DEVICES: devices}) if devices else plan
 
     def forgotten(self, before: Plan) -> str:
-        """A note if an earlier plan was made with a file of devices, and this one has none."""
+        """A note if an earlier plan was made with a device file, and this one is not."""
         devices = before.settings.get(DEVICES)
         if devices is None or "devices" in self.given:
             return ""
         return (
-            f"note: the old plan was made with the {devices}, of which this repair knows nothing: "
-            "give the file again by --devices."
+            f"note: the old plan was made with the {devices}, which this repair does not use: "
+            "give the file again with --devices."
         )
 
     def with_constants(self, values: Mapping[str, Any]) -> PlanInputs:
-        """With constants that no key of an experiment names."""
+        """Inputs with constants for which an experiment has no key."""
         constants = replace(self.settings.constants, **values)
         return replace(self, settings=replace(self.settings, constants=constants)).as_given(values)
 
     def with_settings(self, values: Mapping[str, Any]) -> PlanInputs:
-        """With settings of formation that no key of an experiment names."""
+        """Inputs with formation settings for which an experiment has no key."""
         return replace(self, settings=replace(self.settings, **values)).as_given(values)
 
     def as_given(self, names: Mapping[str, Any]) -> PlanInputs:
-        """With some values counted as given by the user."""
+        """Inputs with some values marked as given by the user."""
         facts = self._facts()
         return replace(
             self, given={**self.given, **{name: facts[name] for name in names if name in facts}}
         )
 
     def _facts(self) -> dict[str, str]:
-        """In words: the values that only a task or the user can provide."""
+        """The values that only a task or the user can provide, as text."""
         constants = self.settings.constants
         return {
             "devices": "what devices hold" if len(set(self.devices)) > 1 else "all devices alike",
@@ -99,11 +99,11 @@ class PlanInputs:
 
 
 def gather_inputs(experiment: Experiment, measure: bool, data: Path | None) -> PlanInputs:
-    """What to plan an experiment's first seed with.
+    """The inputs for planning an experiment's first seed.
 
     Args:
-        measure: load data and model and measure as ``ssdfl run`` does, if the data is on disk.
-            Otherwise constants are assumed, devices all alike, and torch is not imported.
+        measure: load data and model and measure as ``ssdfl run`` does, if the data are on disk.
+            Otherwise constants are assumed, all devices are alike, and torch is not imported.
         data: folder with data sets.
     """
     source = "assumed (--experiment measures it)"
@@ -124,7 +124,7 @@ def with_given(
     constants: Mapping[str, Any],
     settings: Mapping[str, Any],
 ) -> PlanInputs:
-    """Inputs with what the user gave by options that are no keys of an experiment."""
+    """Inputs with the values of options for which an experiment has no key."""
     if devices is not None:
         inputs = inputs.with_devices(devices)
     return inputs.with_constants(constants).with_settings(settings)
@@ -148,7 +148,7 @@ def _measured(experiment: Experiment, dataset: Dataset) -> PlanInputs:
 
 
 def _dataset_on_disk(config: DataSection, folder: Path | None) -> Dataset | None:
-    """A data set, unless it would have to be downloaded."""
+    """A data set, or None if it would have to be downloaded."""
     from ssdfl.learning import DATASETS, load_data, locate
 
     known = DATASETS.get(config.name)

@@ -1,4 +1,4 @@
-"""What ``ssdfl plan`` writes and prints of a formed or repaired plan."""
+"""The output of ``ssdfl plan``: files and text for a formed or repaired plan."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SHOWN = 60
 
 @dataclass(frozen=True)
 class PlanOutput:
-    """Where a plan goes.
+    """Where to write a plan.
 
     Attributes:
         out: ``plan.json``.
-        html: a page.
-        export: tables of clusters.
-        as_json: whether to print JSON and no tables.
+        html: the page to write.
+        export: files for the table of clusters.
+        as_json: whether to print JSON instead of tables.
     """
 
     out: Path | None
@@ -40,7 +40,7 @@ class PlanOutput:
     as_json: bool
 
     def write(self, network: Network, plan: Plan) -> None:
-        """Write the files that were asked for."""
+        """Write the requested files."""
         from ssdfl.clusters import export_plan, write_plan
 
         if self.out is not None:

@@ -1,4 +1,4 @@
-"""Where ``ssdfl plan`` takes what it plans with: a network alone, or an experiment."""
+"""The source of ``ssdfl plan``'s inputs: a network alone, or an experiment."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """What the user named.
+    """The source that the user named.
 
     Attributes:
         network: a spec or file.
         experiment: a TOML file.
-        settings: values of the experiment that were set.
+        settings: the experiment's values that the user set.
         quick: whether to measure nothing.
         data: folder with data sets.
     """
@@ -32,11 +32,11 @@ class Source:
 
     @property
     def is_experiment(self) -> bool:
-        """Whether an experiment is planned for, and not a network alone."""
+        """Whether to plan for an experiment rather than for a network alone."""
         return self.network is None or self.experiment is not None or bool(self.settings)
 
     def inputs(self, chosen: Experiment) -> PlanInputs:
-        """What to plan the experiment with; a user's own functions are found beside its file."""
+        """The inputs for the experiment; a user's own functions are found beside its file."""
         from ssdfl.cli.plan_inputs import gather_inputs
 
         if self.experiment is not None:

@@ -1,4 +1,4 @@
-"""Shared by commands with many runs: options, an estimate, and a view of progress."""
+"""Options, an estimate and a progress view for commands that execute many runs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def estimate(
     """Print how many runs of each group are done and missing, and how long the missing ones take.
 
     Args:
-        titles: of the columns that name a group.
+        titles: headers of the columns that name a group.
         groups: each group's names and runs; a run that several share is counted once.
     """
     from ssdfl.experiments.estimate import Estimator
@@ -83,7 +83,7 @@ def estimate(
 def run_all(
     runs: list[Experiment], cache: Path, data: Path | None, resources: Resources, backend: str
 ) -> list[str]:
-    """Execute missing runs and show their progress; returns the failures in words."""
+    """Execute missing runs and show their progress; returns the failures as text."""
     from ssdfl.experiments.pool import run_pool
 
     console = Console(stderr=True)
@@ -118,7 +118,7 @@ def run_all(
 
 
 def _say_precision(console: Console, runs: Sequence[Experiment]) -> None:
-    """Say once if some runs' precision brings no gain on this machine."""
+    """Print one note if the precision of some runs brings no gain on this machine."""
     from ssdfl.learning import precision_remark
 
     engines = {(one.engine.precision, one.engine.device) for one in runs}
@@ -127,10 +127,10 @@ def _say_precision(console: Console, runs: Sequence[Experiment]) -> None:
 
 
 def refuse(failed: list[str], runs: int) -> None:
-    """Say that some of the runs failed, and why the first did.
+    """Raise an error if runs failed; it says how many, and why the first did.
 
     Raises:
-        InputError: if any did.
+        InputError: at least one run failed.
     """
     if failed:
         raise InputError(

@@ -18,7 +18,7 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 def sparkline(values: Sequence[float], width: int = 16) -> str:
-    """Values as a row of blocks from the least to the most, at most ``width`` of them.
+    """Values as a row of at most ``width`` blocks, whose heights span the range of the values.
 
     Examples:
         >>> sparkline([0.1, 0.4, 0.8])
@@ -38,7 +38,7 @@ def say(console: Console, text: str) -> None:
 
 
 class ProgressView:
-    """Shows how far one experiment is."""
+    """Shows the progress of one experiment."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class ProgressView:
         self.reading = ""
 
     def download(self, name: str, received: int, total: int) -> None:
-        """Show how far a download is."""
+        """Show the progress of a download."""
         self.bars.update(
             self.task, note=f"downloading {name}: {received / 1e6:.1f} of {total / 1e6:.1f} MB"
         )
@@ -80,7 +80,7 @@ class ProgressView:
             self.scores.append(getattr(record, self.reading))
 
     def _note(self) -> str:
-        """The scores so far as a sparkline and the last as a number, named if not accuracy."""
+        """The scores so far as a sparkline, and the last one, named unless it is accuracy."""
         if not self.scores or self.score is None:
             return ""
         name = "" if self.score.label == "accuracy" else f"{self.score.label} "

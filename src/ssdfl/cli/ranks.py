@@ -1,4 +1,4 @@
-"""The command as one of several ranks, and as what starts them.
+"""Run the command in several ranks: as one of them, or as the process that starts them.
 
 When a rank dies, PyTorch's launcher restarts all of them, and rank 0 has to recognise its run. The
 number of restarts does not help, since a machine counts only its own deaths. So rank 0 writes into
@@ -23,9 +23,9 @@ from ssdfl.files import write_text
 from ssdfl.machine import cores
 
 MISTAKE = "SSDFL_MISTAKE"
-"""Names the file in which a rank leaves a user's mistake to the process that started all ranks."""
+"""Environment variable: the file in which a rank reports a user's mistake to its parent process."""
 LAUNCHER = "launcher"
-"""The file in a run's folder that names who has started rank 0."""
+"""The file in a run's folder that names the launcher of rank 0."""
 
 
 def number() -> int | None:
@@ -43,12 +43,12 @@ def one_of_several() -> bool:
 
 
 def begun(candidates: Iterable[Path]) -> Path | None:
-    """The folder, if any, in which rank 0 of this very launcher has begun a run before."""
+    """The folder in which rank 0 of this launcher has already begun a run, if any."""
     return next((path for path in candidates if _read(path / LAUNCHER) == _launcher()), None)
 
 
 def begin(folder: Path) -> None:
-    """Record in a run's folder who started this rank."""
+    """Record this rank's launcher in a run's folder."""
     write_text(folder / LAUNCHER, _launcher())
 
 
@@ -63,11 +63,11 @@ def _read(path: Path) -> str:
 def report_mistake(text: str, exit_code: int = 2) -> int:
     """Show a user's mistake, in this process or in the one that started it; returns the exit code.
 
-    The code is the given one, but 0 in a rank that this command has started, since torch's launcher
-    would retry it in vain.
+    In a rank that this command started, the code is 0: otherwise torch's launcher would start the
+    rank again, and it would fail again.
 
     Args:
-        text: what is shown; nothing if another rank says it.
+        text: the message; empty if another rank shows it.
     """
     place = os.environ.get(MISTAKE)
     if place is None:
@@ -81,7 +81,7 @@ def report_mistake(text: str, exit_code: int = 2) -> int:
 
 
 def another_found_a_mistake(patience_s: float = 0.0) -> bool:
-    """Whether another rank has found, or soon finds, a user's mistake: then stop quietly."""
+    """Whether another rank reports a user's mistake within ``patience_s``, so this one can stop."""
     place = os.environ.get(MISTAKE)
     deadline = time.monotonic() + patience_s
     while place and not Path(place).exists() and time.monotonic() < deadline:

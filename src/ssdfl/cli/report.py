@@ -16,7 +16,7 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Where the comparison of several runs goes; by default comparison.html here."
+            help="File for the comparison of several runs; by default comparison.html here."
         ),
     ] = None,
     latex: Annotated[
@@ -27,7 +27,7 @@ def report(
     ] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
-    """Write a run's `report.html` again, or compare several runs on one page.
+    """Rewrite a run's `report.html`, or compare several runs on one page.
 
     - `ssdfl report runs/demo --open`
 
@@ -35,8 +35,7 @@ def report(
 
     - `ssdfl report runs/demo --latex`: also `tables/results.tex` and `figures/*.pdf`
 
-    A run that is not finished is shown as far as it is recorded. The page is one file and needs no
-    network.
+    An unfinished run is shown up to its last record. The page is one file and works offline.
     """
     from ssdfl.errors import InputError
     from ssdfl.records import RunFolder
@@ -45,7 +44,7 @@ def report(
     folders = [RunFolder(path) for path in runs]
     if len(folders) == 1:
         if out is not None:
-            remedy = "One run's report goes into its folder."
+            remedy = "The report of a single run is written to its folder."
             raise InputError("--out", str(out), "several runs to compare", remedy)
         page = write_report(folders[0], latex)
     else:

@@ -101,7 +101,7 @@ def reproduce(
 
 
 def _repeated(seeds: int | None, only: Iterable[str]) -> list[str]:
-    """The options that repeat a choice of seeds and parts."""
+    """The command-line options that select these seeds and parts again."""
     options = [] if seeds is None else ["--seeds", str(seeds)]
     for name in only:
         options += ["--only", name]
@@ -123,7 +123,7 @@ def _choose(names: list[str], profile: str, seeds: int | None) -> list[Artefact]
 
 
 def _without_labels(names: list[str], known: Iterable[str]) -> list[str]:
-    """The names of artefacts, also where the paper's label was given."""
+    """The names of artefacts, with the paper's labels replaced by names."""
     from ssdfl.records.artefacts import load_artefact
 
     if not any(":" in name for name in names):

@@ -1,4 +1,4 @@
-"""What a finished run shows: a table on the terminal, or JSON."""
+"""Print the results of a finished run: a table on the terminal, or JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def present(folder: RunFolder, as_json: bool) -> Path:
 
 
 def _remarks(folder: RunFolder, experiment: Experiment) -> list[str]:
-    """What the user should know about the plans, if a method used them."""
+    """Remarks on the plans, if a method used them."""
     from ssdfl.methods import find_method
 
     if not any(find_method(method).needs_plan for method in experiment.methods):
@@ -82,7 +82,7 @@ def _table(experiment: Experiment, summaries: list[MethodSummary], goal: Goal) -
     headers, rows = summary_table(summaries, goal)
     table.add_column("method", overflow="fold")
     for place, text in enumerate(headers[1:], start=1):
-        # A fixed width: on a narrow terminal only names of methods are broken, never numbers.
+        # A fixed width: a narrow terminal breaks the names of methods, never numbers.
         words = [*(row[place] for row in rows), *text.split()]
         table.add_column(text, justify="right", width=max(_LEAST_WIDTH, *map(len, words)))
     for row in rows:

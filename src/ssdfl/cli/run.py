@@ -1,4 +1,4 @@
-"""``ssdfl run``: run an experiment with progress, then show what came out."""
+"""``ssdfl run``: run an experiment with progress, then show the results."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def run(
     live: Annotated[
         bool, typer.Option("--live", help="Serve the report on loopback during the run.")
     ] = False,
-    port: Annotated[int, typer.Option(help="For --live; by default a free one.")] = 0,
+    port: Annotated[int, typer.Option(help="Port of --live; by default any free one.")] = 0,
     log: Annotated[
         list[str] | None,
         typer.Option(help="Also write records for tensorboard, mlflow or wandb. Repeatable."),
@@ -133,7 +133,7 @@ def run(
 
 @dataclass(frozen=True)
 class _Request:
-    """What the user asked for."""
+    """The run that the user asked for."""
 
     experiment: Experiment
     folder: RunFolder
@@ -149,7 +149,7 @@ def _overrides(
     engine: str | None,
     device: str | None,
 ) -> dict[str, Any]:
-    """The experiment's keys that options set, and their values."""
+    """The experiment's keys that are set by options, and their values."""
     values: dict[str, Any] = {"engine.name": engine, "engine.device": device}
     if methods is not None:
         from ssdfl.methods import split_methods
@@ -167,8 +167,7 @@ def _runs_in_ranks(experiment: Experiment, workers: int | None) -> bool:
     """Whether several processes run the experiment together.
 
     Raises:
-        InputError: torchrun has started several, or the user wants several, and the engine is for
-            one.
+        InputError: torchrun or the user starts several, but the engine runs in one process.
     """
     from ssdfl.records.engines import engine_traits, engines_that
 
@@ -185,12 +184,12 @@ def _runs_in_ranks(experiment: Experiment, workers: int | None) -> bool:
 def _check_page_and_logs(
     experiment: Experiment, in_ranks: bool, live: bool, port: int, log: list[str] | None
 ) -> None:
-    """Refuse a port without a page, and what engines that run in ranks do not offer."""
+    """Refuse a port without a page, and options that engines in several ranks do not offer."""
     if port and not live:
         raise InputError("--port", port, "a run with --live", "Add --live.")
     for option, given in (("--live", live), ("--log", log)):
         if given and in_ranks:
-            expected = f"another engine than {experiment.engine.name}"
+            expected = f"an engine other than {experiment.engine.name}"
             raise InputError(
                 option, given, expected, "Leave it out; report.html has everything afterwards."
             )
@@ -209,7 +208,7 @@ def _choose_folder(name: str, out: Path | None, resume: bool) -> tuple[RunFolder
 
 
 def _run_here(request: _Request, port: int | None, log: list[str]) -> None:
-    """Run in this process, with a live page if there is a port for it (0 is a free one)."""
+    """Run in this process, with a live page if a port is given (0 takes a free one)."""
     if request.resume:
         request = replace(request, experiment=request.folder.joined(request.experiment))
     if port is None:
@@ -224,7 +223,7 @@ def _run_here(request: _Request, port: int | None, log: list[str]) -> None:
 def _run_and_log(
     request: _Request, log: list[str], remark: str = "", watchers: Sequence[Watcher] = ()
 ) -> Path:
-    """Run, write logs, and show what came out; returns the report's path."""
+    """Run, write logs, and show the results; returns the report's path."""
     from ssdfl.experiments.logs import logging_to
 
     folder = request.folder
@@ -234,7 +233,7 @@ def _run_and_log(
 
 
 def _run_in_ranks(request: _Request, workers: int) -> None:
-    """Be a rank, or start them all."""
+    """Run as one rank, or start all ranks."""
     rank = ranks.number()
     if rank is None:
         _start_ranks(request, workers)
@@ -257,7 +256,7 @@ def _start_ranks(request: _Request, workers: int) -> None:
 
 
 def _run_as_rank(request: _Request, rank: int) -> None:
-    """Rank 0 alone shows something."""
+    """Run as one rank; only rank 0 prints anything."""
     if ranks.another_found_a_mistake():
         return
     if rank == 0:
@@ -272,11 +271,11 @@ def _run_as_rank(request: _Request, rank: int) -> None:
 
 
 def _end_without_others(rank: int, error: RuntimeError) -> None:
-    """End a rank whose peers are gone; quietly if one of them has reported a mistake.
+    """End a rank whose peers are gone, without output if one of them has reported a mistake.
 
     Raises:
-        RuntimeError: the error, if it says something else.
-        typer.Exit: with a line about it.
+        RuntimeError: the given error, if it has another cause.
+        typer.Exit: the peers are gone.
     """
     from ssdfl.engine.ranks import means_lost_ranks
 
@@ -293,7 +292,7 @@ def _end_without_others(rank: int, error: RuntimeError) -> None:
 
 @contextmanager
 def _resumable(folder: RunFolder) -> Iterator[None]:
-    """Say how to continue a run that is interrupted."""
+    """Print how to continue a run that is interrupted."""
     try:
         yield
     except KeyboardInterrupt:

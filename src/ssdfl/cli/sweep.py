@@ -1,4 +1,4 @@
-"""``ssdfl sweep``: every combination of some values of an experiment's keys."""
+"""``ssdfl sweep``: run every combination of given values of an experiment's keys."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ def sweep(
 
     - `ssdfl sweep rates.toml --backend ray --address auto --cpus 2`
 
-    After an interruption, the same command continues. Runs that fail are left out of the
-    comparison.
+    After an interruption, the same command continues. Failed runs are left out of the comparison.
     """
     from ssdfl.experiments.pool import Resources
     from ssdfl.records.cache import distinct

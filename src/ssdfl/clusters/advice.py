@@ -1,4 +1,4 @@
-"""Changes that bring a plan above its conductance threshold, each tried before it is advised."""
+"""Suggest changes that bring a plan above its conductance threshold; each is tried first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHANGES = {
     "tolerance": ("tolerance", 1.0),
     "learning_rate": ("learning rate", -1.0),
 }
-"""Settings to change, what they are called, and whether to raise (1) or to lower (−1) them."""
+"""Settings to change, their names in text, and whether to raise (1) or to lower (−1) them."""
 
 Settings = Mapping[str, Any]
 
@@ -23,12 +23,12 @@ Settings = Mapping[str, Any]
 def advice(
     candidates: Sequence[Candidate], settings: Settings, indifference: float, most: int
 ) -> str:
-    """The least changes of tolerance or learning rate with which the choice reaches its threshold.
+    """The smallest changes of tolerance or learning rate so that the choice reaches its threshold.
 
-    Candidates are weighed again with the changed setting. Advice that does not help is not given.
+    Candidates are weighed again with the changed setting. Changes that do not help are left out.
 
     Args:
-        most: the most clusters that the choice may then have, as many as in the plan.
+        most: the most clusters that the choice may then have: as many as in the plan.
     """
     tried = [_try(name, candidates, settings, indifference, most) for name in _CHANGES]
     found = [text for text in tried if text]
@@ -37,14 +37,14 @@ def advice(
     factor = f"{_FACTORS[-1]:g}"
     return (
         f"Neither a tolerance up to {factor} times as large nor a learning rate down to 1/{factor} "
-        "makes so few clusters reach their threshold."
+        "makes this few clusters reach their threshold."
     )
 
 
 def _try(
     name: str, candidates: Sequence[Candidate], settings: Settings, indifference: float, most: int
 ) -> str:
-    """What a change of one setting does, in words; empty if it does not help."""
+    """The effect of changing one setting, as text; empty if it does not help."""
     what, direction = _CHANGES[name]
     now = float(settings[name])
     for factor in _FACTORS:
@@ -61,7 +61,7 @@ def _try(
 
 
 def reweighed(candidates: Sequence[Candidate], settings: Settings) -> list[Candidate]:
-    """The candidates with the thresholds that these settings of formation ask for."""
+    """The candidates with the thresholds that follow from these settings."""
     constants = Constants(**{one.name: settings[one.name] for one in fields(Constants)})
     num_devices = sum(map(len, candidates[0].clusters))
     with_tau_a, step = bool(settings["with_tau_a"]), str(settings["threshold_step"])

@@ -1,4 +1,4 @@
-"""A partition that sees devices' data: each cluster's data should resemble the whole.
+"""A partition that considers devices' data: each cluster's data should resemble the whole.
 
 Devices merge over the fastest links first, as in `cost_aware`. Among links of about the same time,
 the two clusters whose data complement each other best merge.
@@ -21,10 +21,10 @@ from ssdfl.clusters.scores import ScoreInputs
 
 
 class BalancedAgglomeration(Agglomeration):
-    """Clusters that merge so that Σ_s N_s ‖mean_s − mean‖² falls most.
+    """Merges the clusters that reduce Σ_s N_s ‖mean_s − mean‖² most.
 
     Attributes:
-        sums: of each cluster, the sum of its devices' differences from the mean.
+        sums: for each cluster, the sum of its devices' differences from the mean.
     """
 
     def __init__(self, inputs: ScoreInputs) -> None:
@@ -32,7 +32,7 @@ class BalancedAgglomeration(Agglomeration):
         self.sums: dict[int, FloatArray] = dict(enumerate(inputs.differences))
 
     def priority(self, a: int, b: int) -> Priority:
-        """Where a pair of clusters stands in the queue, and the pair."""
+        """The position of a pair of clusters in the queue, and the pair."""
         level, _ = self.between[a][b]
         together = self.sums[a] + self.sums[b]
         apart = self._scatter(self.sums[a], self.size[a]) + self._scatter(
@@ -46,7 +46,7 @@ class BalancedAgglomeration(Agglomeration):
         return float(total @ total) / size
 
     def merge(self, a: int, b: int) -> None:
-        """Make cluster b part of cluster a."""
+        """Merge cluster b into cluster a."""
         super().merge(a, b)
         self.sums[a] = self.sums[a] + self.sums.pop(b)
 
@@ -54,7 +54,7 @@ class BalancedAgglomeration(Agglomeration):
 def partitions_by_data(
     inputs: ScoreInputs, sizes: Iterable[int]
 ) -> Iterator[list[tuple[Clusters, str]]]:
-    """`partitions_by_cost`, and at each number of clusters a partition that balances data."""
+    """`partitions_by_cost`, plus a partition that balances data at each number of clusters."""
     merges = agglomerate(BalancedAgglomeration(inputs))
     n = inputs.network.num_devices
     for found in partitions_by_cost(inputs, sizes):

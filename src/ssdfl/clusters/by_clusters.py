@@ -32,8 +32,8 @@ def bounds_by_clusters(
     `fig:grad_sgd` (`fig:grad_mild_sgd`, `fig:grad_extreme_sgd`).
 
     Returns:
-        Case (label skew, optimizers) → τ_a → (N,) the bound; infinite where the theorem says
-        nothing.
+        Case (label skew, optimizers) → τ_a → (N,) the bound; infinite if the theorem's condition
+        fails.
     """
     result: dict[str, dict[int, FloatArray]] = {}
     for name, (labels, hybrid) in CASES.items():

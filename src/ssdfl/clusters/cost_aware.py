@@ -1,9 +1,9 @@
-"""A partition that sees what links cost: slow links are kept between clusters.
+"""A partition that considers the cost of links: slow links are kept between clusters.
 
 At every number of clusters, two families of partitions are weighed and the better score is kept.
-Bisection of the network, with link weights that fall with a link's time, sees where the network is
-thin. Agglomeration of devices over the fastest links first sees the slowest link inside. Devices
-then move between clusters as long as the score improves.
+Bisection of the network, with link weights that fall with a link's time, finds where the network is
+thin. Agglomeration merges devices over the fastest links first, which limits the slowest link
+inside. Devices then move between clusters as long as the score improves.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _families(bisected: Clusters, merged: Clusters) -> list[tuple[Clusters, str]
 
 
 def link_speeds(inputs: ScoreInputs) -> SparseMatrix:
-    """(N, N) 1 on links that delay no device, less by the squared time of slower ones."""
+    """(N, N) 1 for links that delay no device; slower links fall with the square of their time."""
     network = inputs.network
     i, j = network.links.T
     time_s = network.message_time_s(inputs.message_bytes)
@@ -62,7 +62,7 @@ def _slowed(weights: Weights) -> Weights:
 
 
 def agglomerate(clusters: Agglomeration) -> IntArray:
-    """(N − 1, 2) pairs of devices whose clusters merge, in order: least priority first."""
+    """(N − 1, 2) pairs of devices whose clusters merge, in order of increasing priority value."""
     queue = clusters.priorities()
     heapify(queue)
     merges: list[tuple[int, int]] = []
@@ -79,7 +79,7 @@ def agglomerate(clusters: Agglomeration) -> IntArray:
 
 
 class Agglomeration:
-    """Clusters that merge, each known by its lowest device.
+    """Merges clusters; each is identified by its lowest device.
 
     The next two to merge are the linked clusters whose slowest link between them is fastest. Among
     nearly equal ones, those linked most closely for their sizes merge first.
@@ -101,23 +101,23 @@ class Agglomeration:
             self.between[a][b] = self.between[b][a] = (t, w)
 
     def priority(self, a: int, b: int) -> Priority:
-        """Where a pair of clusters stands in the queue, and the pair."""
+        """The position of a pair of clusters in the queue, and the pair."""
         level, weight = self.between[a][b]
         closeness = round(weight / (self.size[a] * self.size[b]), 12)
         return level, -closeness, min(a, b), max(a, b)
 
     def priorities(self) -> list[Priority]:
-        """Of all linked pairs."""
+        """The priorities of all linked pairs."""
         return [self.priority(a, b) for a in self.between for b in self.between[a] if a < b]
 
     def is_current(self, entry: Priority) -> bool:
-        """Whether both clusters of an entry are still there, and as they were."""
+        """Whether both clusters of an entry still exist unchanged."""
         a, b = entry[2:]
         linked = a in self.between and b in self.between[a]
         return linked and self.priority(a, b) == entry
 
     def merge(self, a: int, b: int) -> None:
-        """Make cluster b part of cluster a."""
+        """Merge cluster b into cluster a."""
         self.size[a] += self.size[b]
         links_of_b = self.between.pop(b)
         del links_of_b[a], self.between[a][b]
@@ -138,7 +138,7 @@ def link_levels(inputs: ScoreInputs) -> IntArray:
 
 
 def clusters_after_merges(merges: IntArray, num_devices: int, num_clusters: int) -> Clusters:
-    """The clusters that are left when enough merges are done.
+    """The clusters that remain after enough merges.
 
     Examples:
         >>> clusters_after_merges(np.array([[0, 1], [0, 2]]), num_devices=3, num_clusters=2)
@@ -170,7 +170,7 @@ def move_devices(
 def _move_device(
     inputs: ScoreInputs, labels: IntArray, device: int, score: Score, best: float
 ) -> float:
-    """Give a device the label of the best cluster next to it; the score then."""
+    """Give a device the label of the best cluster next to it; returns the score."""
     home = int(labels[device])
     near = inputs.network.neighbours(device)
     rivals = sorted(set(labels[near].tolist()) - {home})
@@ -186,7 +186,7 @@ def _move_device(
 
 
 def _can_leave(inputs: ScoreInputs, labels: IntArray, device: int) -> bool:
-    """Whether a device's cluster would still be there, and connected, without it."""
+    """Whether a device's cluster would be nonempty and connected without it."""
     rest = np.flatnonzero((labels == labels[device]) & (np.arange(len(labels)) != device))
     links = inputs.network.adjacency[rest][:, rest]
     return len(rest) > 0 and num_components(links) == 1

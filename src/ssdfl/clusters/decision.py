@@ -1,4 +1,4 @@
-"""How the clusters of a plan were chosen, as reports tell it."""
+"""How the clusters of a plan were chosen, for reports."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ REPAIRED = "repaired"
 CHOICES = {
     "feasible": "least score of the feasible candidates",
     "nearest": "nearest to its threshold",
-    "fewest": "fewest clusters of the same predicted cost; none reaches its threshold",
+    "fewest": "fewest clusters of the same predicted cost, though below its threshold",
     "assumed": "least predicted cost if devices held three of ten labels each; "
     "none reaches its threshold",
     "price": "least predicted cost, though below its threshold",
     REPAIRED: "an earlier plan's, repaired for a changed network",
     GIVEN: "given, not formed",
 }
-"""The rules that choose clusters, in words."""
+"""The rules that choose clusters, and their descriptions."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Which rule chose a plan's clusters, and the numbers it saw.
+    """The rule that chose a plan's clusters, and the numbers it used.
 
     Attributes:
         rule: a name of `CHOICES`.
         num_clusters: S.
         score_name: the score; ``stationarity`` is the paper's H. Empty if the clusters were given.
-        score: of the clusters; infinite where the bound says nothing, None if clusters were given.
-        conductance: what each cluster certainly has; None if the clusters were given.
+        score: the clusters' score; infinite if the bound's condition fails, None if given.
+        conductance: a lower bound for every cluster; None if the clusters were given.
         threshold: Φ_min(S); None if the clusters were given.
-        num_feasible: how many candidates reach their threshold.
-        num_candidates: how many candidates were weighed.
+        num_feasible: the number of candidates that reach their threshold.
+        num_candidates: the number of candidates weighed.
     """
 
     rule: str
@@ -46,7 +46,7 @@ class Decision:
 
     @property
     def words(self) -> str:
-        """The rule in words."""
+        """The description of the rule."""
         return CHOICES.get(self.rule, self.rule)
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 """Device descriptors in a CSV file or a data frame.
 
-``device[,label_0,label_1,…][,rho][,mu]``: the device's name in the network, how many samples of
-each label it holds, and its momentum and proximal factor if it uses them. Further columns give a
+``device[,label_0,label_1,…][,rho][,mu]``: the device's name in the network, its number of samples
+of each label, and its momentum and proximal factor if it uses them. Further columns give a
 device's costs, named with their units as in network files: ``compute_ms``, ``uplink_Mbps``, ….
 """
 
@@ -33,10 +33,10 @@ def read_devices(
     Args:
         source: a CSV file, or a data frame with the same columns.
         names: the devices of the network.
-        known: what is known of them if the table has no labels; by default all are alike.
+        known: their descriptors if the table has no labels; by default all are alike.
 
     Raises:
-        InputError: a missing, unknown or repeated device, or a value that cannot be used.
+        InputError: a device is missing, unknown or repeated, or a value is not valid.
     """
     table = _read_table(source)
     columns = _label_columns(table)
@@ -69,7 +69,7 @@ def with_device_costs(network: Network, source: Path | str | pandas.DataFrame) -
     """The network with the costs in a table of its devices; empty cells change nothing.
 
     Raises:
-        InputError: a value that cannot be used.
+        InputError: a value is not valid.
     """
     table = _read_table(source)
     place = {name: device for device, name in enumerate(network.names)}
@@ -81,17 +81,17 @@ def with_device_costs(network: Network, source: Path | str | pandas.DataFrame) -
 
 
 def _costs(row: dict[str, str], where: str) -> dict[str, float]:
-    """What a row says that its device costs."""
+    """The costs of a row's device."""
     given = {name: text for name, text in row.items() if name in DEVICE_UNITS and text}
     return read_costs(given, DEVICE_UNITS, where)
 
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of texts, and what errors call it.
+    """A table of texts, and its name in errors.
 
     Attributes:
-        rows: where each row is, and its texts by column.
+        rows: the place of each row, and its texts by column.
     """
 
     source: str
@@ -110,7 +110,7 @@ def _read_table(source: Path | str | pandas.DataFrame) -> _Table:
 
 
 def _label_columns(table: _Table) -> list[str]:
-    """The columns that count labels, if the header has all it needs and nothing else."""
+    """The columns that count labels, after checking the header."""
     header = table.header
     columns = [column for column in header if column.startswith("label_")]
     unknown = set(header) - set(columns) - {"device", "rho", "mu", *DEVICE_UNITS}
@@ -121,13 +121,13 @@ def _label_columns(table: _Table) -> list[str]:
             "device[,label_0,label_1,…][,rho][,mu] and perhaps costs such as compute_ms, each once"
         )
         raise InputError(
-            f"header of {table.source}", ",".join(header), expected, "Name the columns so."
+            f"header of {table.source}", ",".join(header), expected, "Rename the columns."
         )
     return columns
 
 
 def _device(row: dict[str, str], columns: Sequence[str], where: str, before: Device) -> Device:
-    """A row's device: what the row says of it, and without labels what was known before."""
+    """The device of a row; without labels in the row, its data are those of ``before``."""
     given: dict[str, Any] = {
         name: _number(row, name, where) for name in ("rho", "mu") if name in row
     }
@@ -153,7 +153,7 @@ def _read_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
 
 
 def _frame_rows(frame: pandas.DataFrame) -> tuple[list[str], list[dict[str, str]]]:
-    """A data frame as the CSV reader would give it: texts, missing values empty."""
+    """A data frame in the form of the CSV reader: texts, with missing values empty."""
     texts = frame.astype(object).where(frame.notna(), "").astype(str)
     return [str(column) for column in frame.columns], texts.to_dict("records")
 

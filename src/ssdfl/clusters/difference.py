@@ -1,4 +1,4 @@
-"""Two plans compared: which devices move, and what it gains."""
+"""Compare two plans: the devices that move, and the gain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RULES_OF_TRAINING = ("tau_a", "tau_r", "local_steps", "message_bytes", "sends_e
 
 @dataclass(frozen=True)
 class Move:
-    """A device that changes its cluster; clusters have the new plan's numbers where they live on.
+    """A device that changes its cluster; a cluster that continues has its number in the new plan.
 
     Attributes:
         before: number of its cluster in the old plan.
@@ -40,14 +40,14 @@ class Move:
 
 @dataclass(frozen=True)
 class Gain:
-    """A cost by the old and by the new plan; lower is better."""
+    """A cost under the old and under the new plan; lower is better."""
 
     what: str
     before: float
     after: float
 
     def __str__(self) -> str:
-        """The gain in words.
+        """The gain as text.
 
         Examples:
             >>> print(Gain("predicted seconds of a cycle", 2.0, 0.5))
@@ -57,7 +57,7 @@ class Gain:
 
     @property
     def change(self) -> str:
-        """How much less or more it is."""
+        """The relative change as text."""
         if self.after == self.before:
             return "the same"
         low, high = sorted((self.before, self.after))
@@ -67,7 +67,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class PlanDifference:
-    """What is different in a new plan.
+    """The differences between an old and a new plan.
 
     Attributes:
         continues: for each cluster of the new plan, the number of the old one it continues, or
@@ -76,7 +76,7 @@ class PlanDifference:
         new: devices that only the new plan has.
         gone: devices that only the old plan has.
         gains: costs that both plans state.
-        notes: why some gain is not known or not comparable.
+        notes: why a gain is unknown or not comparable.
     """
 
     num_clusters: tuple[int, int]
@@ -88,11 +88,11 @@ class PlanDifference:
     notes: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON data."""
+        """The difference as JSON data."""
         return asdict(self)
 
     def lines(self, most: int = 20) -> Iterator[str]:
-        """The difference in words, for a terminal or a page."""
+        """The difference as lines of text, for a terminal or a page."""
         before, after = self.num_clusters
         yield f"{after} clusters instead of {before}; {len(self.moves)} devices move."
         for what, names in (("new", self.new), ("gone", self.gone)):
@@ -107,12 +107,12 @@ class PlanDifference:
 
 
 def compare_plans(old: Plan, new: Plan, network: Network | None = None) -> PlanDifference:
-    """What a new plan changes.
+    """Compare a new plan with an old one.
 
-    A cluster lives on as the new one with which it shares most devices, so that the fewest move.
+    A cluster continues as the new one with which it shares most devices, so that the fewest move.
 
     Args:
-        network: where to time both plans, if they fit it.
+        network: the network on which to time both plans, if they fit it.
 
     Examples:
         >>> before = Plan(((0, 1), (2, 3)), "by hand", names=("a", "b", "c", "d"))
@@ -147,7 +147,7 @@ def _cluster_of(plan: Plan) -> dict[str, int]:
 def _continuations(
     before: Mapping[str, int], after: Mapping[str, int], num_before: int, num_after: int
 ) -> tuple[int | None, ...]:
-    """The pairs of old and new clusters that together share most devices."""
+    """The matching of old and new clusters that shares most devices in total."""
     shared = Counter((before[name], after[name]) for name in after if name in before)
     overlap = np.zeros((num_before, num_after))
     for (old, new), count in shared.items():
@@ -177,7 +177,7 @@ def _gain_on(network: Network, old: Plan, new: Plan) -> Gain:
 
 
 def _gain_in_score(old: Plan, new: Plan) -> Iterator[Gain]:
-    """By what both plans predict, if they predict the same cost."""
+    """The gain in the plans' own predictions, if both predict the same cost."""
     before, after = old.decision, new.decision
     is_known = before.score is not None and after.score is not None
     if is_known and before.score_name == after.score_name and before.score_name in PREDICTIONS:

@@ -24,12 +24,14 @@ def export_plan(network: Network, plan: Plan, path: Path | str) -> None:
     """Write a plan as ``.csv`` (device, cluster) or ``.graphml`` (with each device's ``cluster``).
 
     Raises:
-        InputError: another ending, or a plan that does not fit the network.
+        InputError: the suffix is unknown, or the plan does not fit the network.
     """
     path = Path(path)
     ending = path.suffix.lower()
     if ending not in EXPORTS:
-        raise InputError("--export", str(path), f"an ending of {', '.join(EXPORTS)}", "Choose one.")
+        raise InputError(
+            "--export", str(path), f"a name ending in {', '.join(EXPORTS)}", "Choose one."
+        )
     EXPORTS[ending](network, fitting_plan(plan, network), path)
 
 

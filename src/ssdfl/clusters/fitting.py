@@ -1,4 +1,4 @@
-"""A plan on a network: devices are matched by name, and what does not fit is named."""
+"""Fit a plan to a network: match devices by name, and name those that do not fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LISTED = 8
 
 @dataclass(frozen=True)
 class Misfit:
-    """Why a plan is not one for a network.
+    """The reasons why a plan does not fit a network.
 
     Attributes:
         new: devices of the network that the plan does not have.
@@ -34,7 +34,7 @@ class Misfit:
         return bool(self.new or self.gone or self.moved)
 
     def __str__(self) -> str:
-        """What is different, in words.
+        """The differences as text.
 
         Examples:
             >>> print(Misfit(new=("oslo",), gone=("rome", "paris")))
@@ -50,7 +50,7 @@ def _counted(names: Sequence[str], what: str) -> str:
 
 
 def listed_names(names: Sequence[str], most: int = _LISTED) -> str:
-    """Names for a line of text; of many, the first and how many more there are.
+    """Names for a line of text; only the first ones, and a count, if there are many.
 
     Examples:
         >>> listed_names(["a", "b", "c"], most=2)
@@ -62,9 +62,9 @@ def listed_names(names: Sequence[str], most: int = _LISTED) -> str:
 
 
 def misfit(plan: Plan, network: Network) -> Misfit:
-    """What keeps a plan from fitting a network; nothing if it fits.
+    """The reasons why a plan does not fit a network; falsy if it fits.
 
-    A plan without names, of an old file or made by hand, goes by the devices' numbers.
+    A plan without names, from an old file or made by hand, is matched by the devices' numbers.
     """
     ours = plan.names or _numbers(plan.num_devices)
     theirs = network.names if plan.names else _numbers(network.num_devices)
@@ -77,7 +77,7 @@ def _numbers(count: int) -> tuple[str, ...]:
 
 
 def missing_in(known: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
-    """Those of some names that are not known, in order.
+    """The names that are not known, in order.
 
     Examples:
         >>> missing_in(["a"], ["b", "a", "c"])
@@ -88,7 +88,7 @@ def missing_in(known: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _moved(plan: Plan, network: Network) -> tuple[str, ...]:
-    """Devices that cannot reach the largest connected part of their cluster inside the cluster."""
+    """Devices that are not connected to the largest part of their cluster within the cluster."""
     labels = labels_of(plan.clusters, network.num_devices)
     part = component_labels(links_within(network.adjacency, labels))
     sizes = np.bincount(part)
@@ -99,7 +99,7 @@ def _moved(plan: Plan, network: Network) -> tuple[str, ...]:
 
 
 def fitting_plan(plan: Plan, network: Network) -> Plan:
-    """The plan with the network's numbers for its devices, if it is one for this network.
+    """The plan with the network's numbers for its devices, if it fits the network.
 
     Raises:
         InputError: devices are new, gone or moved.

@@ -1,7 +1,7 @@
-"""How different a cluster's devices are: their data and optimizers (Sec. het. optimizers).
+"""The heterogeneity of a cluster's devices, in data and optimizers (Sec. het. optimizers).
 
-A small descriptor stands for a device: its label counts or, where there are no classes, a sketch of
-its gradient. In a real network, descriptors and optimizers travel; samples only cross the link
+A small descriptor represents a device: its label counts or, without classes, a sketch of its
+gradient. In a real network, descriptors and optimizers are sent to all; samples are only sent
 between two neighbours.
 """
 
@@ -40,10 +40,10 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class AmplificationSettings:
-    """How differences between devices become α_s; the defaults are the paper's.
+    """The settings that turn differences between devices into α_s; the defaults are the paper's.
 
     Attributes:
-        kind_weight: ζ_1, the weight of another kind of optimizer.
+        kind_weight: ζ_1, the weight of a difference of optimizer kinds.
         mu_weight: ζ_2, the weight of a difference of proximal factors.
         rho_weight: ζ_3, the weight of a difference of momenta.
         optimizer_min: α^{o,min}.
@@ -91,12 +91,12 @@ class Device:
     """A device's descriptor.
 
     Attributes:
-        labels: (C,) how many samples of each label it holds.
+        labels: (C,) its number of samples of each label.
         rho: momentum, 0 if it uses none.
         mu: proximal factor, 0 if it uses none.
         samples: (b, features) a few raw samples, or None if unknown.
         sketch: (k,) a random projection of its mean gradient at θ⁰, the same projection on all
-            devices. It replaces labels where there are no classes.
+            devices. It replaces labels if there are no classes.
         sketch_scale: the root mean square norm of its samples' gradients.
     """
 
@@ -131,7 +131,7 @@ def _check_factor(name: str, value: float) -> None:
 
 
 def unknown_devices(network: Network) -> tuple[Device, ...]:
-    """Descriptors of devices of which nothing is known: all alike."""
+    """Descriptors of unknown devices: all alike."""
     return (Device(np.ones(1)),) * network.num_devices
 
 
@@ -145,8 +145,8 @@ def label_frequencies(devices: Sequence[Device]) -> FloatArray:
 def sketches(devices: Sequence[Device]) -> FloatArray | None:
     """(N, k) devices' sketches in units of a sample's gradient norm; None if some have none.
 
-    In these units sketches are to gradients what label frequencies are to labels: each is a mean
-    over samples of vectors of about unit length.
+    In these units sketches are comparable to label frequencies: both are means over samples of
+    vectors of about unit length.
     """
     known = [device.sketch for device in devices if device.sketch is not None]
     if len(known) < len(devices):
@@ -157,11 +157,11 @@ def sketches(devices: Sequence[Device]) -> FloatArray | None:
 
 
 def drift_directions(devices: Sequence[Device]) -> FloatArray:
-    """(N, C) how label frequencies or sketches differ from the mean: the direction of drift.
+    """(N, C) differences of label frequencies or sketches from their mean: the drift directions.
 
     The cross-entropy gradient of the last layer's bias is the difference between predicted and
     present label frequencies. So devices that start from the same model disagree about this first.
-    A sketch is the same for the whole gradient, for any loss.
+    A sketch measures the same for the whole gradient and any loss.
 
     Examples:
         >>> drift_directions([Device(np.array([4.0, 0.0])), Device(np.array([0.0, 2.0]))]).tolist()
@@ -174,10 +174,10 @@ def drift_directions(devices: Sequence[Device]) -> FloatArray:
 
 
 def assumed_directions(num_devices: int) -> FloatArray:
-    """(N, k) random directions of drift, as far apart as usual, for unknown devices.
+    """(N, k) random drift directions of typical length, for unknown devices.
 
-    Each is as long as that of a device with three of ten labels, ``1/3 − 1/10`` squared, the
-    paper's mild skew. A few random columns have the mean of many.
+    Each has the squared length of a device with three of ten labels, ``1/3 − 1/10``: the paper's
+    mild skew. A few random columns have the same mean as many.
     """
     drawn = generator(0, "assumed drift").standard_normal((num_devices, _ASSUMED_COLUMNS))
     scaled = drawn * np.sqrt((1 / 3 - 1 / 10) / _ASSUMED_COLUMNS)
@@ -186,11 +186,11 @@ def assumed_directions(num_devices: int) -> FloatArray:
 
 
 def data_divergence(a: Device, b: Device) -> float:
-    """How different two devices' data are, from 0 if alike to 1.
+    """The divergence of two devices' data, from 0 (equal) to 1.
 
-    The Jensen–Shannon divergence of label frequencies in base 2, 1 if they are disjoint. Of
-    sketches, half their squared distance, 1 if all gradients of one device are orthogonal to the
-    other's.
+    For label frequencies, the Jensen–Shannon divergence in base 2; it is 1 if they are disjoint.
+    For sketches, half their squared distance; it is 1 if all gradients of one device are orthogonal
+    to the other's.
 
     Examples:
         >>> data_divergence(Device(np.array([3.0, 0.0])), Device(np.array([0.0, 5.0])))
@@ -224,7 +224,7 @@ def energy_distance(x: FloatArray, y: FloatArray) -> float:
 
 
 def _spread(x: FloatArray) -> float:
-    """The mean distance of samples from each other."""
+    """The mean distance between samples."""
     return float(distance.cdist(x, x).mean())
 
 
@@ -258,7 +258,7 @@ def optimizer_distance(
 ) -> float:
     """The summand of `eq:optim_het_alpha_s1`: ζ_1 if kinds of optimizer differ, ζ_2 |Δμ|, ζ_3 |Δρ|.
 
-    Momentum with a proximal factor is a kind of its own.
+    Momentum with a proximal factor is a separate kind.
 
     Examples:
         >>> one_label = np.ones(1)

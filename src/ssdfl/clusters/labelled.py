@@ -1,4 +1,4 @@
-"""Labels of clusters on links: what lies inside and between clusters, and clusters in pieces."""
+"""Links inside and between labelled clusters, and clusters that have fallen apart."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ssdfl.graph import component_labels
 
 
 class LinkTable:
-    """A network's links by their ends.
+    """The links of a network.
 
     Attributes:
-        links: (L, 2) their ends.
-        level: (L,) how slow they are, `link_levels`.
-        weight: (L,) how much they weigh in mixing.
+        links: (L, 2) the two devices of each link.
+        level: (L,) how slow each link is, from `link_levels`.
+        weight: (L,) its mixing weight.
     """
 
     def __init__(self, inputs: ScoreInputs) -> None:
@@ -28,7 +28,7 @@ class LinkTable:
         self.num_devices = inputs.network.num_devices
 
     def inside(self, labels: IntArray) -> IntArray:
-        """Numbers of the links inside clusters."""
+        """The indices of the links inside clusters."""
         i, j = self.links.T
         return np.flatnonzero((labels[i] == labels[j]) & (labels[i] >= 0))
 
@@ -37,7 +37,7 @@ class LinkTable:
         return int(self.level[self.inside(labels)].max(initial=-1))
 
     def leaving(self, devices: IntArray) -> tuple[IntArray, IntArray]:
-        """The links that leave a set of devices, and the device at each one's other end."""
+        """The links that leave a set of devices, and the outside device of each."""
         among = np.zeros(self.num_devices, dtype=bool)
         among[devices] = True
         i, j = self.links.T
@@ -58,13 +58,13 @@ class LinkTable:
         return sorted(near, key=distance)
 
     def matrix(self, chosen: IntArray) -> SparseMatrix:
-        """(N, N) some of the links."""
+        """(N, N) the matrix of some links."""
         i, j = self.links[chosen].T
         return csr_array((np.ones(len(i)), (i, j)), shape=(self.num_devices, self.num_devices))
 
 
 def fresh_label(labels: IntArray) -> int:
-    """The first label above all that are used.
+    """The first unused label.
 
     Examples:
         >>> fresh_label(np.array([0, 4, -1]))
@@ -74,12 +74,12 @@ def fresh_label(labels: IntArray) -> int:
 
 
 def with_pieces_apart(table: LinkTable, labels: IntArray, below: int | None = None) -> IntArray:
-    """Labels in which the parts of a cluster that no links connect have labels of their own.
+    """Give each connected part of a cluster its own label.
 
-    The largest part keeps the label; of equals the one with the first device.
+    The largest part keeps the label; ties go to the part with the first device.
 
     Args:
-        below: count only links of lower levels as links.
+        below: use only links of lower levels.
     """
     inside = table.inside(labels)
     if below is not None:

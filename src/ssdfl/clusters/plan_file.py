@@ -1,4 +1,4 @@
-"""``plan.json``: a plan as a file."""
+"""Read and write ``plan.json``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_plan(path: Path | str) -> Plan:
     """The plan that `write_plan` wrote.
 
     Raises:
-        InputError: not a plan, or of another version, or clusters that are not a partition.
+        InputError: the file is not a plan or of another version, or its clusters are no partition.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -50,13 +50,14 @@ def read_plan(path: Path | str) -> Plan:
 
 
 def parse_plan(text: str, where: str = "plan") -> Plan:
-    """The plan in a text, as `Plan.to_json` makes it.
+    """The plan in a JSON text of `Plan.to_json`.
 
     Args:
-        where: names the text in errors.
+        where: the name of the text in errors.
 
     Raises:
-        InputError: not a plan, damaged, of another version, or clusters that are not a partition.
+        InputError: the text is not a plan, damaged or of another version, or its clusters are not a
+            partition.
     """
     try:
         data = json.loads(text)
@@ -83,7 +84,7 @@ def parse_plan(text: str, where: str = "plan") -> Plan:
 
 
 def _check_version(data: dict[str, Any], where: str) -> None:
-    """Refuse plans of unknown versions, and damaged ones."""
+    """Refuse plans of unknown versions, and damaged plans."""
     if data["version"] not in READ_VERSIONS:
         expected = " or ".join(map(str, READ_VERSIONS))
         raise InputError(f"version of {where}", data["version"], expected, "Make the plan again.")
@@ -150,7 +151,7 @@ class _StandingData(_Strict):
 
 
 class _PlanData(_Strict):
-    """What a plan.json has to be."""
+    """The schema of a plan.json."""
 
     clusters: list[list[str]] | list[list[Whole]]
     devices: list[str] | None = None
@@ -168,7 +169,7 @@ class _PlanData(_Strict):
 def _plan_of(data: _PlanData) -> Plan:
     names = tuple(data.devices or ())
     if len(set(names)) < len(names):
-        raise ValueError("two devices have one name")
+        raise ValueError("two devices have the same name")
     return Plan(
         names=names,
         clusters=_named_clusters(data.clusters, names) if names else _clusters(data.clusters),
@@ -201,7 +202,7 @@ def _clusters(lists: Sequence[Sequence[int | str]]) -> Clusters:
 
 
 def _named_clusters(lists: Sequence[Sequence[str | int]], names: Sequence[str]) -> Clusters:
-    """Clusters of names as clusters of places, in the order that plans have."""
+    """Clusters of names as clusters of positions, in the order of plans."""
     place: dict[str | int, int] = {name: device for device, name in enumerate(names)}
     return tuple(sorted(tuple(sorted(place[name] for name in cluster)) for cluster in lists))
 

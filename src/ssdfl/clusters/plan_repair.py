@@ -31,17 +31,17 @@ from ssdfl.errors import InputError
 from ssdfl.graph import Conductance, Network, NetworkLike, load_network
 
 _RIVALS = 6
-"""How many of the old plan's candidates are weighed again."""
+"""The number of the old plan's candidates that are weighed again."""
 
 
 @dataclass(frozen=True)
 class Repair:
-    """A repaired plan, what was done, and whether to form anew instead.
+    """A repaired plan, the changes, and whether to form a new plan instead.
 
     Attributes:
         plan: the repaired plan; its `choice` is ``repaired``.
-        steps: what was done and why, in words.
-        reasons: why forming anew is worth it; none if it is not.
+        steps: the changes and their reasons, as text.
+        reasons: why a new plan is worth forming; empty if it is not.
     """
 
     plan: Plan
@@ -50,7 +50,7 @@ class Repair:
 
     @property
     def worth_forming(self) -> bool:
-        """Whether forming anew is worth it."""
+        """Whether a new plan is worth forming."""
         return bool(self.reasons)
 
 
@@ -62,16 +62,16 @@ def repair(
 ) -> Repair:
     """Adapt a plan to a network that has changed, far faster than forming a new one.
 
-    Devices are matched by name. New devices, and those that lost the links to their cluster, join
+    Devices are matched by name. New devices, and devices that lost the links to their cluster, join
     the cluster to which their links are fastest. Then the repair tries changes at links that a
     cycle waits for, by the predicted cost. On small networks it also tries merges, moves and the
     old plan's other candidates.
 
     Args:
         plan: formed or repaired earlier, on a network with some of the same devices.
-        network: as it is now.
-        devices: what devices hold now; all alike if nothing is known.
-        settings: the training to plan for; that of the plan by default.
+        network: the current network.
+        devices: the current descriptors of devices; by default all are alike.
+        settings: the training to plan for; by default the plan's.
 
     Raises:
         InputError: the network is not connected, or has none of the plan's devices.
@@ -89,7 +89,7 @@ def repair(
     check_plannable(network)
     settings = settings or settings_from(plan.settings, plan.partition, plan.score_name)
     described = unknown_devices(network) if devices is None else devices
-    with threadpool_limits(1):  # matrices are small: more threads only get in each other's way
+    with threadpool_limits(1):  # matrices are small: more threads would slow each other down
         return _repair(plan, network, described, settings)
 
 
@@ -122,7 +122,7 @@ def _repair(
 def _inputs_in_order(
     network: Network, devices: Sequence[Device], settings: FormationSettings, order: IntArray
 ) -> ScoreInputs:
-    """What to score partitions with, devices in the order of their names."""
+    """The inputs of scores, with devices sorted by name."""
     ordered = network.renumbered(order)
     if settings.data_distance is not None:
         distance = network.link_matrix(settings.data_distance)[order][:, order]
@@ -132,10 +132,10 @@ def _inputs_in_order(
 
 
 def _places(plan: Plan, network: Network) -> IntArray:
-    """(devices of the plan,) the place of each in the network's order of names, −1 if it is gone.
+    """(devices of the plan,) each one's position among the network's sorted names, −1 if gone.
 
     Raises:
-        InputError: all are gone.
+        InputError: all devices are gone.
     """
     known = (plan.names or network.names)[: plan.num_devices]
     place = {name: number for number, name in enumerate(sorted(network.names))}
@@ -144,15 +144,15 @@ def _places(plan: Plan, network: Network) -> IntArray:
     if places.max() == NOWHERE:
         remedy = "Form a plan for this network."
         raise InputError(
-            "devices of the plan", listed_names(known), "some of the network's", remedy
+            "devices of the plan", listed_names(known), "some of the network's devices", remedy
         )
     return places
 
 
 def carried_labels(clusters: Clusters, places: IntArray, num_devices: int) -> IntArray:
-    """(N,) an old partition's labels on the devices that are still there, −1 for new ones.
+    """(N,) an old partition's labels on the remaining devices, −1 for new ones.
 
-    Labels count clusters in the order of their first devices, whatever their order in the plan.
+    Clusters are numbered by their first devices, whatever their order in the plan.
 
     Examples:
         >>> carried_labels(((0, 2), (1,)), places=np.array([2, 0, -1]), num_devices=4).tolist()
@@ -186,14 +186,14 @@ def _candidate(
 
 
 def _bound_of_conductance(inputs: ScoreInputs, clusters: Clusters) -> Conductance:
-    """A cheap interval for the least conductance of clusters, at most the weakest device's."""
+    """A cheap interval for the lowest conductance of clusters, at most the weakest device's."""
     W = inputs.A_intra(clusters)
     device = int(np.argmax(W.diagonal()))
     return Conductance(0.0, float(1 - W.diagonal()[device]), (device,))
 
 
 def _num_changed(plan: Plan) -> int:
-    """Devices that repairs have changed before."""
+    """The number of devices that earlier repairs changed."""
     return plan.standing.changed if plan.standing else 0
 
 

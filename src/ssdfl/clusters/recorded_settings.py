@@ -1,4 +1,4 @@
-"""Formation's settings as a plan records them, and back."""
+"""Record formation's settings in a plan, and read them back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Part = TypeVar("Part", Constants, AmplificationSettings)
 
 
 def record(settings: FormationSettings) -> dict[str, float | str]:
-    """Every number that formation was given, by name."""
+    """All settings of formation, by name."""
     return {
         **asdict(settings.constants),
         "message_bytes": settings.message_bytes,
@@ -33,7 +33,7 @@ def record(settings: FormationSettings) -> dict[str, float | str]:
 def settings_from(
     recorded: Mapping[str, float | str], partition: str, score: str
 ) -> FormationSettings:
-    """The settings that `record` was given.
+    """The inverse of `record`.
 
     Raises:
         InputError: the plan was not formed, or its weight rule or score is the user's own function.
@@ -46,7 +46,7 @@ def settings_from(
     remedy = "Pass the settings to repair it with."
     if values.get("mixing") not in MIXINGS:
         raise InputError(
-            "settings of the plan", "missing, or of a rule of one's own", "a formed plan", remedy
+            "settings of the plan", "missing, or of a user's own rule", "a formed plan", remedy
         )
     return FormationSettings(
         constants=_part(Constants, values),

@@ -1,4 +1,4 @@
-"""Changes to clusters that a repair may try, each with what it does and why in words."""
+"""Changes to clusters that a repair may try, each with a description and a reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Option:
 
     Attributes:
         labels: (N,) the cluster of each device.
-        what: what changed.
+        what: a description of the change.
     """
 
     labels: IntArray
@@ -38,13 +38,13 @@ class RepairOptions:
         self.names = inputs.network.names
 
     def moved(self, labels: IntArray, devices: IntArray, host: int | None) -> IntArray:
-        """Move devices to another cluster or a new one; what they leave may fall apart."""
+        """Move devices to another or a new cluster; the cluster they leave may fall apart."""
         changed = labels.copy()
         changed[devices] = fresh_label(labels) if host is None else host
         return with_pieces_apart(self.table, changed)
 
     def joins(self, labels: IntArray, placement: Placement) -> Iterator[Option]:
-        """Devices that settling has put into a cluster of their own, in each one next to them."""
+        """Put devices that settling made a new cluster into each cluster next to them."""
         if placement.host is not None:
             return
         devices = np.array(placement.devices)
@@ -75,7 +75,7 @@ class RepairOptions:
         return list(dict.fromkeys(chain.from_iterable(awaited)))
 
     def _belong_to(self, part: Part, links: IntArray) -> BoolArray:
-        """Which of some links are the part, or share it as a device's uplink or downlink."""
+        """Which links are the given part, or use it as a device's uplink or downlink."""
         is_link = part.kind == "link"
         ends = links[:, None] if is_link else self.table.links[links]
         belong: BoolArray = (ends == part.number).any(axis=1)
@@ -95,19 +95,19 @@ class RepairOptions:
             yield Option(alone, f"{self.names[device]} leaves {home}, {why}")
 
     def _split(self, labels: IntArray, link: int) -> IntArray:
-        """Labels with the link's cluster in the parts that faster links connect."""
+        """Labels in which the link's cluster is split into the parts that faster links connect."""
         pieces = with_pieces_apart(self.table, labels, below=int(self.table.level[link]))
         return np.where(labels == labels[self.table.links[link, 0]], pieces, labels)
 
     def moves_of(self, labels: IntArray, device: int) -> Iterator[Option]:
-        """A device in each cluster next to it."""
+        """Put a device into each cluster next to it."""
         one = np.array([device])
         for host in self.table.clusters_next_to(labels, one):
             what = f"{self.names[device]} to {self._called(labels, host)}"
             yield Option(self.moved(labels, one, host), what)
 
     def merges(self, labels: IntArray) -> Iterator[Option]:
-        """Each pair of linked clusters as one, those that the fastest links join first."""
+        """Merge each pair of linked clusters, starting with the fastest links."""
         for a, b in self._linked_clusters(labels):
             what = f"{self._called(labels, b)} merged into {self._called(labels, a)}"
             yield Option(np.where(labels == b, a, labels), what)
@@ -122,14 +122,14 @@ class RepairOptions:
         return [(int(a), int(b)) for a, b in pairs[np.argsort(slowest, kind="stable")]]
 
     def rivals(self, carried: Sequence[IntArray]) -> Iterator[Option]:
-        """Other partitions of the old network on this one."""
+        """Apply other partitions of the old network to this one."""
         for labels in carried:
             clusters = len(np.unique(labels[labels >= 0]))
             what = f"the old plan's candidate of {clusters} clusters instead"
             yield Option(settle(self.table, labels)[0], what)
 
     def told(self, placement: Placement) -> str:
-        """Where settling has put devices, and why."""
+        """A sentence on where settling put devices, and why."""
         who = self._listed(placement)
         why = "new" if placement.is_new else "no links to the rest of the cluster any more"
         if placement.host is None:
@@ -145,5 +145,5 @@ class RepairOptions:
         return listed_names([self.names[device] for device in placement.devices])
 
     def _called(self, labels: IntArray, cluster: int) -> str:
-        """What to call a cluster: by its first device."""
+        """The name of a cluster, by its first device."""
         return f"the cluster of {self.names[int(np.argmax(labels == cluster))]}"

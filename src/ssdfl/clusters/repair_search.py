@@ -1,4 +1,4 @@
-"""The search of a repair: options are scored, and taken if they are predicted to cost less."""
+"""The search of a repair: score options, and take those with a lower predicted cost."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ssdfl.clusters.scores import ScoreInputs, evaluate, find_score
 from ssdfl.clusters.settling import Placement
 
 SMALL = 256
-"""Networks of at most this many devices are searched further, since scores cost little there."""
+"""Networks of up to this many devices are searched further, since scores are cheap there."""
 _TRIALS = {True: 60, False: 4}
-"""How many partitions are scored in a small and in a large network."""
+"""The number of partitions that are scored in a small and in a large network."""
 _TIMED = 6
-"""How many ways to shorten a cycle are timed before the best is scored."""
+"""The number of ways to shorten a cycle that are timed before the best is scored."""
 _NOTICEABLE = 1e-3
 
 
@@ -28,8 +28,8 @@ class RepairSearch:
 
     Attributes:
         labels: (N,) the cluster of each device.
-        score: what they are predicted to cost.
-        steps: what was done and why, in words.
+        score: their predicted cost.
+        steps: the changes and their reasons, as text.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class RepairSearch:
 
     @property
     def is_thorough(self) -> bool:
-        """Whether to weigh other partitions too: scores are cheap, and they choose the plan."""
+        """Whether to consider other partitions too: scores are cheap, and they choose the plan."""
         return self._is_small and self.settings.predicts and self.inputs.devices_differ
 
     def run(self, placements: Sequence[Placement], rivals: Sequence[IntArray]) -> None:
-        """Try what may help, the most promising first, until enough was scored."""
+        """Try options, the most promising first, until the limit of scores is reached."""
         self.steps += map(self.options.told, placements)
         if self.settings.predicts:
             self._join(placements)
@@ -66,7 +66,7 @@ class RepairSearch:
             self._move()
 
     def _join(self, placements: Sequence[Placement]) -> None:
-        """Try whether devices that settling has put aside had better join a cluster."""
+        """Try to join a cluster with devices that settling made a new cluster."""
         for placement in placements:
             self._try_all(self.options.joins(self.labels, placement))
 
@@ -80,7 +80,7 @@ class RepairSearch:
         return evaluate(find_score(self.settings.score), self.inputs, clusters_of(labels))
 
     def _try_all(self, options: Iterator[Option], factor: float = 1 + _NOTICEABLE) -> bool:
-        """Take the first option that is better by a factor, and each later one better still."""
+        """Take the first option that is better by a factor, then each one that is better still."""
         taken = [self._try(option, factor) for option in islice(options, max(self._trials, 0))]
         return any(taken)
 
@@ -109,7 +109,7 @@ class RepairSearch:
         return self.inputs.cache.weakest(clusters).lower >= threshold
 
     def _shorten_cycle(self) -> None:
-        """Get links that a cycle waits for out of clusters, as long as that helps."""
+        """Move links that a cycle waits for out of clusters, as long as that helps."""
         while self._trials > 0 and self._take_shortest():
             pass
 
@@ -118,7 +118,7 @@ class RepairSearch:
         return option is not None and self._try(option)
 
     def _shortest(self) -> Option | None:
-        """The option after which a cycle takes least; None if it is as short as it can be."""
+        """The option with the shortest cycle; None if no option shortens it."""
         now_s = self._cycle_s(self.labels) * (1 - _NOTICEABLE)
         if now_s <= self._cycle_s(np.arange(len(self.labels))):
             return None

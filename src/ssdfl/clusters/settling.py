@@ -1,6 +1,6 @@
-"""Old clusters on a changed network: who has lost its cluster, and where it and new devices go.
+"""Apply old clusters to a changed network, and find clusters for new and separated devices.
 
-Labels are numbers of clusters, −1 for a device that is in none yet.
+Labels are numbers of clusters, −1 for a device without a cluster.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Placement:
     """Devices that were put into a cluster together.
 
     Attributes:
-        devices: who.
-        is_new: whether the old plan did not have them; else they lost the links to their cluster.
-        host: a device of the cluster that they joined; None if they are a cluster of their own.
+        devices: the devices.
+        is_new: whether the old plan lacks them; otherwise they lost the links to their cluster.
+        host: a device of the cluster that they joined; None if they form a new cluster.
     """
 
     devices: tuple[int, ...]
@@ -36,7 +36,7 @@ def settle(table: LinkTable, carried: IntArray) -> tuple[IntArray, list[Placemen
 
     If a cluster fell apart, its largest part stays. Its other parts, and new devices, join the
     cluster to which their slowest link is fastest. If that is slower than every link inside
-    clusters, they form a cluster of their own.
+    clusters, they form a new cluster.
     """
     is_new = carried == NOWHERE
     labels = np.where(with_pieces_apart(table, carried) == carried, carried, NOWHERE)
@@ -52,12 +52,12 @@ def settle(table: LinkTable, carried: IntArray) -> tuple[IntArray, list[Placemen
 
 
 def _next(table: LinkTable, labels: IntArray, waiting: list[IntArray]) -> int:
-    """The first of those waiting that has a link to a cluster."""
+    """The first waiting group that has a link to a cluster."""
     return next((k for k, unit in enumerate(waiting) if table.clusters_next_to(labels, unit)), 0)
 
 
 def _units(table: LinkTable, labels: IntArray, is_new: BoolArray, usual: int) -> list[IntArray]:
-    """Devices without a cluster, grouped by links as fast as is usual inside clusters."""
+    """Devices without a cluster, grouped by links as fast as those inside clusters."""
     i, j = table.links.T
     homeless = labels == NOWHERE
     close = homeless[i] & homeless[j] & (is_new[i] == is_new[j]) & (table.level <= usual)
@@ -67,7 +67,7 @@ def _units(table: LinkTable, labels: IntArray, is_new: BoolArray, usual: int) ->
 
 
 def _host(table: LinkTable, labels: IntArray, unit: IntArray, usual: int) -> int | None:
-    """The device of the cluster to join at the end of the fastest link; None if none fits."""
+    """The device at the end of the fastest link to the cluster to join; None if no cluster fits."""
     links, others = table.leaving(unit)
     for nearest in table.clusters_next_to(labels, unit)[:1]:
         between = labels[others] == nearest

@@ -1,8 +1,8 @@
-"""How a plan compares with the best and worst its network allows, to tell when it has aged.
+"""Compare a plan with the best and worst that its network allows, to detect when it is outdated.
 
-No plan costs less per cycle than no clusters, and none drifts less than one cluster. So their
-product is about the least score that any plan can have. A plan's score divided by it, its *gap*, is
-about the most that forming a new plan can gain.
+No plan costs less per cycle than no clusters, and none drifts less than one cluster. So the product
+of these two is about the lowest score that any plan can have. A plan's score divided by it, its
+*gap*, is about the most that forming a new plan can gain.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from ssdfl.clusters.scores import COSTS, ScoreInputs
 
 WORTH = 1.05
-"""Forming anew is worth it if it may make the predicted cost this many times less."""
+"""A new plan is worth forming if it may reduce the predicted cost by this factor."""
 AGED = 0.2
-"""Or if this share of the devices has come, gone or moved since the plan was formed."""
+"""It is also worth forming if this share of devices has come, gone or moved since."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A plan's place on its network.
+    """How good a plan is for its network.
 
     Attributes:
-        gap: its score over about the least that any plan can have.
-        spread: what a cycle costs with one cluster over what it costs with none.
-        changed: devices that came, went or moved since the plan was formed.
+        gap: its score, divided by about the lowest score that any plan can have.
+        spread: the cost of a cycle with one cluster, divided by its cost with none.
+        changed: the number of devices that came, went or moved since the plan was formed.
     """
 
     gap: float
@@ -36,7 +36,7 @@ class Standing:
 def standing_of(
     inputs: ScoreInputs, predicted: str | None, score: float, changed: int = 0
 ) -> Standing | None:
-    """The standing of a plan of some score; None if the score predicts no cost.
+    """The standing of a plan with the given score; None if the score predicts no cost.
 
     Args:
         predicted: a name of `COSTS`.
@@ -46,7 +46,7 @@ def standing_of(
     n = inputs.network.num_devices
     one, none = (tuple(range(n)),), tuple((device,) for device in range(n))
     one_cost, none_cost = (float(COSTS[predicted](inputs.cycle_cost(ends))) for ends in (one, none))
-    if none_cost == 0:  # a cycle that costs nothing has no plan to choose
+    if none_cost == 0:  # if cycles cost nothing, all plans are equal
         return Standing(1.0, 1.0, changed)
     return Standing(score / (none_cost * inputs.slowdown(one)), one_cost / none_cost, changed)
 
@@ -54,11 +54,11 @@ def standing_of(
 def reasons_to_form(
     formed: Standing | None, now: Standing | None, num_devices: int
 ) -> Iterator[str]:
-    """Why forming anew is worth it, in words; nothing if it is not.
+    """Reasons to form a new plan, as text; empty if there are none.
 
     Args:
-        formed: how the plan stood when it was formed, if that is known.
-        now: how it stands after repairs.
+        formed: the standing of the plan when it was formed, if known.
+        now: its standing after repairs.
 
     Examples:
         >>> list(reasons_to_form(Standing(1.2, 2.0), Standing(1.2, 2.0, changed=3), num_devices=10))

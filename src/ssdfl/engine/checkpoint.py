@@ -2,13 +2,13 @@
 
 model.NAME          (n, …) a parameter or buffer of n devices' models, named as in `state_dict`
 frozen.NAME         (…) one that all devices share
-memory.OWNER.NAME   (k, w) what optimizers and rules keep, in the order of the metadata's layout
-trained, ready_s    (N,) who trained last, and when each device is ready
+memory.OWNER.NAME   (k, w) memory of optimizers and rules, in the order of the metadata's layout
+trained, ready_s    (N,) which devices trained last, and when each device is ready
 
-The metadata ``ssdfl`` is JSON: a checksum of the rest, the method, how far the run is, whose models
-these are, what they take and give, and the layout of a row in which ssdfl keeps a model's numbers
-while it trains. Ranks write models and memory into one part each, beside the checkpoint
-(`engine.checkpoint_parts`).
+The metadata ``ssdfl`` is JSON: a checksum of the rest, the method, the progress of the run, the
+devices, the inputs and outputs of their models, and the layout of a row, in which ssdfl keeps a
+model's values while it trains. Each rank writes its models and memory into a separate part, next to
+the checkpoint (`engine.checkpoint_parts`).
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ from ssdfl.mappings import prefixed, without
 
 
 def save_state(state: State, job: Job, path: Path, devices: IntArray | None = None) -> None:
-    """Write a state; what optimizers keep only if it matters for what comes.
+    """Write a state; optimizers' memory is only written if later steps need it.
 
-    Each rank writes the rows of its own devices. When all parts are on the disk, rank 0 writes
-    their list. All ranks have to ask at the same time.
+    Each rank writes the rows of its own devices. When all parts are on disk, rank 0 writes their
+    list. All ranks have to call this at the same time.
 
     Args:
-        devices: those that the state is of; all of the job's by default.
+        devices: the devices of the state; all of the job's by default.
     """
     if isinstance(state.shares, RankShares):
         _save_parts(state, job, path, state.shares)
@@ -90,7 +90,7 @@ def _save_parts(state: State, job: Job, path: Path, shares: RankShares) -> None:
     rows = _on_cpu(_rows_to_save(job, state))
     checksum = write_part(path.parent, rank(), rows, _facts(job, state, shares.devices))
     ready_s = shares.everyone(torch.from_numpy(state.ready_s[shares.devices])).numpy()
-    checksums = texts_of_ranks(checksum)  # having all, rank 0 knows that all parts are there
+    checksums = texts_of_ranks(checksum)  # now rank 0 knows that all parts are written
     if rank() == 0:
         parts = {
             part_name(number, found): {"checksum": found, "devices": devices.tolist()}
@@ -103,7 +103,7 @@ def _save_parts(state: State, job: Job, path: Path, shares: RankShares) -> None:
 
 
 def _rows_to_save(job: Job, state: State) -> dict[str, Tensor]:
-    """What belongs to devices: their models, and what they keep."""
+    """The tensors of devices: their models and memory."""
     kept = state.memory if lasting(job, state) else lasting_memory(state.memory)
     own = home_of(kept)
     memory = prefixed(MEMORY, without(kept, _names_at_home(own)))
@@ -111,7 +111,7 @@ def _rows_to_save(job: Job, state: State) -> dict[str, Tensor]:
 
 
 def _common_to_save(job: Job, state: State) -> dict[str, Tensor]:
-    """What belongs to all devices."""
+    """The tensors that all devices share."""
     return prefixed(FROZEN, job.task.shared_state()) | {
         "trained": torch.from_numpy(state.trained),
         "ready_s": torch.from_numpy(state.ready_s),
@@ -132,14 +132,14 @@ def _names_at_home(home: Home) -> set[str]:
 
 
 def _models(job: Job, state: State, home: Home) -> dict[str, Tensor]:
-    """(n, …) each: what lies in rows and at home, as the model has it."""
+    """(n, …) the model's tensors, from rows and from buffers at home."""
     shapes = job.task.layout.home
     at_home = {name: rows.reshape(-1, *shapes[name][0]) for name, rows in home.items()}
     return job.task.layout.stacked(state.X) | at_home
 
 
 def _facts(job: Job, state: State, devices: IntArray | None) -> dict[str, object]:
-    """What the file's metadata says."""
+    """The file's metadata."""
     facts: dict[str, object] = {
         "format": FORMAT,
         "method": job.method,
@@ -162,14 +162,14 @@ def _devices(job: Job, devices: IntArray | None) -> dict[str, int]:
 
 @dataclass(frozen=True, eq=False)
 class Common:
-    """What a checkpoint says of all devices."""
+    """The part of a checkpoint that concerns all devices."""
 
     facts: Facts
     trained: Tensor
     ready_s: Tensor
 
     def to_text(self) -> str:
-        """As JSON, which keeps every bit of a number."""
+        """JSON text, which keeps every bit of a number."""
         return json.dumps([self.facts.raw, self.trained.tolist(), self.ready_s.tolist()])
 
     @classmethod
@@ -182,22 +182,23 @@ class Common:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A saved state, of which each process reads the rows of its own devices.
+    """A saved state, from which each process reads the rows of its own devices.
 
     Attributes:
-        common: what it says of all devices; only rank 0 need know.
+        common: the part that concerns all devices; only rank 0 needs it.
     """
 
     path: Path
     common: Common | None = None
 
     def part(self, job: Job, devices: IntArray) -> State:
-        """The state of some devices; ranks have to ask at the same time, each for its own.
+        """The state of some devices. All ranks have to call this at the same time.
 
-        Only rank 0 reads what all devices share: other machines may have only their parts.
+        Each asks for its own devices. Only rank 0 reads the common part, since other machines may
+        have only their own parts.
 
         Raises:
-            InputError: in all ranks, what any of them finds wrong with the files.
+            InputError: some rank finds a mistake in the files; raised in all ranks.
         """
         text = find_on_rank_0(lambda: (self.common or read_common(self.path)).to_text())
         common = Common.from_text(text)
@@ -208,10 +209,10 @@ def load_state(path: Path, job: Job, devices: IntArray | None = None) -> State:
     """The state that `save_state` wrote.
 
     Args:
-        devices: whose rows to read; all of the job's by default.
+        devices: the devices whose rows to read; all of the job's by default.
 
     Raises:
-        InputError: a damaged file, or one of another model, network, rule or optimizers.
+        InputError: the file is damaged, or belongs to another model, network, rule or optimizers.
     """
     return _state(path, read_common(path), job, _all_devices(job) if devices is None else devices)
 
@@ -223,7 +224,7 @@ def load_moved_state(path: Path, job: Job, device: int) -> State:
         device: its number in the job.
 
     Raises:
-        InputError: a damaged file, or one of another device, model, rule or optimizer.
+        InputError: the file is damaged, or belongs to another device, model, rule or optimizer.
     """
     common = read_common(path)
     num_devices, here = job.network.num_devices, _devices(job, np.array([device]))
@@ -242,16 +243,16 @@ def saved_step(path: Path) -> int:
     """The step of a checkpoint.
 
     Raises:
-        InputError: a damaged file.
+        InputError: the file is damaged.
     """
     return read_common(path).facts.step
 
 
 def read_common(path: Path) -> Common:
-    """What a checkpoint says of all devices.
+    """The part of a checkpoint that concerns all devices.
 
     Raises:
-        InputError: a damaged file.
+        InputError: the file is damaged.
     """
     with opened(path) as file:
         facts = read_facts(file, path)
@@ -315,16 +316,16 @@ def _check_times(path: Path, ready_s: FloatArray) -> None:
 def _checked(
     path: Path, name: str, tensor: Tensor, length: int, dtype: torch.dtype
 ) -> np.ndarray[Any, Any]:
-    """The numbers of a tensor, if it is of that length and type."""
+    """The values of a tensor, after checking its length and type."""
     check_tensor(path, name, tensor, (length,), dtype)
     return np.asarray(tensor.numpy())
 
 
 def load_parameters(path: Path) -> FloatArray:
-    """(n, P) the trained parameters in a checkpoint, as they lie in rows.
+    """(n, P) the trained parameters in a checkpoint, in the order of rows.
 
     Raises:
-        InputError: it is missing or damaged.
+        InputError: the file is missing or damaged.
     """
     facts = read_common(path).facts
     with holders_of(path, facts) as holders:
@@ -357,7 +358,7 @@ def _rows(holders: list[Holder], job: Job, devices: IntArray) -> Tensor:
 
 
 def _memory(holders: list[Holder], job: Job, state: State, devices: IntArray) -> dict[str, Tensor]:
-    """What devices keep: from files where it matters for what comes, else as at the start."""
+    """The memory of devices: from files if later steps need it, otherwise the initial memory."""
     memory, keepers = dict(state.memory), memory_keepers(job)
     for name in memory if lasting(job, state) else lasting_memory(memory):
         key, like = _saved_as(job, name, memory[name])
@@ -371,7 +372,7 @@ def _memory(holders: list[Holder], job: Job, state: State, devices: IntArray) ->
 
 
 def _saved_as(job: Job, name: str, rows: Tensor) -> tuple[str, Tensor]:
-    """The name of memory in files, and rows like its rows; buffers at home are with the models."""
+    """The name of memory in files, and rows of its shape; buffers at home are with the models."""
     owner = memory_name(MODEL, "")
     if not name.startswith(owner):
         return MEMORY + name, rows
@@ -381,7 +382,7 @@ def _saved_as(job: Job, name: str, rows: Tensor) -> tuple[str, Tensor]:
 
 
 def _layout(job: Job) -> dict[str, dict[str, object]]:
-    """Where each parameter and mixed buffer lies in a row, as JSON has it."""
+    """The position of each parameter and mixed buffer in a row, for JSON."""
     layout = job.task.layout
     return {
         name: {

@@ -1,4 +1,4 @@
-"""The file of a checkpoint: tensors, facts about them, and a checksum that finds any change."""
+"""The file of a checkpoint: tensors, facts about them, and a checksum that detects any change."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from ssdfl.errors import InputError, unfit_value
 FORMAT, FORMAT_IN_PARTS = 3, 4
 _WITHOUT_CHECKSUM = 2
 PARAMETERS, FROZEN, MEMORY = "model.", "frozen.", "memory."
-"""How the names of tensors begin: of models, of what all devices share, of what devices keep."""
-ANEW = "Delete it to start this run anew."
+"""Prefixes of tensor names: for models, for shared tensors, for memory."""
+ANEW = "Delete it to restart this run from the beginning."
 _KEY = "ssdfl"
 _UNKNOWN = "0" * 64
-"""Stands where the checksum will be while it is computed."""
+"""The placeholder for the checksum while it is computed."""
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 PartName = Annotated[str, Field(pattern=r"^part-\d+-[0-9a-f]{16}\.safetensors$")]
 
 
 class Slot(BaseModel):
-    """Of a tensor in a model's row, what readers of other models need."""
+    """The facts about a tensor in a model's row that readers of checkpoints need."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -43,8 +43,8 @@ class Part(BaseModel):
     """A file with the rows of some devices.
 
     Attributes:
-        checksum: the one in its metadata.
-        devices: their numbers, ascending.
+        checksum: the checksum in its metadata.
+        devices: the numbers of the devices, ascending.
     """
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -54,17 +54,17 @@ class Part(BaseModel):
 
 
 class Facts(BaseModel):
-    """What the metadata of a checkpoint says, checked.
+    """The validated metadata of a checkpoint.
 
     Attributes:
-        checksum: SHA-256 of all else in the file; empty in files of format 2, which had none.
-        method: whose state it is; empty if nobody knows, as in files of format 2.
-        devices: whose models these are: their numbers by their names, in the order of rows.
+        checksum: SHA-256 of everything else in the file; empty in files of format 2.
+        method: the method of the state; empty if unknown, as in files of format 2.
+        devices: the devices' numbers by name, in the order of rows.
         state: the names in a model's ``state_dict``, in its order.
-        model: what a model takes and gives.
-        layout: where each tensor lies in a row.
-        parts: by name, the files beside this one that hold devices' rows; none if this one does.
-        raw: the same as JSON has it.
+        model: the inputs and outputs of a model.
+        layout: the position of each tensor in a row.
+        parts: by name, the other files that hold devices' rows; empty if this file does.
+        raw: the unparsed JSON values.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
@@ -104,7 +104,7 @@ def sealed(tensors: dict[str, Tensor], facts: dict[str, object]) -> tuple[str, s
 def write_sealed(tensors: dict[str, Tensor], path: Path, text: str) -> None:
     """Write tensors with their metadata; a full disk raises OSError."""
     try:
-        # One key: several are stored in random order.
+        # A single key, since several would be stored in random order.
         save_file(tensors, path, metadata={_KEY: text})
     except SafetensorError as error:
         raise OSError(errno.EIO, str(error), str(path)) from error
@@ -126,19 +126,19 @@ def read_facts(file: Any, path: Path) -> Facts:
 
 
 def _found_checksum(file: Any, text: str, written: str) -> str:
-    """The checksum of what is in an open file."""
+    """The checksum of an open file's content."""
     unsigned = text.replace(written, _UNKNOWN, 1) if written else text
     names = sorted(file.keys())
     return _checksum(unsigned, zip(names, map(file.get_tensor, names), strict=True))
 
 
 def facts_of(raw: dict[str, Any]) -> Facts:
-    """Facts as JSON has them, checked."""
+    """Facts from JSON values, validated."""
     return Facts(**{**raw, "raw": raw})
 
 
 def _parsed(text: str, path: Path) -> Facts:
-    """The facts in a text, if it has them all."""
+    """The facts in a text, after validation."""
     try:
         raw = json.loads(text)
         found = raw.get("format", 1)

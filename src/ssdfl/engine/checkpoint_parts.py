@@ -1,10 +1,10 @@
-"""The rows of devices on disk: in one checkpoint, or in parts that ranks write side by side.
+"""The rows of devices on disk: in one checkpoint, or in parts that ranks write in parallel.
 
-checkpoint.safetensors              everything; or what all devices share, and the list of parts
+checkpoint.safetensors              everything; or only shared tensors, and the list of parts
 part-RANK-CHECKSUM.safetensors      the models and memory of one rank's devices
 
-A part never replaces another one, since its checksum is in its name. So the last checkpoint stays
-whole until the new list replaces the old one. Only then are the old parts removed.
+A part never overwrites another one, since its checksum is in its name. So the last checkpoint stays
+complete until the new list replaces the old one. Only then are the old parts removed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
 
 PARTS = "part-*.safetensors"
-"""How parts are called, for `glob`."""
+"""A pattern for the names of parts, for `glob`."""
 _DIGITS = 16
 
 
@@ -43,7 +43,7 @@ class Holder:
     """An open file with the rows of some devices.
 
     Attributes:
-        devices: (n,) whose rows, in ascending order.
+        devices: (n,) the devices of the rows, in ascending order.
     """
 
     file: Any
@@ -52,14 +52,14 @@ class Holder:
     devices: IntArray
 
     def rows(self, name: str, like: Tensor, keepers: IntArray) -> tuple[Tensor, IntArray]:
-        """What the file has under a name, and whose rows these are.
+        """The rows in the file under a name, and their devices.
 
         Args:
             like: a tensor with rows of the right shape and type.
-            keepers: the devices that have such a row, here or elsewhere.
+            keepers: the devices that have such a row, in this or another file.
 
         Raises:
-            InputError: it has something else.
+            InputError: the tensor has another shape or type.
         """
         devices = self.devices[np.isin(self.devices, keepers)]
         found: Tensor = self.file.get_tensor(name)
@@ -70,7 +70,7 @@ class Holder:
 def gathered(
     holders: Sequence[Holder], name: str, like: Tensor, keepers: IntArray, wanted: IntArray
 ) -> Tensor:
-    """(k, …) the rows of those of the wanted devices that keep something, in ascending order."""
+    """(k, …) the rows of the wanted devices that have one, in ascending order."""
     kept = wanted[np.isin(wanted, keepers)]
     gathered = like.new_empty((len(kept), *like.shape[1:]))
     for holder in holders:
@@ -87,7 +87,7 @@ def holders_of(path: Path, facts: Facts, wanted: IntArray | None = None) -> Iter
     """The open files with rows of some devices, or of all: the checkpoint itself, or its parts.
 
     Raises:
-        InputError: one is missing, damaged, or not the one that the checkpoint lists.
+        InputError: a file is missing, damaged, or not the one that the checkpoint lists.
     """
     with ExitStack() as stack:
         if not facts.parts:
@@ -104,7 +104,7 @@ def holders_of(path: Path, facts: Facts, wanted: IntArray | None = None) -> Iter
 
 
 def _check_parts(path: Path, facts: Facts) -> None:
-    """Refuse parts that have not one row for each device."""
+    """Refuse parts that do not have exactly one row for each device."""
     listed = [device for part in facts.parts.values() for device in part.devices]
     if sorted(listed) != list(facts.devices.values()):
         expected = "one row for each device"
@@ -112,10 +112,10 @@ def _check_parts(path: Path, facts: Facts) -> None:
 
 
 def _holder(stack: ExitStack, path: Path, listed: Part, of: Facts) -> Holder:
-    """An open part, if it is the one that was listed."""
+    """Open a part, and check that it is the listed one."""
     if not path.exists():
         remedy = f"Put the parts of all machines into one folder. {ANEW}"
-        raise InputError("part of a checkpoint", str(path), "a file that is there", remedy)
+        raise InputError("part of a checkpoint", str(path), "an existing file", remedy)
     file = stack.enter_context(opened(path))
     facts = read_facts(file, path)
     same = facts.checksum == listed.checksum and facts.step == of.step
@@ -127,7 +127,7 @@ def _holder(stack: ExitStack, path: Path, listed: Part, of: Facts) -> Holder:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
-    """A file of tensors, open; what is wrong with it is an `InputError`."""
+    """Open a file of tensors; its errors become an `InputError`."""
     try:
         with safe_open(path, framework="pt") as file:
             yield file
@@ -138,7 +138,7 @@ def opened(path: Path) -> Iterator[Any]:
 
 
 def damaged(path: Path, error: Exception) -> InputError:
-    """The mistake of a file that is not whole."""
+    """The error for a damaged file."""
     return InputError("checkpoint", str(path), "a whole file", f"({error}) {ANEW}")
 
 
@@ -173,10 +173,10 @@ def part_name(rank: int, checksum: str) -> str:
 
 
 def remove_parts(folder: Path, kept: Sequence[str], rank: int = 0, num_ranks: int = 1) -> None:
-    """Remove parts that are not listed any more.
+    """Remove parts that are no longer listed.
 
-    Each rank removes its own, and a share of those of ranks that no longer exist. So nobody removes
-    what another rank is about to list.
+    Each rank removes its own, and a share of the parts of ranks that no longer exist. So no rank
+    removes a part that another rank is about to list.
     """
     for path in folder.glob(PARTS):
         number = path.name.split("-")[1]

@@ -1,8 +1,8 @@
-"""The engine of many processes: each runs some clusters like `local` and exchanges rows.
+"""The distributed engine: each process runs some clusters like `local`, and they exchange rows.
 
 While devices mix inside clusters, nothing leaves a rank. A step that mixes across ranks sends its
-boundary rows, before the rank's own devices train if the rule allows it, and adds the others' rows
-when they arrive.
+boundary rows, before the rank's own devices train if the rule allows it, and adds the other ranks'
+rows when they arrive.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class RankExchange:
     """Carries messages between the devices of a rank and to and from other ranks.
 
     Attributes:
-        rows: what goes to and comes from other ranks.
-        ready_s: (N,) when devices can start the step; of other ranks' devices nobody need know.
+        rows: exchanges rows with other ranks.
+        ready_s: (N,) when devices can start the step; not valid for other ranks' devices.
     """
 
     def __init__(self, job: Job, shares: Shares) -> None:
@@ -58,15 +58,15 @@ class RankExchange:
 
         self._inboxes = by_identity(one_by_one, size=keep)
         self._parts = by_identity(divided, size=keep)
-        # Of each step's W, the part between the devices here and one part for each other rank.
+        # For each step's W, the part between the devices here, and one part for each other rank.
         self._mixing = by_identity(prepared, size=keep * number_of_ranks())
 
     def post(self, W: MixingMatrix, messages: Tensor) -> None:
-        """Begin to send the rows that other ranks mix."""
+        """Start sending the rows that other ranks mix."""
         self.rows.post(self._parts(W), messages, self.ready_s[self.devices])
 
     def heard_s(self, W: MixingMatrix) -> FloatArray:
-        """(N,) when the devices here and those that they hear were ready."""
+        """(N,) when the devices here and their senders were ready."""
         ready_s = self.ready_s.copy()
         for peer in self._parts(W).peers:
             ready_s[peer.senders] = self.rows.ready_s[peer.rank]
@@ -92,12 +92,12 @@ class RankExchange:
         return np.flatnonzero(crossed)
 
     def inboxes(self, W: MixingMatrix, messages: Tensor) -> tuple[Inboxes, Tensor]:
-        """Whom each device of this rank hears, and the messages from here and from other ranks."""
+        """The senders of each device of this rank, and all messages, local and remote."""
         received = self.rows.receive(self._parts(W))
         return self._inboxes(W), torch.cat([messages, *received])
 
     def _senders_first(self, W: MixingMatrix) -> tuple[MixingMatrix, IntArray]:
-        """(n, s) weights of this rank's devices and those they hear, and which devices these are.
+        """(n, s) weights between this rank's devices and their senders, and the senders' numbers.
 
         The rank's own devices come first.
         """
@@ -109,16 +109,16 @@ class RankExchange:
         return csr_array((own.data, place[own.indices], own.indptr), shape=shape), senders
 
     def close(self) -> None:
-        """Leave no shared memory."""
+        """Release shared memory."""
         self.rows.close()
 
 
 class DistributedEngine:
-    """One rank's part of a job; alone, it computes the same bits as the local engine.
+    """One rank's part of a job; a single rank computes the same bits as the local engine.
 
     Attributes:
-        shares: which devices this rank has.
-        exchange: what goes to and comes from other ranks.
+        shares: the devices of this rank.
+        exchange: carries messages between ranks.
     """
 
     def __init__(self, job: Job) -> None:
@@ -137,7 +137,7 @@ class DistributedEngine:
         return here if alone else replace(here, shares=self.shares)
 
     def advance(self, state: State, step: Step, t: int) -> Advanced:
-        """The step of this rank's devices."""
+        """Take a step of this rank's devices."""
         own = self.shares.devices
         inside = replace(state, trained=state.trained[own])
         self.exchange.ready_s = state.ready_s
@@ -146,7 +146,7 @@ class DistributedEngine:
         return done._replace(ready_s=self.exchange.heard_s(step.W))
 
     def close(self) -> None:
-        """End the threads and leave no shared memory."""
+        """End the threads, and release shared memory."""
         self._local.close()
         self.exchange.close()
 
@@ -160,6 +160,6 @@ def _owner(shares: Shares) -> IntArray:
 
 
 def _shared_out(job: Job) -> RankShares:
-    """The shares that rank 0 finds: two machines may round a Fiedler vector differently."""
+    """The shares that rank 0 computes, since machines may round a Fiedler vector differently."""
     parts = json.loads(find_on_rank_0(lambda: json.dumps(shard_job(job, number_of_ranks()))))
     return RankShares([np.array(part, dtype=np.int64) for part in parts])

@@ -1,4 +1,4 @@
-"""What every engine offers to the loop."""
+"""The interface between engines and the loop."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ssdfl.methods import Step
 
 
 class Advanced(NamedTuple):
-    """What a step came to, of the devices here.
+    """The result of a step, for the devices here.
 
     Attributes:
         X: (n, d) parameters.
-        memory: what optimizers and rules keep, as in `State`.
-        moved: (n,) how far each device that trained has moved; 0 for the others.
-        sent: messages that were really sent; None if the schedule tells.
-        ready_s: (N,) when devices here and those they hear were ready; None if the state tells.
+        memory: the memory of optimizers and rules, as in `State`.
+        moved: (n,) the distance that each device moved in training; 0 without training.
+        sent: the number of messages really sent; None if it follows from the schedule.
+        ready_s: (N,) when the devices here and their senders were ready; None if the state has it.
     """
 
     X: Tensor
@@ -32,29 +32,29 @@ class Advanced(NamedTuple):
 
 
 class Engine(Protocol):
-    """How steps are executed. `ssdfl.engine.loop` does the rest for every engine.
+    """Executes steps. `ssdfl.engine.loop` does the rest for every engine.
 
     Attributes:
-        shares: which devices the engine has here.
+        shares: the devices that the engine has here.
     """
 
     shares: Shares
 
     def begin(self, state: State | None) -> State:
-        """The state to continue from, of the devices here; None begins."""
+        """The state to continue from, for the devices here; None starts from the beginning."""
 
     def advance(self, state: State, step: Step, t: int) -> Advanced:
         """Take step t.
 
-        The engine may write into what it returned before, never into anything else.
+        The engine may overwrite only what it returned earlier.
         """
 
     def evaluate(self, X: Tensor, home: Home | None = None) -> tuple[Tensor, Tensor]:
         """(n,) mean test losses and (n, metrics) scores of the rows of X.
 
         Args:
-            home: (n, k) each, the model's buffers that are not in the rows, if it has any.
+            home: the model's buffers that are not in the rows, if any; (n, k) each.
         """
 
     def close(self) -> None:
-        """End what the engine started."""
+        """End the threads and processes that the engine started."""

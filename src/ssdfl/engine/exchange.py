@@ -1,4 +1,4 @@
-"""How messages reach devices: in one process here, across ranks in `ssdfl.engine.distributed`."""
+"""How messages reach devices: within one process here, across ranks in `engine.distributed`."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from ssdfl.memo import by_identity
 
 
 class Exchange(Protocol):
-    """Carries a step's messages. W covers the whole network, messages the devices here."""
+    """Carries a step's messages. W is for the whole network, messages for the devices here."""
 
     def post(self, W: MixingMatrix, messages: Tensor) -> None:
-        """Start to send (n, k) messages to other processes."""
+        """Start sending (n, k) messages to other processes."""
 
     def mixing(self, W: MixingMatrix) -> Mixing:
         """The part of W between the devices here."""
 
     def whole(self, W: MixingMatrix) -> bool:
-        """Whether the devices here hear nobody from elsewhere."""
+        """Whether the devices here receive nothing from other processes."""
 
     def add_rest(self, W: MixingMatrix, mixed: Tensor, threads: Threads) -> IntArray:
-        """Add messages from elsewhere to (n, k) mixed ones; returns the places that changed."""
+        """Add other processes' messages to (n, k) mixed ones; returns the rows that changed."""
 
     def inboxes(self, W: MixingMatrix, messages: Tensor) -> tuple[Inboxes, Tensor]:
-        """Whom each device here hears, and (s, k) the messages of all senders."""
+        """The senders of each device here, and (s, k) the messages of all senders."""
 
 
 class LocalExchange:
-    """All devices are here."""
+    """The exchange if all devices are in this process."""
 
     def __init__(self, job: Job) -> None:
         θ = job.task.initial_parameters
@@ -51,7 +51,7 @@ class LocalExchange:
         self._inboxes = by_identity(one_by_one, size=job.distinct_steps)
 
     def post(self, W: MixingMatrix, messages: Tensor) -> None:
-        """Nothing to carry."""
+        """Do nothing."""
 
     def mixing(self, W: MixingMatrix) -> Mixing:
         """All of W."""
@@ -62,7 +62,7 @@ class LocalExchange:
         return True
 
     def add_rest(self, W: MixingMatrix, mixed: Tensor, threads: Threads) -> IntArray:
-        """Nothing comes from elsewhere."""
+        """Do nothing; no row changes."""
         return np.zeros(0, dtype=np.int64)
 
     def inboxes(self, W: MixingMatrix, messages: Tensor) -> tuple[Inboxes, Tensor]:

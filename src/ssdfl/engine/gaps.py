@@ -20,7 +20,7 @@ LOSS_SAMPLES = 16
 
 
 class GapRecorder:
-    """Follows a job cycle by cycle; nothing is computed if the job asks for nothing."""
+    """Records gaps cycle by cycle; computes nothing if the job does not ask for them."""
 
     def __init__(self, job: Job, shares: Shares) -> None:
         self.wanted, self._shares, self._task = bool(job.gap_clusters), shares, job.task
@@ -30,24 +30,24 @@ class GapRecorder:
             self._losses_at = training_losses(job, shares.devices)
 
     def start(self, X: Tensor, home: Home) -> None:
-        """A cycle starts."""
+        """Note the start of a cycle."""
         if self.wanted:
             self._before, self._across = self._gaps(X)
             self._after = self._before
             self._losses = self._sums(self._shares.everyone(self._losses_at(X, home)))
 
     def trained(self, squares: Tensor) -> None:
-        """The cycle's training steps are done: (N, steps) squared effective gradients."""
+        """Note the cycle's (N, steps) squared effective gradients, after its training steps."""
         if self.wanted:
             self._squares = squares.sum(dim=1)
 
     def paused(self, X: Tensor) -> None:
-        """Training pauses or the cycle ends: parameters after the last training step."""
+        """Note the parameters after the last training step."""
         if self.wanted:
             self._after, self._across = self._gaps(X)
 
     def record(self) -> dict[str, float | tuple[float, ...]]:
-        """The record's fields."""
+        """The fields of the record."""
         if not self.wanted:
             return {}
         return {
@@ -81,9 +81,9 @@ class GapRecorder:
 def training_losses(
     job: Job, devices: IntArray, samples: int = LOSS_SAMPLES
 ) -> Callable[[Tensor, Home], Tensor]:
-    """A function of (n, d) rows and buffers at home: (n,) each device's loss on a few samples.
+    """A function of (n, d) rows and buffers at home that returns (n,) losses on a few samples.
 
-    The samples are the device's own, and always the same.
+    The samples are each device's own, and always the same.
     """
     task = job.task
     rng = generator(job.seed, "losses")

@@ -1,4 +1,4 @@
-"""Whose results count: those of the devices that do not lie."""
+"""Statistics over honest devices, whose results count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ssdfl.engine.shares import Shares
 
 
 class Honest:
-    """Statistics over honest devices. Where there are no others, as for a lone liar, over all."""
+    """Statistics over honest devices, or over all if there are none, as for a single liar."""
 
     def __init__(self, shares: Shares, liars: Sequence[int]) -> None:
         self.shares, self.liars = shares, liars
@@ -30,20 +30,20 @@ class Honest:
 
     @cached_property
     def _everyone(self) -> BoolArray:
-        """(N,) who counts."""
+        """(N,) which devices count."""
         return self.shares.everyone(torch.from_numpy(self._here).byte()).bool().numpy()
 
     def those(self, values: Sized) -> BoolArray:
-        """Which of everyone's values count; of none, none."""
+        """Which of all devices' values count; empty for no values."""
         return self._everyone[: len(values)] if self.liars else np.ones(len(values), dtype=bool)
 
     def mean(self, X: Tensor) -> Tensor:
-        """(1, d) the mean of everyone's parameters that count, given the own (n, d)."""
+        """(1, d) the mean parameters of all devices that count, given this process's (n, d)."""
         if not self.liars:
             return self.shares.mean(X)
         own = X[torch.from_numpy(self._here).to(X.device)]
         return (self.shares.total(own.sum(dim=0, keepdim=True)) / self._number(self._here)).to(X)
 
     def counted(self, values: Tensor) -> Tensor:
-        """Those of everyone's (N, …) values that count."""
+        """The values that count, from all devices' (N, …) values."""
         return values[torch.from_numpy(self.those(values)).to(values.device)]

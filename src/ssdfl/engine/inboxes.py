@@ -1,4 +1,4 @@
-"""Messages one by one, for non-linear rules; devices with equally many senders are batched."""
+"""Single messages for non-linear rules; devices with the same number of senders are batched."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _NUMBERS_IN_CACHE = 1 << 20
 
 
 class Inboxes:
-    """Who hears whom in a step, ready to gather messages.
+    """The senders of each device in a step, to gather messages.
 
     Args:
         W: (n, s) weights of n devices and s senders; device i itself is sender i.
-        numbers: (s,) which devices the senders are.
+        numbers: (s,) the device numbers of the senders.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Inboxes:
         self._device = device
 
     def batches(self, places: IntArray, rows: Tensor) -> Iterator[Inbox]:
-        """What the devices at some places receive of (s, k) messages, if they have senders."""
+        """The inboxes of the devices at some positions, from (s, k) messages."""
         counts = self._counts[places]
         for count in np.unique(counts[counts > 0]).tolist():
             members = np.flatnonzero(counts == count)

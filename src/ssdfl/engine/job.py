@@ -1,4 +1,4 @@
-"""An engine's input: one method on one task, and everything else that determines the result."""
+"""The input of an engine: one method on one task, and all else that determines the result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _alike(one: MixingMatrix, other: MixingMatrix) -> bool:
 
 
 def first_message(rule: Rule, task: Task) -> Message:
-    """What a rule makes of θ⁰: one device's message, like all others in size."""
+    """A rule's message for θ⁰, which has the size of all its messages."""
     theta = task.initial_parameters[None]
     at = Moment(0, np.zeros(1, dtype=np.int64), seed=0, rate=1.0, trains=False)
     message, _ = rule.send(at, theta, Standstill(theta), rule.init(theta))
@@ -43,18 +43,18 @@ class Job:
     """One method on one task.
 
     Attributes:
-        rule: what devices send and make of what they receive.
+        rule: what devices send, and how they use what they receive.
         steps_per_cycle: τ_a + τ_r.
         local_steps: E, mini-batch steps of one iteration; 1 is exactly the paper's equation.
         batch_size: M, samples of a mini-batch; 0 uses the whole shard.
         evaluate_every: cycles between tests; the last cycle is always tested.
         tested_models: test ``all`` devices' models and their mean, or the ``mean`` only.
         gap_clusters: clusters whose consensus gaps, effective gradients and losses are recorded.
-        rate_factor: what the learning rate is multiplied by in each cycle, counted from 0.
-        weights: (N,) how much each device's steps count, 1 on average; None if all count alike.
+        rate_factor: the factor of the learning rate in each cycle, counted from 0.
+        weights: (N,) the weight of each device's steps, 1 on average; None if all are equal.
         liars: devices that send false messages; results are those of the others.
         reset: when momenta restart: at every training ``step``, at every ``regime``, or ``never``.
-        method: its name, which checkpoints carry.
+        method: its name, which is stored in checkpoints.
     """
 
     task: Task
@@ -102,12 +102,12 @@ class Job:
 
     @property
     def last_step(self) -> int:
-        """How many steps there are."""
+        """The number of steps."""
         return self.cycles * self.steps_per_cycle
 
     @cached_property
     def first_message(self) -> Message:
-        """One device's message, like all others in size."""
+        """A message of the size of all messages."""
         return first_message(self.rule, self.task)
 
     @property
@@ -116,10 +116,10 @@ class Job:
         return self.first_message.size_bytes
 
     def clock(self, devices: IntArray | None = None) -> Clock:
-        """Simulated time. Messages leave at the start of a step or, by the rule, after training.
+        """The simulated clock. The rule decides if messages leave before or after training.
 
         Args:
-            devices: whose time it keeps, if not everyone's.
+            devices: the devices whose time it keeps; all by default.
         """
         return Clock(
             self.network,
@@ -134,10 +134,10 @@ class Job:
         return self.learning_rate * self.rate_factor(t // self.steps_per_cycle)
 
     def moment(self, t: int, devices: IntArray, trains: bool, training: bool) -> Moment:
-        """What rules know of step t and of some devices that all train in it, or all do not.
+        """The moment of step t for some devices, which all train in it or all do not.
 
         Args:
-            training: anybody at all trains in it.
+            training: whether any device trains in it.
         """
         return Moment(
             t=t,
@@ -154,12 +154,12 @@ class Job:
 
     @cached_property
     def _training_steps(self) -> int:
-        """In how many steps of the first cycle somebody trains, at least 1."""
+        """The number of steps of the first cycle in which any device trains, at least 1."""
         return max(1, sum(bool(self.step(t).train.any()) for t in range(self.steps_per_cycle)))
 
     @cached_property
     def _matrix_numbers(self) -> list[int]:
-        """Of the steps of a short period, which matrix each has, counted in order; else only 0."""
+        """The number of each step's matrix, if the period is short; otherwise only 0."""
         period = period_of(self.schedule)
         if period is None or period > _LONGEST_PERIOD:
             return [0]
@@ -174,14 +174,14 @@ class Job:
 
     @property
     def _number_of_matrices(self) -> int | None:
-        """How many matrices a schedule has in turn; None if it never repeats."""
+        """The number of distinct matrices of the schedule; None if it never repeats."""
         period = period_of(self.schedule)
         if period is None or period > _LONGEST_PERIOD:
             return None
         return max(self._matrix_numbers) + 1
 
     def step(self, t: int) -> Step:
-        """Step t of the schedule; the steps of a short period are made once."""
+        """Step t of the schedule; the steps of a short period are computed once."""
         period = period_of(self.schedule)
         if period is None or period > _LONGEST_PERIOD:
             return self.schedule(t)
@@ -196,7 +196,7 @@ class Job:
 
     @property
     def distinct_steps(self) -> int:
-        """Of how many steps caches should keep what they computed: all of a short period."""
+        """The number of steps that caches should keep: all of a short period."""
         period = period_of(self.schedule)
         if period is None or period > _LONGEST_PERIOD:
             return _STEPS_KEPT

@@ -1,4 +1,4 @@
-"""Ranks on one machine, started by torch's own launcher."""
+"""Start ranks on one machine with torch's launcher."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ RESTARTS = 3
 
 
 def launch(arguments: Sequence[str], ranks: int, variables: Mapping[str, str]) -> int:
-    """Run ``python -m ssdfl ARGUMENTS`` in ranks, as ``torchrun --max-restarts 3`` does.
+    """Run ``python -m ssdfl ARGUMENTS`` in ranks, like ``torchrun --max-restarts 3``.
 
-    They compute with one thread each and talk over loopback, unless the environment says otherwise.
+    By default, each rank computes with one thread, and they communicate over loopback.
+    Environment variables can change that.
 
     Returns:
-        The exit code: of the first rank that failed for good, 130 if interrupted, else 0.
+        The exit code: that of the first rank that failed for good, 130 if interrupted, else 0.
     """
     os.environ.update(variables)
     os.environ.setdefault("OMP_NUM_THREADS", "1")

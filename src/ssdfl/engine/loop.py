@@ -1,4 +1,4 @@
-"""The loop that all engines share: cycles of steps, their costs, and one record a cycle."""
+"""The loop that all engines share: cycles of steps, their costs, and one record per cycle."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _NOT_TESTED: dict[str, float | tuple[float, ...]] = {
 
 
 def make_engine(name: str, job: Job) -> Engine:
-    """An engine of this process, ready for a job.
+    """An engine in this process, ready for a job.
 
     Raises:
-        InputError: there is no such engine, or it needs a process for each device.
+        InputError: there is no such engine, or it needs a process per device.
     """
     traits = engine_traits(name)
     if traits.process_per_device:
@@ -61,16 +61,16 @@ def run(
     """Run a job, from the start or from a state; yield each cycle's record and the state after it.
 
     Args:
-        state: where to continue; ranks that run the job together all give the same.
-        in_place: asking for the next state may change the one that was yielded. Saves the memory
-            and time of a copy.
+        state: the state to continue from; it must be the same in all ranks.
+        in_place: whether computing the next state may overwrite the one that was yielded. This
+            saves the memory and time of a copy.
 
     Raises:
-        InputError: an unknown engine, or diverging parameters (step and device are named).
+        InputError: the engine is unknown, or parameters diverge; the error names step and device.
     """
     with closing(make_engine(engine, job)) as executor:
         here = None if state is None else state.part(job, executor.shares.devices)
-        del state  # the engine continues in its memory
+        del state  # frees memory: the engine continues with its own copy
         now = executor.begin(here)
         del here
         loop = Loop(job, executor)
@@ -124,7 +124,7 @@ class Loop:
         )
 
     def _costs(self, ready_s: FloatArray, step: Step) -> tuple[FloatArray, int]:
-        """When each device is ready for the next step, and how many messages the schedule sends."""
+        """When each device is ready for the next step, and the schedule's number of messages."""
         compute_s = np.where(step.train, self.job.network.compute_s * self.job.local_steps, 0.0)
         return self._clock.advance(ready_s, step.W, compute_s)
 
@@ -136,10 +136,10 @@ class Loop:
             self._squares.append(_marked((moved.double() / self.job.rate(t)).square(), X))
 
     def record(self, state: State) -> Record:
-        """What the cycle that ends here came to.
+        """The record of the cycle that ends here.
 
         Raises:
-            InputError: parameters are not finite.
+            InputError: some parameters are not finite.
         """
         if self._training:
             self._gaps.paused(state.X)
@@ -181,7 +181,7 @@ def _no_columns(X: Tensor) -> Tensor:
 
 
 def _marked(squares: Tensor, X: Tensor) -> Tensor:
-    """Squares of how far devices moved, with NaN for those whose parameters are not finite."""
+    """Squared distances that devices moved, or NaN if their parameters are not finite."""
     for device in torch.nonzero(~torch.isfinite(squares)).flatten().tolist():
         squares[device] = math.inf if torch.isfinite(X[device]).all() else math.nan
     return squares
@@ -200,14 +200,14 @@ def _check_finite(squares: Tensor, times: list[int], job: Job) -> None:
 
 
 def _distances(shares: Shares, X: Tensor, mean: Tensor) -> Tensor:
-    """(N,) everyone's distance from a mean, found a few rows at a time."""
+    """(N,) the distance of all devices from a mean, computed a few rows at a time."""
     rows = X.split(max(1, _NUMBERS_AT_ONCE // X.shape[1]))
     distances = torch.cat([torch.linalg.vector_norm(some - mean, dim=1) for some in rows])
     return shares.everyone(distances).double()
 
 
 Tested = dict[str, float | tuple[float, ...]]
-"""What a record says of tests."""
+"""The fields of a record about tests."""
 
 
 def _not_tested(
@@ -224,7 +224,7 @@ def _mean_tested(
 
 
 def mean_of_home(shares: Shares, home: Home) -> Home:
-    """(1, k) each: the mean model's buffers that are not mixed; of whole numbers the largest."""
+    """The mean model's buffers that are not mixed, (1, k) each; for whole numbers the maximum."""
     return {
         name: shares.mean(rows)
         if rows.is_floating_point()
@@ -236,11 +236,11 @@ def mean_of_home(shares: Shares, home: Home) -> Home:
 def tested(
     engine: Engine, score: Score, honest: Honest, X: Tensor, mean: Tensor, home: Home
 ) -> Tested:
-    """All devices' models and their mean: in one go where copying costs nothing.
+    """Test all devices' models and their mean, together if copying is cheap.
 
     Args:
-        score: the task's first.
-        honest: whose results count.
+        score: the task's first score.
+        honest: the devices whose results count.
         home: the buffers that devices keep.
     """
     mean_home = mean_of_home(engine.shares, home)

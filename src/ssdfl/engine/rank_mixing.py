@@ -1,4 +1,4 @@
-"""A mixing matrix divided among ranks: what a rank mixes alone, and which rows go to whom."""
+"""Divide a mixing matrix among ranks: the local part, and the rows to exchange."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ssdfl.graph import MixingMatrix
 
 @dataclass(frozen=True, eq=False)
 class PeerRows:
-    """What one rank and another exchange in a step.
+    """The rows that two ranks exchange in a step.
 
     Attributes:
-        rank: the other's number.
-        rows: (b,) of this rank's matrix that mix the other's; W is symmetric, so the other mixes
-            them.
-        weights: (b, r) of these rows and the r rows that the other sends.
-        senders: (s,) the devices of the other that these rows mix.
-        summed: every weight between the two is the same, so only one row, the mean, is sent.
+        rank: the number of the other rank.
+        rows: (b,) the rows of this rank that mix rows of the other; W is symmetric, so the other
+            rank mixes them too.
+        weights: (b, r) the weights between these rows and the r rows that the other rank sends.
+        senders: (s,) the devices of the other rank that these rows mix.
+        summed: whether all weights between the two are equal, so that only their mean is sent.
     """
 
     rank: int
@@ -40,8 +40,8 @@ class RankMixing:
     """A mixing matrix as one rank sees it.
 
     Attributes:
-        inner: (n, n) between its own devices.
-        peers: what it exchanges with each other rank.
+        inner: (n, n) the weights between its own devices.
+        peers: the rows that it exchanges with each other rank.
     """
 
     inner: MixingMatrix
@@ -49,11 +49,11 @@ class RankMixing:
 
 
 def divide_mixing(W: MixingMatrix, owner: IntArray, rank: int, raw: bool = False) -> RankMixing:
-    """The rows of W of a rank's devices, divided by whose the columns are.
+    """The rows of W for a rank's devices, with columns divided by rank.
 
     Args:
-        owner: (N,) the rank that has each device.
-        raw: rows are never summed before they are sent, for rules that are not linear.
+        owner: (N,) the rank of each device.
+        raw: never sum rows before they are sent, for rules that are not linear.
 
     Examples:
         >>> from ssdfl.graph import load_network, metropolis
@@ -78,7 +78,7 @@ def divide_mixing(W: MixingMatrix, owner: IntArray, rank: int, raw: bool = False
 
 
 def _mirrored(W: MixingMatrix) -> MixingMatrix:
-    """W with an entry, possibly zero, wherever its transpose has one: both ranks see each link."""
+    """W with an entry, possibly zero, wherever its transpose has one, so both ranks see a link."""
     entries = W.tocoo()
     row, column = np.concatenate([(entries.row, entries.col), (entries.col, entries.row)], axis=1)
     data = np.concatenate([entries.data, np.zeros(entries.nnz)])
@@ -98,15 +98,15 @@ def _peers(entries: coo_array, of_column: IntArray, rank: int, raw: bool) -> Ite
 
 
 def _all_alike(weights: csr_array) -> bool:
-    """Whether there are several weights and all are the same."""
+    """Whether there are several weights, and all are equal."""
     full = weights.nnz == weights.shape[0] * weights.shape[1] > 1
     return full and bool(np.ptp(weights.data) < 1e-12)
 
 
 def shard_job(job: Job, num_ranks: int) -> Clusters:
-    """Which devices each rank gets: those that mix while they train stay together if fair.
+    """The devices of each rank; devices that mix while they train stay together if that is fair.
 
-    The first cycle decides: cutting a link costs as much as there are steps that use it.
+    The cost of cutting a link is the number of steps of the first cycle that use it.
     """
     uses: dict[int, tuple[MixingMatrix, int, bool]] = {}
     for t in range(job.steps_per_cycle):

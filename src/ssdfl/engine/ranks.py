@@ -1,4 +1,4 @@
-"""The processes that run one job together, as torchrun starts them, and their messages."""
+"""The ranks that run one job together, started by torchrun, and their collective operations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 
 def started_as_rank() -> bool:
-    """Whether torchrun, or something that sets the same variables, has started this process."""
+    """Whether torchrun, or a tool that sets the same variables, started this process."""
     return "RANK" in os.environ and "WORLD_SIZE" in os.environ and "MASTER_ADDR" in os.environ
 
 
@@ -31,7 +31,7 @@ def rank() -> int:
 
 
 def number_of_ranks() -> int:
-    """How many processes there are."""
+    """The number of processes."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
@@ -48,7 +48,7 @@ def joined(device: str = "cpu") -> Iterator[None]:
     dist.init_process_group(backend, store=store, rank=number, world_size=size, timeout=WAITING)
     try:
         yield
-        dist.barrier()  # gloo ends a process badly that leaves while a message of its is under way
+        dist.barrier()  # gloo crashes a process that leaves while one of its messages is in flight
     finally:
         dist.destroy_process_group()
 
@@ -67,7 +67,7 @@ def _attempt() -> str:
 
 
 def means_lost_ranks(error: RuntimeError) -> bool:
-    """Whether an error says that another rank has gone."""
+    """Whether an error means that another rank is gone."""
     text = str(error)
     return isinstance(error, dist.DistError) or any(
         name in text for name in ("gloo", "NCCL", "TCPStore")
@@ -84,10 +84,10 @@ def own_device(name: str) -> str:
 
 
 def find_on_rank_0(find: Callable[[], str]) -> str:
-    """A text that rank 0 finds and all ranks return.
+    """The text that ``find`` returns on rank 0, in all ranks.
 
     Raises:
-        InputError: what rank 0 raised instead; `OtherRankError` in the others.
+        InputError: ``find`` raised it on rank 0; the other ranks raise `OtherRankError`.
     """
     if number_of_ranks() == 1:
         return find()
@@ -109,7 +109,7 @@ def find_on_rank_0(find: Callable[[], str]) -> str:
 
 
 def decide_on_rank_0(wish: bool) -> bool:
-    """What rank 0 wants, in all ranks."""
+    """The wish of rank 0, in all ranks."""
     if number_of_ranks() == 1:
         return wish
     flag = torch.tensor([wish])
@@ -118,11 +118,11 @@ def decide_on_rank_0(wish: bool) -> bool:
 
 
 def all_succeed(work: Callable[[], Result]) -> Result:
-    """What work gives in each rank, if it succeeds in all of them.
+    """The result of ``work`` in each rank, if it succeeds in all of them.
 
     Raises:
-        InputError: in all ranks, the mistake of the first that made one; `OtherRankError` except in
-            rank 0.
+        InputError: ``work`` failed in some rank. All ranks raise the first error, as
+            `OtherRankError` except in rank 0.
     """
     if number_of_ranks() == 1:
         return work()
@@ -140,7 +140,7 @@ def all_succeed(work: Callable[[], Result]) -> Result:
 
 
 def texts_of_ranks(text: str) -> list[str]:
-    """Every rank's text, in all ranks; all are equally long."""
+    """The texts of all ranks, in all ranks; texts must have equal length."""
     own = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
     found = [torch.empty_like(own) for _ in range(number_of_ranks())]
     dist.all_gather(found, own)
@@ -148,13 +148,13 @@ def texts_of_ranks(text: str) -> list[str]:
 
 
 def wait_for_ranks() -> None:
-    """Return when all ranks have asked."""
+    """Return when all ranks have called this."""
     if number_of_ranks() > 1:
         dist.barrier()
 
 
 def common_error(what: str, got: object, expected: str, remedy: str) -> InputError:
-    """A mistake that every rank finds by itself, and only rank 0 shows."""
+    """An error that every rank finds by itself, and only rank 0 shows."""
     return (InputError if rank() == 0 else OtherRankError)(what, got, expected, remedy)
 
 

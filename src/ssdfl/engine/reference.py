@@ -1,4 +1,4 @@
-"""The oracle: plain loops that read like the paper's equations. Slow, and right.
+"""The oracle: plain loops that read like the paper's equations. Slow, but easy to verify.
 
     θ_i ← Σ_j w_ij θ_j − η g̃_i(θ_i)                                (`eq:intraC_updates`)
     g̃_i = g_i + Σ_p ρ_i^{q−p} g_i^{(p)} + μ_i (θ_i − θ_i⁰)          (`eq:eff_sgd_ovr`)
@@ -34,11 +34,11 @@ class ReferenceEngine:
         self._kinds = kinds_of(job)
 
     def begin(self, state: State | None) -> State:
-        """The state as it is."""
+        """The state unchanged."""
         return state or initial_state(self.job)
 
     def advance(self, state: State, step: Step, t: int) -> Advanced:
-        """Everyone trains, everyone sends, everyone receives."""
+        """All devices train, send and receive, one by one."""
         rule, N = self.job.rule, len(state.X)
         memory = {name: rows.clone() for name, rows in state.memory.items()}
         moments = [one_moment(self.job, step, i, t) for i in range(N)]
@@ -67,7 +67,7 @@ class ReferenceEngine:
         return Advanced(X, memory, moved)
 
     def _move(self, state: State, memory: dict[str, Tensor], i: int, at: Moment) -> Move:
-        """Device i's local training; its optimizer's memory is renewed."""
+        """Device i's local training; updates its optimizer's memory."""
         kind = self.job.optimizers[i].kind
         row = int(np.searchsorted(self._kinds[kind], i))
         kept = Kept(device_memory(memory, kind.name, row), device_memory(memory, MODEL, i))
@@ -78,7 +78,7 @@ class ReferenceEngine:
         return move
 
     def evaluate(self, X: Tensor, home: Home | None = None) -> tuple[Tensor, Tensor]:
-        """Test one device after the other."""
+        """Test devices one by one."""
         task = self.job.task
         losses, scores = [], []
         for i, θ in enumerate(X):
@@ -92,18 +92,18 @@ class ReferenceEngine:
         return torch.stack(losses), torch.stack(scores)
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing."""
 
 
 def heard_by_one(
     message: Message, own_weight: float, weights: Mapping[int, float], rows: Mapping[int, Tensor]
 ) -> Heard:
-    """What one device hears: w_ii times its own message plus w_ij times each that came.
+    """The messages of one device: w_ii times its own plus w_ij times each that arrived.
 
     Args:
-        message: its own.
-        own_weight: w_ii, with the weight of what is missing.
-        weights: w_ij of the neighbours whose messages came.
+        message: its own message.
+        own_weight: w_ii, plus the weights of missing messages.
+        weights: w_ij of the neighbours whose messages arrived.
         rows: (k,) their messages.
     """
     own = message.rows
@@ -128,12 +128,12 @@ def heard_by_one(
 
 
 def one_moment(job: Job, step: Step, device: int, t: int) -> Moment:
-    """What a rule knows of step t and one device."""
+    """The moment of step t for one device."""
     return job.moment(t, np.array([device]), bool(step.train[device]), bool(step.train.any()))
 
 
 def device_memory(memory: dict[str, Tensor], owner: str, row: int) -> Memory:
-    """(1, k) each: what a kind of optimizer, or the rule, keeps for the device in one row."""
+    """The memory of a kind of optimizer, or of the rule, for the device in one row; (1, k) each."""
     prefix = memory_name(owner, "")
     return {
         name.removeprefix(prefix): memory[name][[row]] for name in memory if name.startswith(prefix)

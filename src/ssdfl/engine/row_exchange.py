@@ -1,4 +1,4 @@
-"""Rows that go from rank to rank: through shared memory on one machine, else as messages."""
+"""Exchange rows between ranks: through shared memory on one machine, otherwise as messages."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ssdfl.errors import InputError
 
 SHARED_MEMORY = Path("/dev/shm")
 FORBIDDEN = "SSDFL_SHARED_MEMORY"
-"""Set to 0, this variable makes ranks of one machine send messages, too."""
+"""If this variable is 0, ranks on one machine also send messages."""
 
 
 class RowExchange:
     """Sends and receives the rows that mix across ranks.
 
-    `post` returns at once and `receive` waits, so that rows travel while devices train. Between
-    ranks of one machine, rows lie in shared memory and messages only announce them. These messages
-    also say when the rows' devices were ready.
+    `post` returns at once and `receive` waits, so rows are sent while devices train. Between ranks
+    on one machine, rows are in shared memory and messages only announce them. These messages also
+    say when the rows' devices were ready.
 
     Attributes:
-        sent_bytes: parameters that this rank has sent so far, notices not counted.
-        ready_s: by peer, when the devices were ready whose rows it has sent last.
+        sent_bytes: bytes of parameters that this rank has sent so far, without announcements.
+        ready_s: by peer, when the devices of the rows that it sent last were ready.
     """
 
     def __init__(self, like: Tensor) -> None:
@@ -46,7 +46,7 @@ class RowExchange:
         self._kept: list[Tensor] = []
 
     def post(self, part: RankMixing, X: Tensor, ready_s: FloatArray) -> None:
-        """Begin to send the rows of X that others mix, and to receive theirs.
+        """Start sending the rows of X that other ranks mix, and receiving theirs.
 
         Args:
             ready_s: (n,) when the device of each row was ready, in simulated seconds.
@@ -67,19 +67,19 @@ class RowExchange:
             self._works += dist.batch_isend_irecv(operations) if operations else []
 
     def receive(self, part: RankMixing) -> list[Tensor]:
-        """For each peer the rows that it has sent, until they are asked for again."""
+        """The rows of each peer; they are valid until the next call."""
         for work in self._works:
             work.wait()
         self._works, self._kept = [], []
         return [self._received(peer) for peer in part.peers]
 
     def close(self) -> None:
-        """Leave nothing in shared memory, also of ranks that were killed."""
+        """Release shared memory, including that of killed ranks."""
         for path in SHARED_MEMORY.glob(f"ssdfl-{self.token}-*") if self._neighbours else ():
             path.unlink(missing_ok=True)
 
     def _exchange(self, peer: int, out: Tensor, into: Tensor) -> list[dist.P2POp]:
-        self._kept += [out, into]  # until the messages are through
+        self._kept += [out, into]  # until the messages have been sent
         return [dist.P2POp(dist.isend, out, peer), dist.P2POp(dist.irecv, into, peer)]
 
     def _received(self, peer: PeerRows) -> Tensor:
@@ -87,7 +87,7 @@ class RowExchange:
         if peer.rank not in self._neighbours:
             return self._buffers[peer.rank][:rows]
         slots = self._slots(self._in, peer.rank, rank(), rows)
-        slots.path.unlink(missing_ok=True)  # both have it open: whatever ends them, nothing is left
+        slots.path.unlink(missing_ok=True)  # both have it open, so it is freed when they end
         return slots.next()[:rows]
 
     def _buffer(self, peer: PeerRows) -> Tensor:
@@ -97,7 +97,7 @@ class RowExchange:
         return self._buffers[peer.rank][:rows]
 
     def _slots(self, kept: dict[int, Slots], sender: int, receiver: int, rows: int) -> Slots:
-        """Slots for at least this many rows; both ranks grow them at the same time."""
+        """Slots for at least this many rows; both ranks enlarge them at the same time."""
         other = receiver if sender == rank() else sender
         if other not in kept or kept[other].rows < rows:
             path = SHARED_MEMORY / f"ssdfl-{self.token}-{sender}-{receiver}-{rows}"
@@ -106,7 +106,7 @@ class RowExchange:
 
 
 class Slots:
-    """Two places in shared memory for rows from one rank to another, used in turn.
+    """Two slots in shared memory for rows from one rank to another, used alternately.
 
     A rank reuses a slot only after the peer's reply shows that the slot was read.
     """
@@ -125,13 +125,13 @@ class Slots:
         self._places = mapped.view(2, rows, len(like))
 
     def next(self) -> Tensor:
-        """The place whose turn it is."""
+        """The next slot."""
         self._turn ^= 1
         return self._places[self._turn]
 
 
 def _reserve(file: int, size_bytes: int) -> None:
-    """Make a file that large; where the system can, with memory behind every byte of it."""
+    """Enlarge a file to a size; if the system can, reserve memory for all of it."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size_bytes)
     else:
@@ -139,7 +139,7 @@ def _reserve(file: int, size_bytes: int) -> None:
 
 
 def _ranks_that_share_memory(token: str) -> set[int]:
-    """The other ranks whose file this rank finds: those of the same machine, if permitted."""
+    """The other ranks on this machine, whose files this rank finds, if permitted."""
     allowed = os.environ.get(FORBIDDEN) != "0" and os.access(SHARED_MEMORY, os.W_OK)
     files = [SHARED_MEMORY / f"ssdfl-{token}-{number}" for number in range(number_of_ranks())]
     if allowed:

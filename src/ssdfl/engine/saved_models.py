@@ -1,4 +1,4 @@
-"""Models out of checkpoints: one device's, or the mean of all."""
+"""Read models from checkpoints: one device's, or the mean of all."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ MEAN = "mean"
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """One model as a checkpoint has it.
+    """One model in a checkpoint.
 
     Attributes:
         state: its parameters and buffers, named and shaped as its ``state_dict``.
-        facts: what it takes and gives, and how inputs were normalised.
+        facts: its inputs and outputs, and how inputs were normalised.
         device: the number of its device; None for the mean of all.
-        cycle: after which it was saved.
+        cycle: the cycle after which it was saved.
     """
 
     state: dict[str, Tensor]
@@ -42,10 +42,10 @@ def read_model(paths: Sequence[Path], device: int | str) -> SavedModel:
 
     Args:
         paths: one checkpoint of all devices, or one for each.
-        device: its number or name, or ``mean``; of one device alone it is the only one.
+        device: its number or name, or ``mean``; ignored if there is only one device.
 
     Raises:
-        InputError: a damaged file, one of an earlier version, or no such device.
+        InputError: a file is damaged or of an earlier version, or there is no such device.
     """
     with ExitStack() as stack:
         files = [stack.enter_context(_opened(path)) for path in paths]
@@ -68,7 +68,7 @@ def read_model(paths: Sequence[Path], device: int | str) -> SavedModel:
 def about_model(
     experiment: Experiment, method: str, seed: int, saved: SavedModel
 ) -> dict[str, Any]:
-    """Where a model comes from, for the file that it is written into."""
+    """The origin of a model, for the metadata of exported files."""
     return {
         "experiment": experiment.name,
         "model": {"name": experiment.model.name, "options": experiment.model.options},
@@ -89,7 +89,7 @@ class _Opened:
     holders: list[Holder]
 
     def shared(self) -> dict[str, Tensor]:
-        """What all devices share."""
+        """The tensors that all devices share."""
         names = _names(self.file, FROZEN)
         return {name: self.file.get_tensor(key) for name, key in names.items()}
 
@@ -103,16 +103,16 @@ def _opened(path: Path) -> Iterator[_Opened]:
 
 
 def _names(file: Any, prefix: str) -> dict[str, str]:
-    """The names in the model of tensors whose names in a file begin so."""
+    """The names in the model of tensors whose names in a file have a prefix."""
     found = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 - not a dict
     return {name.removeprefix(prefix): name for name in found}
 
 
 def _shapes(holder: Holder) -> dict[str, list[int]]:
-    """The shapes of what belongs to a device.
+    """The shapes of a device's tensors.
 
     Raises:
-        InputError: not one row for each device.
+        InputError: a tensor does not have one row for each device.
     """
     found = {}
     for name, key in _names(holder.file, PARAMETERS).items():
@@ -124,7 +124,7 @@ def _shapes(holder: Holder) -> dict[str, list[int]]:
 
 
 def _own(holder: Holder, row: int) -> dict[str, Tensor]:
-    """What belongs to the device in a row."""
+    """The tensors of the device in a row."""
     names = _names(holder.file, PARAMETERS)
     return {name: holder.file.get_slice(key)[row : row + 1][0] for name, key in names.items()}
 
@@ -135,7 +135,7 @@ def _check_alike(holders: Sequence[Holder]) -> None:
     for holder in holders[1:]:
         if _shapes(holder) != first:
             what, expected = f"parameters in {holder.path}", f"those in {holders[0].path}"
-            raise InputError(what, "others", expected, "Is it of another run?")
+            raise InputError(what, "others", expected, "Is it from another run?")
 
 
 def _number(device: int | str, names: dict[str, int], known: Collection[int]) -> int | None:
@@ -152,9 +152,9 @@ def _number(device: int | str, names: dict[str, int], known: Collection[int]) ->
 
 
 def _mean(holders: Sequence[Holder]) -> dict[str, Tensor]:
-    """The mean of everyone's numbers; of whole numbers the largest, as `mean_of_home` has it.
+    """The mean over devices; for whole numbers the maximum, as in `mean_of_home`.
 
-    Files are mapped into memory and added up one by one, since all together may be too large.
+    Files are memory-mapped and added one by one, since all together may be too large.
     """
     found = {}
     number = sum(len(holder.devices) for holder in holders)

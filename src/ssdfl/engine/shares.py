@@ -1,4 +1,4 @@
-"""Which devices a process has, and what processes find out together about all devices."""
+"""The devices of a process, and reductions over the devices of all processes."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from ssdfl.engine.ranks import rank
 
 
 class Shares(Protocol):
-    """Which devices a process has. The loop reduces over all devices through it.
+    """The devices of a process. The loop reduces over all devices through it.
 
-    All processes must ask in the same order.
+    All processes must call its methods in the same order.
 
     Attributes:
-        devices: (n,) this process's, ascending.
+        devices: (n,) this process's devices, ascending.
     """
 
     devices: IntArray
 
     def mean(self, X: Tensor) -> Tensor:
-        """(1, d) the mean of everyone's parameters, given the own (n, d)."""
+        """(1, d) the mean of all devices' parameters, given this process's (n, d)."""
 
     def total(self, values: Tensor) -> Tensor:
         """The sum over processes."""
 
     def everyone(self, own: Tensor) -> Tensor:
-        """(N, …) everyone's values in order of devices, given the own (n, …)."""
+        """(N, …) the values of all devices in order, given this process's (n, …)."""
 
     def latest(self, ready_s: FloatArray) -> float:
-        """When the last device is ready, given (N,) times of which the own devices' count."""
+        """When the last device is ready, given (N,) times, valid for this process's devices."""
 
 
 class LocalShares:
-    """One process that asks no other: it has all devices, or is a lone device."""
+    """A single process with all devices, or with a lone device."""
 
     def __init__(self, devices: IntArray) -> None:
         self.devices = devices
@@ -57,7 +57,7 @@ class LocalShares:
         return own
 
     def latest(self, ready_s: FloatArray) -> float:
-        """The largest: one process knows the times of all devices."""
+        """The latest time; one process knows the times of all devices."""
         return float(ready_s.max())
 
 
@@ -82,7 +82,7 @@ class RankShares:
         return summed
 
     def everyone(self, own: Tensor) -> Tensor:
-        """(N, …) all ranks' values; shorter shares are sent with idle rows."""
+        """(N, …) all ranks' values; shorter shares are padded."""
         longest = max(map(len, self.parts))
         sent = own.new_zeros((longest, *own.shape[1:]), device="cpu")
         sent[: len(own)] = own
@@ -94,7 +94,7 @@ class RankShares:
         return whole
 
     def latest(self, ready_s: FloatArray) -> float:
-        """The largest of the times that each rank knows: those of its own devices."""
+        """The latest of the times that each rank knows: those of its own devices."""
         latest = torch.tensor(ready_s[self.devices].max())
         dist.all_reduce(latest, dist.ReduceOp.MAX)
         return float(latest)

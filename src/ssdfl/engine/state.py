@@ -1,4 +1,4 @@
-"""What an engine keeps between steps."""
+"""The state of a run between steps."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from ssdfl.engine.shares import Shares
 from ssdfl.learning import Home, OptimizerKind
 
 RULE, MODEL = "rule", "model"
-"""Owners of memory besides optimizers: the rule, and the model for buffers that stay at home."""
+"""Owners of memory besides optimizers: the rule, and the model, for buffers at home."""
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a run is between two steps; enough to continue bit for bit.
+    """The state of a run between two steps; enough to continue bit for bit.
 
     Attributes:
-        step: how many steps are done.
+        step: the number of steps done.
         X: (n, d) parameters of the devices here.
-        memory: what optimizers, rules and models keep, by name: (k, w) rows of the devices that
+        memory: the memory of optimizers, rules and models, by name: (k, w) rows of the devices that
             keep it, in ascending order (`memory_keepers`).
-        trained: (N,) who trained in the last step; the others start a new regime on next training.
+        trained: (N,) which devices trained in the last step; the others start a new regime when
+            they train next.
         ready_s: (N,) simulated seconds at which each device can start its next step; in ranks, only
-            those of the devices here are right.
+            valid for the devices here.
         transmissions: directed messages so far.
         real_s: seconds that a real device took so far; NaN in a simulation.
-        shares: which devices are here if not all are.
+        shares: the devices here, if not all are.
     """
 
     step: int
@@ -54,20 +55,20 @@ class State:
         return replace(self, X=self.X[own], memory=own_rows(job, self.memory, devices))
 
     def clone(self) -> State:
-        """The same state in memory of its own."""
+        """A copy of the state in new memory."""
         memory = {name: rows.clone() for name, rows in self.memory.items()}
         return replace(self, X=self.X.clone(), memory=memory)
 
 
 class Start(Protocol):
-    """Where a run continues: a state, or a checkpoint that has one."""
+    """The start of a run: a state, or a checkpoint with one."""
 
     def part(self, job: Job, devices: IntArray) -> State:
         """The state of some devices."""
 
 
 def kinds_of(job: Job) -> dict[OptimizerKind, IntArray]:
-    """Which devices have each kind of optimizer, in ascending order."""
+    """The devices with each kind of optimizer, in ascending order."""
     found: dict[OptimizerKind, list[int]] = {}
     for device, optimizer in enumerate(job.optimizers):
         found.setdefault(optimizer.kind, []).append(device)
@@ -75,12 +76,12 @@ def kinds_of(job: Job) -> dict[OptimizerKind, IntArray]:
 
 
 def memory_name(owner: str, name: str) -> str:
-    """The name of a tensor that a kind of optimizer, or the rule, keeps: ``momentum.velocity``."""
+    """The name of a tensor in memory, such as ``momentum.velocity``."""
     return f"{owner}.{name}"
 
 
 def memory_keepers(job: Job) -> dict[str, IntArray]:
-    """By name of memory, the devices that keep it, in ascending order."""
+    """The devices that keep each memory, by its name, in ascending order."""
     theta = job.task.initial_parameters[None]
     everyone = np.arange(job.network.num_devices)
     names = {memory_name(RULE, name): everyone for name in job.rule.init(theta)}
@@ -93,12 +94,12 @@ def memory_keepers(job: Job) -> dict[str, IntArray]:
 
 
 def lasting(job: Job, state: State) -> bool:
-    """Whether all memory matters for what comes: somebody is in a regime, or momenta are kept."""
+    """Whether later steps need all memory: a device is in a regime, or momenta are kept."""
     return job.reset == "never" or bool(state.trained.any())
 
 
 def lasting_memory(memory: dict[str, Tensor]) -> dict[str, Tensor]:
-    """What matters between regimes: the rule's and the model's memory."""
+    """The memory that lasts between regimes: the rule's and the model's."""
     owners = (memory_name(RULE, ""), memory_name(MODEL, ""))
     return {name: rows for name, rows in memory.items() if name.startswith(owners)}
 
@@ -112,14 +113,14 @@ def home_of(memory: dict[str, Tensor]) -> Home:
 
 
 def initial_state(job: Job) -> State:
-    """Everyone at θ⁰, nothing sent, time zero."""
+    """All devices at θ⁰, no messages sent, at time zero."""
     N = job.network.num_devices
     X = job.task.initial_parameters.expand(N, -1)
     return State(0, X, initial_memory(job), np.zeros(N, dtype=bool), np.zeros(N), 0)
 
 
 def initial_memory(job: Job) -> dict[str, Tensor]:
-    """What devices keep before anyone trained. Rows are views of one row, which takes no memory."""
+    """The memory before training. Rows are views of a single row, so they take no space."""
     theta = job.task.initial_parameters[None]
     named = partial(memory_name, RULE)
     memory = {
@@ -135,7 +136,7 @@ def initial_memory(job: Job) -> dict[str, Tensor]:
 
 
 def own_rows(job: Job, memory: dict[str, Tensor], devices: IntArray) -> dict[str, Tensor]:
-    """The rows of some devices of the memory of all."""
+    """The rows of some devices, from the memory of all."""
     own = {}
     for name, keepers in memory_keepers(job).items():
         here = np.flatnonzero(np.isin(keepers, devices))

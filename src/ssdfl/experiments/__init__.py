@@ -1,4 +1,4 @@
-"""Experiments: run into a folder, resumed, many at a time, and compared with the paper."""
+"""Run experiments into folders, resume them, run many at a time, compare them with the paper."""
 
 from ssdfl.experiments.advance import Advance
 from ssdfl.experiments.models import export_model, load_encoding, load_model

@@ -1,4 +1,4 @@
-"""What a run yields after every cycle."""
+"""The value that a run yields after every cycle."""
 
 from __future__ import annotations
 

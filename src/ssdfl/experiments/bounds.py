@@ -1,4 +1,4 @@
-"""Measured beside predicted: what a run recorded against the paper's bounds, cycle by cycle."""
+"""Compare the quantities that a run recorded with the paper's bounds, cycle by cycle."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ THEORIES: dict[str, ModuleType] = {"published": published, "rigorous": rigorous}
 
 
 def compare_bounds(folder: RunFolder, data: Path | None = None) -> Iterator[BoundRow]:
-    """Every recorded quantity of a run beside its bounds, with measured constants.
+    """Compare every recorded quantity of a run with its bounds, using measured constants.
 
     Raises:
-        InputError: the engine could not record gaps, the run did not, or it took several local
-            steps, which the paper's bounds do not cover.
+        InputError: the run recorded no gaps, or its engine cannot, or it took several local steps,
+            which the paper's bounds do not cover.
     """
     experiment = folder.experiment()
     if (obstacle := _obstacle(experiment)) is not None:
@@ -80,7 +80,10 @@ def _obstacle(experiment: Experiment) -> InputError | None:
 
 
 def _constants_along(job: Job, checkpoint: Path) -> MeasuredConstants:
-    """B, γ, losses and variances: the larger of those at θ⁰ and at the last parameters."""
+    """Constants of a run: the maxima of B, γ and variance over θ⁰ and the last parameters.
+
+    Losses are those at θ⁰.
+    """
     some = spread_devices(job.task.num_devices, MEASURED_DEVICES)
     points = [job.task.initial_parameters]
     if checkpoint.exists():
@@ -146,7 +149,7 @@ def _compare(
 def _theorem_1(
     theory: ModuleType, constants: Constants, term: ClusterTerms, row: Row, s: int
 ) -> float:
-    """The bound on stochastic gradients: Assumption 4 adds α per step to that on full ones."""
+    """The bound on stochastic gradients: Assumption 4 adds α per step to the one on full ones."""
     gap = row["cluster_gaps_before"][s]
     pull = (1 - term.lambda_min) / (2 * constants.learning_rate) * gap**2
     bound = theory.intra_convergence(constants, term, row["cluster_losses"][s] + pull)

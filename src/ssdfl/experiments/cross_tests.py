@@ -1,4 +1,4 @@
-"""Everyone's model on everyone's test data, where the devices' files are at hand."""
+"""Test every model on every device's test data, if the devices' files are available."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ssdfl.records.folder import CHECKPOINT, RunFolder
 from ssdfl.records.scores import CrossTests
 
 MOST_DEVICES = 50
-"""Above this number, N² tests take long and a table of them shows nothing."""
+"""Above this number of devices, N² tests take long, and a table of them is not readable."""
 
 
 def write_cross_tests(mesh: Path, run: RunFolder) -> None:
@@ -44,7 +44,7 @@ def _cross_tests(folders: Sequence[Path]) -> CrossTests:
 
 
 def _metric(experiment: Experiment, data: Dataset) -> TaskMetric:
-    """The one that ranks."""
+    """The metric that ranks."""
     usual = task_loss(data, experiment.task.loss).metrics
     return find_metrics(experiment.task.metrics or usual)[0]
 

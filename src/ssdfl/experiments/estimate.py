@@ -1,4 +1,4 @@
-"""How long runs will take here: one device's training and testing time, multiplied."""
+"""Estimate how long runs will take here, from one device's training and testing time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ssdfl.records.sections import ClustersSection
 
 
 class Estimator:
-    """Measures each kind of work once."""
+    """Estimates the time of runs; measures each kind of work once."""
 
     def __init__(self, data: Path | None = None) -> None:
         self._data = data
         self._measured: dict[str, tuple[float, float, Task]] = {}
 
     def seconds(self, experiment: Experiment) -> float:
-        """What all runs of an experiment take on one core; forming clusters is not counted."""
+        """The time of all runs of an experiment on one core, without forming clusters."""
         train_s, test_s, interval = self._times(experiment)
         cycles, devices = experiment.cycles, self._devices(experiment)
         tests = -(-cycles // (experiment.evaluate.every or interval))

@@ -1,4 +1,4 @@
-"""Trained models out of run folders and devices' folders."""
+"""Load trained models from run folders and devices' folders."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class TrainedModel:
     """A trained model, ready to use.
 
     Attributes:
-        model: with its parameters loaded, in evaluation mode.
-        facts: what it takes and gives.
+        model: the module in evaluation mode, with its parameters loaded.
+        facts: its inputs and outputs.
         about: where it comes from: its run, method, seed, device and cycle.
     """
 
@@ -44,11 +44,11 @@ def load_model(
 
     Args:
         path: the folder, or a ``.safetensors`` file that `export_model` wrote.
-        method: which one's; may be left out where there is only one.
-        seed: which one's; by default the first of the run.
-        device: its number or name, or ``mean`` for the mean of all devices' parameters.
-        raw: whether the model shall take samples as they were before they were encoded for
-            training, and predict numbers in their own units, as exported programs do.
+        method: the method; may be left out if there is only one.
+        seed: the seed; by default the run's first.
+        device: the device's number or name, or ``mean`` for the mean of all parameters.
+        raw: whether the model takes samples before they are encoded for training, and predicts in
+            the targets' units, as exported programs do.
 
     Raises:
         InputError: no such method, seed or device; a missing or damaged checkpoint.
@@ -58,7 +58,7 @@ def load_model(
 
 
 def load_encoding(path: Path | str) -> Encoding:
-    """How samples and targets were encoded for the model of a folder or exported file.
+    """The encoding of samples and targets for the model of a folder or exported file.
 
     Raises:
         InputError: a missing or damaged checkpoint or file.
@@ -113,7 +113,7 @@ def export_model(
 ) -> TrainedModel:
     """Write a trained model as ``.safetensors``, ``.pt2`` or ``.onnx``.
 
-    Which model, `load_model` says; what is in the files, `ssdfl.learning.export.write_model`.
+    `load_model` documents the arguments, `ssdfl.learning.export.write_model` the files.
     """
     trained = trained_model(folder, method, seed, device)
     write_model(trained.model, trained.facts, Path(out), trained.about)
@@ -147,7 +147,7 @@ def _seed(experiment: Experiment, seed: int | None) -> int:
 
 
 def _checkpoints(run: RunFolder, method: str, seed: int) -> list[Path]:
-    """The files that hold the models of all devices, or of the device whose folder it is."""
+    """The files with the models of all devices, or of the one device whose folder it is."""
     whole = run.checkpoint(seed, method)
     for path in (run.path / CHECKPOINT, whole):
         if path.exists():
@@ -155,7 +155,7 @@ def _checkpoints(run: RunFolder, method: str, seed: int) -> list[Path]:
     of_devices = [folder / CHECKPOINT for folder in _device_folders(run, method, seed)] or [whole]
     for path in of_devices:
         if not path.exists():
-            remedy = "Has the run begun? Was it cached?"
+            remedy = "Check that the run has begun. Cached runs keep no models."
             raise InputError("checkpoint", str(path), "a saved model", remedy)
     return of_devices
 

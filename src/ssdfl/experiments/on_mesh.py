@@ -1,4 +1,4 @@
-"""A method as processes on loopback, one per device."""
+"""Run a method as processes on loopback, one per device."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def run_on_mesh(
 ) -> Iterator[Advance]:
     """Run a method as one process per device; their folders stay beside its metrics.
 
-    Devices hand over their records at the end. So the last cycle is reported only when they are
-    written.
+    The records are gathered from the devices at the end, so the last cycle is reported only when
+    they are written.
     """
     mesh = folder.devices_folder(job.seed, method)
     reported = 0
@@ -43,7 +43,7 @@ def run_on_mesh(
 
 
 def _set_up(experiment: Experiment, mesh: Path, method: str, seed: int) -> None:
-    """Make the devices' folders, or update the ports and cycles of an earlier run's."""
+    """Make the devices' folders, or update the ports and cycles in those of an earlier run."""
     if holds_mesh(mesh):
         move_to_free_ports(mesh)
         renew_experiment(mesh, experiment)
@@ -52,7 +52,7 @@ def _set_up(experiment: Experiment, mesh: Path, method: str, seed: int) -> None:
 
 
 def _finished_cycles(processes: MeshProcesses, job: Job) -> Iterator[int]:
-    """Run the devices to the end; yields now and then how many cycles all of them have finished."""
+    """Run the devices to the end; yields from time to time the cycles that all have finished."""
     processes.start()
     try:
         for statuses in watch_statuses(processes):

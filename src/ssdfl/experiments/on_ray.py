@@ -1,4 +1,4 @@
-"""Runs as Ray's tasks: on this machine, or on a cluster that is already up."""
+"""Execute runs as Ray tasks, on this machine or on a running cluster."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ Files = dict[str, bytes]
 def on_ray(
     experiments: Sequence[Experiment], root: Path, data: Path | None, resources: Resources
 ) -> Iterator[Finished]:
-    """Each run is a Ray task with its cores and GPUs, retried if its process or machine dies.
+    """Execute each run as a Ray task with cores and GPUs, retried if its process or machine dies.
 
-    Tasks write under the same root as processes do. Where machines share no file system, their
-    small files come back with the result, but a run that is retried elsewhere starts from the
-    beginning.
+    Tasks write under the same root as processes do. If machines share no file system, their small
+    files come back with the result, but a run that is retried elsewhere starts from the beginning.
 
     Raises:
-        InputError: Ray is not installed, no cluster answers, or a task dies again and again.
+        InputError: Ray is not installed, no cluster answers, or a task dies repeatedly.
     """
     ray = require("ray", "ray")
     ours = not ray.is_initialized()
@@ -46,7 +45,7 @@ def on_ray(
 def _in_tasks(
     ray: Any, experiments: Sequence[Experiment], root: Path, data: Path | None, resources: Resources
 ) -> Iterator[Finished]:
-    """Keep as many tasks under way as wanted; yields each as it ends."""
+    """Keep the wanted number of tasks running; yields each as it ends."""
     options = {"num_cpus": resources.cpus, "num_gpus": resources.gpus, "max_retries": RETRIES}
     task = ray.remote(**options)(_task)
     place = data.resolve() if data else None
@@ -96,7 +95,7 @@ def _connect(ray: Any, resources: Resources) -> None:
 def _task(
     values: dict[str, object], folder: Path, data: Path | None, cpus: int, paths: list[str]
 ) -> tuple[float, str, Files]:
-    """A run, in one of Ray's processes: how long it took, its error, and its files."""
+    """Execute a run in a Ray process; returns its time, its error, and its files."""
     sys.path.extend(path for path in paths if path not in sys.path)
     use_cores(cpus)
     seconds, error = run_one(values, folder, data)
@@ -109,7 +108,7 @@ def _read_all(folder: Path) -> Files:
 
 
 def bring_home(files: Files, folder: Path) -> None:
-    """Put a run's files into its folder, in place of what an unfinished one has left there."""
+    """Write a run's files into its folder, replacing those of an unfinished run."""
     if files:
         shutil.rmtree(folder, ignore_errors=True)
     for name, content in files.items():

@@ -1,4 +1,4 @@
-"""The records of the paper's tables and figures: every case's runs, read from the cache."""
+"""Read the records for the paper's tables and figures from the cache."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ssdfl.records.folder import Row
 def artefact_rows(
     artefact: Artefact, root: Path, data: Path | None = None
 ) -> dict[CaseKey, list[list[Row]]]:
-    """Every case's records, a list for each seed, from the runs in a cache.
+    """The records of every case, as one list per seed, from the runs in a cache.
 
-    Each has ``clusters``, the number of them, and ``decision``, how they were chosen; both None of
-    a method that needs no plan. The bound needs no runs: its rows are formation's candidates,
-    ``clusters`` and ``score`` of each.
+    Each record has ``clusters``, their number, and ``decision``, how they were chosen. Both are
+    None for a method that needs no plan. The bound needs no runs: its rows are formation's
+    candidates, with ``clusters`` and ``score`` of each.
 
     Raises:
-        InputError: a run is not there; it names it.
+        InputError: a run is missing; the error names it.
     """
     found = {}
     for case in artefact.cases:
@@ -39,7 +39,7 @@ def _rows(artefact: Artefact, case: Case, one: Experiment, root: Path) -> list[R
     rows = finished_rows(one, root)
     if not rows:
         what = f"{case.series}, {case.panel} {case.point}".strip()
-        raise InputError("run", what, "a finished one", f"Run: ssdfl reproduce {artefact.name}.")
+        raise InputError("run", what, "a finished run", f"Run: ssdfl reproduce {artefact.name}.")
     method, seed = one.methods[0], one.seeds[0]
     plan = run_folder(one, root).plan(seed) if find_method(method).needs_plan else None
     decision = plan.decision if plan else None

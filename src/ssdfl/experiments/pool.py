@@ -1,6 +1,6 @@
-"""Many runs side by side: one method and seed each, cached by what determines the result.
+"""Execute many runs in parallel, each of one method and seed, and cache the results.
 
-The same run is never done twice: tables and figures share runs, and a pool that was stopped
+The same run is never executed twice: tables and figures share runs, and an interrupted pool
 resumes.
 """
 
@@ -36,7 +36,7 @@ KILLED = f"its process was killed {RETRIES + 1} times. Is there enough memory?"
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run: its folder, its time here (0 if it was cached), or why it failed."""
+    """A finished run: its folder, its time here (0 if it was cached), or the reason it failed."""
 
     experiment: Experiment
     folder: RunFolder
@@ -46,13 +46,13 @@ class Finished:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a pool may use.
+    """The resources that a pool may use.
 
     Attributes:
-        at_a_time: runs side by side; 0 is as many as there are cores for.
+        at_a_time: the number of parallel runs; 0 is as many as there are cores for.
         cpus: cores of one run.
-        gpus: of one run, where a backend deals them out; its ``engine.device`` has to be cuda.
-        address: of a cluster's head, for backends that know clusters; none is this machine.
+        gpus: GPUs of one run, if the backend assigns them; ``engine.device`` has to be cuda.
+        address: the head of a cluster, for backends that use one; if empty, this machine.
     """
 
     at_a_time: int = 0
@@ -67,14 +67,14 @@ class Resources:
 
     @property
     def at_a_time_here(self) -> int:
-        """How many runs this machine executes side by side."""
+        """The number of runs that this machine executes in parallel."""
         return self.at_a_time or max(1, cores() // self.cpus)
 
 
 DEFAULT = Resources()
 
 Backend = Callable[[Sequence[Experiment], Path, Path | None, Resources], Iterator[Finished]]
-"""Executes runs in folders under a root, with data sets from a folder; yields each as it ends."""
+"""A backend executes runs in folders under a root, and yields each as it ends."""
 
 
 def run_pool(
@@ -88,11 +88,11 @@ def run_pool(
     """Execute the runs that are not cached, and yield each as it ends.
 
     Args:
-        experiments: of one method and one seed each, as `single_runs` makes them.
-        backend: ``processes`` of this machine, or ``ray``.
+        experiments: runs of one method and one seed each, as `single_runs` makes them.
+        backend: ``processes`` on this machine, or ``ray``.
 
-    A run that fails, say because it diverges, is yielded with its error and does not stop the
-    others. One whose process is killed is tried again, from its checkpoint.
+    A run that fails, for example because it diverges, is yielded with its error and does not stop
+    the others. A run whose process is killed is retried from its checkpoint.
     """
     if backend not in BACKENDS:
         raise InputError(
@@ -111,10 +111,10 @@ def run_pool(
 def in_processes(
     experiments: Sequence[Experiment], root: Path, data: Path | None, resources: Resources
 ) -> Iterator[Finished]:
-    """Each run in a process of this machine.
+    """Execute each run in a process on this machine.
 
-    When processes are killed repeatedly and no run finishes, the first run continues alone; if it
-    is killed, too, it has failed, and the others continue.
+    When processes are killed repeatedly and no run finishes, the first run continues alone. If it
+    is killed again, it has failed, and the others continue.
     """
     if resources.address or resources.gpus:
         raise InputError(
@@ -157,7 +157,7 @@ BACKENDS: dict[str, Backend] = {"processes": in_processes, "ray": _on_ray}
 def _in_processes(
     experiments: Mapping[Path, Experiment], data: Path | None, resources: Resources
 ) -> Iterator[Finished]:
-    experiments = dict(experiments)  # the caller strikes out what is finished
+    experiments = dict(experiments)  # the caller removes finished runs from its own
     context = _starting_method()
     number = min(resources.at_a_time_here, len(experiments))
     others = set(multiprocessing.active_children())
@@ -181,9 +181,10 @@ def _in_processes(
 
 
 def _starting_method() -> multiprocessing.context.BaseContext:
-    """How processes begin: forked from one that has imported everything, where the system can.
+    """The start method of processes: fork a server that has imported everything, if available.
 
-    Torch takes seconds to import. The server itself starts no threads, so forking it is safe.
+    This avoids importing torch, which takes seconds, in every process. The server starts no
+    threads, so forking it is safe.
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -213,7 +214,7 @@ def _dataset(config: DataSection, data: Path | None) -> Dataset:
 
 
 def run_one(values: dict[str, object], folder: Path, data: Path | None) -> tuple[float, str]:
-    """Start or finish one run in a worker process; returns its time, and its error if any."""
+    """Start or continue one run in a worker process; returns its time, and its error if any."""
     start = time.monotonic()
     try:
         experiment = make_experiment(values)
@@ -224,14 +225,14 @@ def run_one(values: dict[str, object], folder: Path, data: Path | None) -> tuple
         return time.monotonic() - start, str(error)
     except (
         Exception
-    ) as error:  # a full disk, or whatever a user's own function raises: the other runs continue
+    ) as error:  # a full disk, or any error in a user's own function: the other runs continue
         return time.monotonic() - start, f"{type(error).__name__}: {error}"
     _remove_states(folder)
     return time.monotonic() - start, ""
 
 
 def _remove_states(folder: Path) -> None:
-    """Remove what only resuming needs; a cache holds many finished runs."""
+    """Remove the files that only resuming needs, since a cache holds many finished runs."""
     for checkpoint in folder.rglob(CHECKPOINT):
         checkpoint.unlink(missing_ok=True)
         remove_parts(checkpoint.parent, ())

@@ -74,18 +74,17 @@ def iterate_experiment(
 
     Args:
         out: the run's folder.
-        network: runs on this one, such as a NetworkX graph, instead of the one that the experiment
-            names.
+        network: a network to use instead of the experiment's, such as a NetworkX graph.
         resume: continue the run in the folder. The result is bit for bit that of an uninterrupted
             run if the engine ``resumes_exactly``: a mesh does not, since its devices stop at
             different steps.
-        data: the folder to look for data sets in first; or the data set itself: a `Dataset`, a
-            pandas frame, an Arrow table or a torch data set.
+        data: the folder in which data sets are searched first, or the data set itself: a `Dataset`,
+            a pandas frame, an Arrow table or a torch data set.
         progress: called with a download's progress.
 
     Raises:
-        InputError: something in the experiment cannot be used, or another run writes into the
-            folder; what was computed before is kept.
+        InputError: the experiment is not valid, or another run writes into the folder. Earlier
+            results are kept.
     """
     folder = RunFolder(out)
     with joining_others(experiment.engine) as process, ExitStack() as stack:
@@ -114,7 +113,7 @@ def _dataset(
 def _admit(
     experiment: Experiment, folder: RunFolder, network: NetworkLike | None, resume: bool
 ) -> Experiment:
-    """The experiment to run into a folder, if it may."""
+    """The experiment to run into a folder, after checking that it may."""
     if not resume:
         folder.check_free()
     if network is not None:
@@ -125,7 +124,7 @@ def _admit(
 
 
 def _check_rate(before: Experiment, after: Experiment) -> None:
-    """Refuse to train longer where that would change the learning rate of finished cycles."""
+    """Refuse to add cycles if that would change the learning rate of finished ones."""
     rates = [find_rate(one.training.rate, one.cycles) for one in (before, after)]
     done = range(min(before.cycles, after.cycles))
     if any(rates[0](cycle) != rates[1](cycle) for cycle in done):
@@ -136,7 +135,7 @@ def _check_rate(before: Experiment, after: Experiment) -> None:
 def _make_jobs(
     experiment: Experiment, folder: RunFolder, process: Process, dataset: Dataset
 ) -> list[SeedJobs]:
-    """All jobs, checked, so that mistakes show before anything is written."""
+    """Make and check all jobs, so that mistakes are reported before anything is written."""
     instances = [
         _prepare_seed(experiment, seed, dataset, folder, process) for seed in experiment.seeds
     ]
@@ -156,7 +155,7 @@ def _make_jobs(
 def _prepare_seed(
     experiment: Experiment, seed: int, dataset: Dataset, folder: RunFolder, process: Process
 ) -> Prepared:
-    """What a seed determines; network and plan are the writer's: machines may round differently."""
+    """Prepare a seed; network and plan come from the writer, as machines may round differently."""
     if process is ALONE:
         return prepare(experiment, seed, dataset, formed=folder.plans(seed))
     prepared: list[Prepared] = []
@@ -178,9 +177,9 @@ def _prepare_seed(
 
 
 def _check_job(experiment: Experiment, instance: Prepared, method: str, job: Job) -> None:
-    """Refuse a user's own method that is no schedule, and one that the engine cannot run."""
+    """Refuse a user's own method that returns no schedule, and one that the engine cannot run."""
     if method not in METHODS:
-        # Without faults, which look into steps themselves.
+        # Check it without faults, since these read the steps before the check could.
         unharmed = experiment.model_copy(update={"faults": FaultsSection()})
         schedule = make_job(unharmed, instance, method).schedule
         check_schedule(method, schedule, instance.network.num_devices, job.steps_per_cycle)
@@ -216,7 +215,7 @@ def _run_seeds(
 def _method_runner(
     experiment: Experiment, folder: RunFolder, process: Process, data: Path | None
 ) -> Callable[[Job, str], Iterator[Advance]]:
-    """What runs one method of one seed: the engine in this process, or a process per device."""
+    """The function that runs one method of one seed: here, or in one process per device."""
     if engine_traits(experiment.engine.name).process_per_device:
         from ssdfl.experiments.on_mesh import run_on_mesh
 
@@ -231,7 +230,7 @@ def _own_tests(experiment: Experiment) -> list[str]:
 
 
 def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> None:
-    """Write what a seed's methods share, and mark the devices that lie."""
+    """Write the facts that a seed's methods share, and mark the devices that lie."""
     task = instance.task
     sizes, labels_held = task.shards.sizes.tolist(), label_table(task).tolist()
     held = zip(instance.optimizers, sizes, labels_held, strict=True)
@@ -259,13 +258,13 @@ def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> 
 def _run_method(
     engine: str, folder: RunFolder, job: Job, method: str, process: Process
 ) -> Iterator[Advance]:
-    """A method in this process, or with the other ranks, from where an earlier run stopped."""
+    """Run a method in this process or with other ranks, from where an earlier run stopped."""
     saver = _Saver(folder, job, method, process)
     start = saver.restore()
     for row in saver.rows:
         yield Advance(job.seed, method, row["cycle"], None)
     cycles = run(job, engine, start, in_place=True)
-    del start  # the engine continues in its memory
+    del start  # frees memory: the engine continues with its own copy
     for record, state in cycles:
         saver.rows.append({**vars(record)})
         saver.save_if_due(record.cycle, state)
@@ -273,7 +272,7 @@ def _run_method(
 
 
 class _Saver:
-    """Saves a method's records and state: every two seconds, or less often if saving takes long."""
+    """Saves a method's records and state every two seconds, or less often if saving takes long."""
 
     def __init__(self, folder: RunFolder, job: Job, method: str, process: Process) -> None:
         self.folder, self.job, self.method, self.process = folder, job, method, process
@@ -282,7 +281,7 @@ class _Saver:
         self._saved_s, self._took_s = time.monotonic(), 0.0
 
     def restore(self) -> Checkpoint | None:
-        """The state where an earlier run stopped, with its records put into ``rows``, or None."""
+        """Put the records of an earlier run into ``rows``; returns its state, or None."""
         start, self.rows = self.process.in_writer(self._reached) or (
             Checkpoint(self.checkpoint),
             [],
@@ -291,7 +290,7 @@ class _Saver:
         return start if self.process.choice_of_writer(bool(self.rows)) else None
 
     def _reached(self) -> tuple[Checkpoint | None, list[Row]]:
-        """The saved state and its records; neither if some records are lost."""
+        """The saved state and its records, or neither if some records are missing."""
         if not self.checkpoint.exists():
             return None, []
         common = read_common(self.checkpoint)
@@ -303,7 +302,7 @@ class _Saver:
         return (Checkpoint(self.checkpoint, common), rows) if whole else (None, [])
 
     def save_if_due(self, cycle: int, state: State) -> None:
-        """Save after the last cycle, and whenever the last saving was long enough ago."""
+        """Save after the last cycle, and whenever the last save was long enough ago."""
         interval_s = max(SAVE_INTERVAL_S, self._took_s / SAVING_SHARE)
         waited = time.monotonic() - self._saved_s > interval_s
         if not self.process.choice_of_writer(waited or cycle == self.job.cycles):

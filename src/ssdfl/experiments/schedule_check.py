@@ -17,11 +17,11 @@ def check_schedule(method: str, schedule: object, num_devices: int, steps: int) 
 
     Args:
         method: its name in the experiment, for the errors.
-        schedule: what the method returned.
-        steps: how many steps to check, those of a cycle.
+        schedule: the return value of the method.
+        steps: the number of steps to check: one cycle.
 
     Raises:
-        InputError: it is no schedule, or a step is not a `Step` of a training mask and a mixing
+        InputError: it is not a schedule, or a step is not a `Step` of a training mask and a mixing
             matrix.
     """
     if not callable(schedule):

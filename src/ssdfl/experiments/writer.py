@@ -1,4 +1,4 @@
-"""Of the processes that run an experiment together, exactly one writes its files."""
+"""Let exactly one of the processes that run an experiment together write its files."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Process:
-    """This process among those that run an experiment.
+    """The role of this process among the processes that run an experiment.
 
     Attributes:
-        writes: whether it is the one that reads and writes the run's folder.
-        text_of_writer: the text that a function returns in the writer, known to all afterwards.
-        choice_of_writer: the writer's yes or no, known to all afterwards.
+        writes: whether it is the writer, which reads and writes the run's folder.
+        text_of_writer: calls a function in the writer, and returns its text in all processes.
+        choice_of_writer: returns the writer's boolean in all processes.
     """
 
     writes: bool
@@ -29,7 +29,7 @@ class Process:
     choice_of_writer: Callable[[bool], bool]
 
     def in_writer(self, work: Callable[[], Result]) -> Result | None:
-        """Do work in the writing process only; None elsewhere. An error there ends all."""
+        """Call ``work`` in the writer only; None elsewhere. An error there ends all processes."""
         results: list[Result] = []
 
         def do() -> str:
@@ -45,7 +45,7 @@ ALONE = Process(True, lambda find: find(), bool)
 
 @contextmanager
 def joining_others(engine: EngineSection) -> Iterator[Process]:
-    """This process's role, having joined the other ranks if the engine runs in ranks."""
+    """Join the other ranks if the engine runs in ranks; yields this process's role."""
     if not engine_traits(engine.name).ranks:
         yield ALONE
         return

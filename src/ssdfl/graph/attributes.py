@@ -1,4 +1,4 @@
-"""Names of costs in files, with their units, and names that are not read."""
+"""Read costs from file attributes, by names with units; report ignored attributes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ LINK_UNITS: Units = {
     "distance": ("distance_km", 1.0),
     "distance_km": ("distance_km", 1.0),
 }
-"""Attributes of links: which cost each gives, and its factor. Topology Zoo's speed is in bit/s."""
+"""Attributes of links: the cost of each, and its factor. Topology Zoo's speed is in bit/s."""
 DEVICE_UNITS: Units = {
     **{f"compute_{unit}": ("compute_s", scale) for unit, scale in _SECONDS.items()},
     **{f"uplink_{unit}": ("uplink_Bps", scale) for unit, scale in _BYTES_PER_SECOND.items()},
     **{f"downlink_{unit}": ("downlink_Bps", scale) for unit, scale in _BYTES_PER_SECOND.items()},
 }
-"""Attributes of devices, likewise."""
+"""Attributes of devices: the cost of each, and its factor."""
 
 _LONGITUDE = ("longitude", "lon", "lng", "long")
 _LATITUDE = ("latitude", "lat")
@@ -46,7 +46,7 @@ _OF_DEVICES = {"name", "label", "id", "x", "y", "pos", *_LONGITUDE, *_LATITUDE}
 _COSTS = ("latency", "delay", "bandwidth", "compute", "uplink", "downlink")
 
 MS_PER_KM, MS_PER_LINK = 0.0085, 4.0
-"""Latency of a link by its length, as studies of these networks assume it."""
+"""Latency of a link by its length, as assumed in studies of these networks."""
 _EARTH_RADIUS_KM = 6371.0
 
 
@@ -54,7 +54,7 @@ def read_costs(attributes: Attributes, units: Units, where: str) -> dict[str, fl
     """The costs among the attributes of a link or device, in seconds, bytes and kilometres.
 
     Raises:
-        InputError: not a number, two attributes that contradict each other, or a cost without a
+        InputError: a value is not a number, two attributes contradict each other, or a cost has no
             known unit.
 
     Examples:
@@ -95,7 +95,7 @@ def coordinates_of(attributes: Attributes) -> tuple[float, float] | None:
     """Longitude and latitude of a device in degrees, by any of the usual names, or None.
 
     Raises:
-        InputError: not a number, or not on Earth.
+        InputError: a value is not a number, or out of range.
 
     Examples:
         >>> coordinates_of({"Latitude": 52.4, "Longitude": 4.9})
@@ -108,7 +108,7 @@ def coordinates_of(attributes: Attributes) -> tuple[float, float] | None:
 
 
 def _degrees(attributes: Attributes, names: Iterable[str], limit: float) -> float | None:
-    """The first of some attributes that is there, checked; None if none is."""
+    """The first of these attributes that exists, validated; None if none exists."""
     name = next((name for name in names if attributes.get(name) not in (None, "")), None)
     if name is None:
         return None
@@ -133,7 +133,7 @@ def great_circle_km(here: tuple[float, float], there: tuple[float, float]) -> fl
 
 
 def latency_of_distance(distance_km: float) -> float:
-    """Seconds of latency of a link of that length.
+    """The latency in seconds of a link of this length.
 
     Examples:
         >>> latency_of_distance(1000)
@@ -143,7 +143,7 @@ def latency_of_distance(distance_km: float) -> float:
 
 
 def ignored(attributes: Iterable[Attributes], units: Units, what: str) -> list[str]:
-    """A line on attributes of links or devices that are not read; none if all are.
+    """A line on attributes of links or devices that are not read; empty if all are.
 
     Examples:
         >>> ignored([{"LinkNote": "x", "latency_s": 1}], LINK_UNITS, "link")

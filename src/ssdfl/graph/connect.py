@@ -1,4 +1,4 @@
-"""Join the components of a random graph: the paper's sparse networks are rarely connected."""
+"""Join the components of a random graph, since the paper's sparse networks are rarely connected."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ else:
 def missing_links(graph: Graph, seed: int) -> list[Link]:
     """The fewest links that make a graph on 0 … N − 1 connected.
 
-    Where devices have places (attribute ``pos``) a component is joined by its closest pair,
-    elsewhere by a random one.
+    If devices have positions (attribute ``pos``), components are joined by their closest pair,
+    otherwise by a random pair.
 
     Examples:
         >>> missing_links(nx.path_graph(3), seed=0)
@@ -50,7 +50,7 @@ def missing_links(graph: Graph, seed: int) -> list[Link]:
 
 
 def _coordinates(graph: Graph) -> FloatArray | None:
-    """(N, 2) the places of devices, if they have any."""
+    """(N, 2) the positions of devices, if they have any."""
     places = nx.get_node_attributes(graph, "pos")
     return np.array([places[i] for i in sorted(graph)]) if places else None
 

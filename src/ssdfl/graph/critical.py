@@ -1,4 +1,4 @@
-"""The critical path of a cycle: which messages the last device had to wait for."""
+"""The critical path of a cycle: the messages that the last device had to wait for."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _NOTICEABLE = 1e-3
 
 @dataclass(frozen=True)
 class Cycle:
-    """A cycle to be timed: which links are used when, and what computing costs.
+    """A cycle to be timed: the links of each step, and the cost of computing.
 
     Attributes:
-        A: mixing of all devices, whose places matter and not its weights.
+        A: mixing of all devices; only the positions of its weights matter.
         A_intra: mixing while devices train.
         compute_s: (N,) seconds of a training step.
         sends_early: messages leave before devices compute.
@@ -40,7 +40,7 @@ class Cycle:
     sends_early: bool = True
 
     def time_s(self, network: Network, message_bytes: int) -> float:
-        """Seconds of the cycle by the clock."""
+        """Seconds of the cycle by the simulated clock."""
         clock = Clock(network, message_bytes, sends_early=self.sends_early)
         return clock.cycle_cost(self.A, self.A_intra, self.tau_a, self.tau_r, self.compute_s).time_s
 
@@ -50,7 +50,7 @@ Kind = Literal["link", "uplink", "downlink"]
 
 @dataclass(frozen=True, order=True)
 class Part:
-    """What can be upgraded: a link by its number, or the uplink or downlink of a device."""
+    """A part that can be upgraded: a link by its number, or the uplink or downlink of a device."""
 
     kind: Kind
     number: int
@@ -58,12 +58,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Upgrade:
-    """Parts of a network made twice as fast, and how much shorter a cycle gets.
+    """Parts of a network to make twice as fast, and the effect on a cycle.
 
     Attributes:
-        parts: several if none of them alone helps.
+        parts: the parts; several if none of them helps alone.
         cycle_s: seconds of a cycle now.
-        upgraded_s: seconds of a cycle with these parts twice as fast, by the clock.
+        upgraded_s: seconds of a cycle with these parts twice as fast, by the simulated clock.
     """
 
     parts: tuple[Part, ...]
@@ -72,12 +72,12 @@ class Upgrade:
 
     @property
     def saved_s(self) -> float:
-        """Seconds that a cycle gets shorter."""
+        """The seconds saved per cycle."""
         return self.cycle_s - self.upgraded_s
 
 
 def critical_parts(network: Network, message_bytes: int, cycle: Cycle) -> list[Part]:
-    """What messages on the critical path of the clock wait for, the longest wait first.
+    """The parts that messages on the critical path wait for, the longest wait first.
 
     A message waits for its link's latency, and for the slowest of its link, its sender's uplink and
     its receiver's downlink.
@@ -105,7 +105,7 @@ def critical_parts(network: Network, message_bytes: int, cycle: Cycle) -> list[P
 def _last_message(
     messages: Messages, left_s: FloatArray, done_s: FloatArray, device: int
 ) -> int | None:
-    """The message that a device ended a step with; None if it was its own computing.
+    """The last message that a device waited for in a step; None if it waited for its own computing.
 
     Args:
         left_s: (N,) when each device's messages left.
@@ -135,7 +135,7 @@ def _waits(network: Network, messages: Messages, message: int) -> dict[Part, flo
 def _slow_ends(
     messages: Messages, sender: int, receiver: int, transfer_s: float
 ) -> dict[Part, float]:
-    """The uplink and downlink of a message that take all of its transfer."""
+    """The uplink and downlink of a message that determine its transfer time."""
     if messages.ports is None:
         return {}
     busy_s = {
@@ -173,15 +173,15 @@ def _limited(kind: Kind, limits_Bps: FloatArray) -> list[Part]:
 
 
 def best_upgrade(network: Network, message_bytes: int, cycle: Cycle) -> Upgrade | None:
-    """What to upgrade first: of the parts on the critical path the one that saves most seconds.
+    """The part of the critical path whose upgrade saves most seconds.
 
-    Each is tried by the clock. Where other paths are as long, no single one helps; then parts of
-    the critical paths are upgraded together, until a cycle gets noticeably shorter or too many have
-    been tried; of a large network fewer are tried.
+    Each part is tried on the simulated clock. If other paths are equally long, no single part
+    helps. Then parts of the critical paths are upgraded together, until a cycle is noticeably
+    shorter or too many have been tried. On a large network fewer are tried.
 
     Returns:
-        None if even all parts together save nothing. An upgrade that saves nothing was not enough,
-        since too many paths are as long.
+        None if even all parts together save nothing. An upgrade that saves nothing means that too
+        many paths are equally long.
     """
     now_s = cycle.time_s(network, message_bytes)
     trials = max(_LEAST_TRIALS, min(_ROUNDS, _TRIED_LINKS // max(network.num_links, 1)))

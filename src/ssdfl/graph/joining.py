@@ -1,4 +1,4 @@
-"""Networks that devices join and leave."""
+"""Add devices to a network, and remove them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ssdfl.graph.network import Network, make_network
 
 
 def joined(network: Network, additions: Network) -> Network:
-    """A network with more devices and links; those that it has already keep their numbers.
+    """A network with more devices and links; existing devices keep their numbers.
 
     Args:
-        additions: links between new devices and old ones, matched by name. A link that the network
-            has gets its costs from here.
+        additions: links between new and old devices, matched by name. An existing link gets its
+            costs from here.
 
     Raises:
-        InputError: a new device has no way to the old ones.
+        InputError: a new device is not connected to the old ones.
 
     Examples:
         >>> line = make_network(3, [(0, 1), (1, 2)], names=["a", "b", "c"])
@@ -34,7 +34,7 @@ def joined(network: Network, additions: Network) -> Network:
         len(names),
         np.concatenate(
             [place[additions.links], network.links]
-        ),  # of a link named twice, the first counts
+        ),  # for a link named twice, the first entry counts
         latency_s=np.concatenate([additions.latency_s, network.latency_s]),
         bandwidth_Bps=np.concatenate([additions.bandwidth_Bps, network.bandwidth_Bps]),
         compute_s=np.concatenate([network.compute_s, additions.compute_s[new]]),
@@ -50,7 +50,7 @@ def joined(network: Network, additions: Network) -> Network:
 
 
 def _positions(network: Network, additions: Network, new: list[int]) -> FloatArray | None:
-    """Everyone's places, if all have them."""
+    """The positions of all devices, if all have them."""
     if network.positions is None or additions.positions is None:
         return None
     if network.geographic != additions.geographic:
@@ -62,7 +62,7 @@ def without(network: Network, names: Collection[str]) -> Network:
     """A network without some of its devices; the others keep their order.
 
     Raises:
-        InputError: a device that it does not have, or the rest is not connected.
+        InputError: it does not have one of the devices, or the rest is not connected.
 
     Examples:
         >>> ring = make_network(4, [(0, 1), (1, 2), (2, 3), (0, 3)], names=["a", "b", "c", "d"])

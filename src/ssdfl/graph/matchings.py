@@ -9,7 +9,7 @@ import numpy as np
 from ssdfl.arrays import BoolArray, IntArray
 
 Partners = list[dict[int, int]]
-"""Of every device, the neighbour that each of its colours leads to."""
+"""For every device, the neighbour at the end of each of its coloured links."""
 
 
 def colour_links(num_devices: int, i: IntArray, j: IntArray) -> IntArray:
@@ -33,7 +33,7 @@ def colour_links(num_devices: int, i: IntArray, j: IntArray) -> IntArray:
 
 
 def _colour_link(partners: Partners, u: int, v: int, palette: range) -> None:
-    """Give a new link the first colour that both ends have free, or make room for one."""
+    """Give a new link the first colour that is free at both ends, or free one."""
     taken = partners[u].keys() | partners[v].keys()
     shared = next((colour for colour in palette if colour not in taken), None)
     if shared is None:
@@ -56,7 +56,7 @@ def _shift_colours(partners: Partners, u: int, v: int) -> None:
 
 
 def _fan(partners: Partners, u: int, v: int) -> tuple[list[int], list[int]]:
-    """A fan at u from v on, each link's colour free at the neighbour before; and the colours."""
+    """A fan at u that starts at v, and its colours; each is free at the neighbour before."""
     fan, colours = [v], list[int]()
     rest = dict(partners[u])
     while True:
@@ -73,7 +73,7 @@ def _free(partners: Partners, device: int) -> int:
 
 
 def _swap_along_path(partners: Partners, u: int, at_u: int, other: int) -> None:
-    """Swap two colours along the path of both from u, where the first one is free."""
+    """Swap two colours along their alternating path from u, where the first one is free."""
     path, device, colour = [], u, other
     while colour in partners[device]:
         neighbour = partners[device][colour]
@@ -89,7 +89,7 @@ def _swap_along_path(partners: Partners, u: int, at_u: int, other: int) -> None:
 def random_matching(
     num_devices: int, i: IntArray, j: IntArray, rng: np.random.Generator
 ) -> BoolArray:
-    """(L,) a random maximal matching: take links in random order, unless they meet a taken one.
+    """(L,) a random maximal matching: take links in random order unless they touch a taken one.
 
     Examples:
         >>> both = random_matching(4, np.array([0, 2]), np.array([1, 3]), np.random.default_rng(0))
@@ -100,7 +100,7 @@ def random_matching(
     taken = np.zeros(len(i), dtype=bool)
     free = np.arange(len(i))
     while len(free):
-        # A link that comes before all others at both of its ends is taken, whatever the rest does.
+        # A link that comes before all others at both of its ends is taken in any case.
         first = np.full(num_devices, len(i))
         np.minimum.at(first, i[free], turn[free])
         np.minimum.at(first, j[free], turn[free])

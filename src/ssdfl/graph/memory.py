@@ -1,4 +1,4 @@
-"""Networks that cannot fit in memory are refused before they are tried."""
+"""Refuse networks that cannot fit in memory before building them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from ssdfl.errors import InputError
 BYTES_PER_DEVICE, BYTES_PER_LINK = 800, 500
 """Bytes to build a graph; peaks were 101 MB for ring:n=100000, 77 MB for complete:n=600."""
 MOST_DEVICES, MOST_LINKS = 1_000_000, 20_000_000
-"""Larger networks have never been tried, and a spec of a few letters can ask for any number."""
+"""Larger networks are untested, and a short spec can ask for any number."""
 _REMEDY = "Choose a smaller network."
 
 
 def check_fits(what: str, num_devices: float, num_links: float) -> None:
-    """Refuse a network that is larger than any, or would need more memory than this machine has.
+    """Refuse a network that is over the limits, or needs more memory than this machine has.
 
-    A network of fewer links than a tree is not connected and gets more, or is refused later.
+    A network with fewer links than a tree is counted as a tree: links are added, or it is refused
+    later.
 
     Raises:
-        InputError: it is too large.
+        InputError: the network is too large.
     """
     num_links = max(num_links, num_devices - 1)
     got = f"{num_devices:,.0f} devices and {num_links:,.0f} links"

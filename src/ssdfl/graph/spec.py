@@ -1,4 +1,4 @@
-"""One line of text names any network: ``er:n=30,p=0.1,seed=0``, or a file's path."""
+"""Load a network from one line of text: a spec such as ``er:n=30,p=0.1,seed=0``, or a path."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ else:
 COSTS = ("latency_s", "bandwidth_Bps", "compute_s", "uplink_Bps", "downlink_Bps")
 
 NetworkLike: TypeAlias = str | Path | Graph | Network
-"""What names or is a network: a spec, a file, a NetworkX graph, or the network itself."""
+"""A spec, a file, a NetworkX graph, or a network."""
 
 
 def load_network(spec: NetworkLike, default_seed: int = 0) -> Network:
-    """The network that a spec or a file path names, or that a NetworkX graph is.
+    """The network of a spec, a file path, or a NetworkX graph.
 
     A spec is ``kind:key=value,…``. Every kind also takes ``latency_s``, ``bandwidth_Bps``,
     ``compute_s``, ``uplink_Bps`` and ``downlink_Bps`` to set one cost for all links or devices. A
-    random kind without ``seed=`` is drawn with ``default_seed``. Of a graph, costs are read as
-    `from_networkx` does. A `Network` is returned as it is.
+    random kind without ``seed=`` is drawn with ``default_seed``. The costs of a graph are read by
+    `from_networkx`. A `Network` is returned unchanged.
 
     Raises:
-        InputError: unknown kind or key, a value that cannot be used, an unreadable file, or a file
-            or graph that is not connected.
+        InputError: a kind or key is unknown, a value is not valid, or a file or graph is unreadable
+            or not connected.
 
     Examples:
         >>> load_network("ring:n=5").num_links
@@ -67,7 +67,7 @@ def _from_graph(graph: Graph) -> Network:
 
 
 def _from_spec(spec: str, default_seed: int) -> Network:
-    """A network of a known kind, with one cost for all links or devices where the spec gives it."""
+    """A network of a known kind, with one cost for all links or devices if the spec gives it."""
     kind, values = _parse(spec)
     costs = {key: _convert(key, values.pop(key), float) for key in COSTS if key in values}
     builder = TOPOLOGIES[kind]
@@ -118,7 +118,7 @@ def _arguments(
 
 
 def _check_keys(kind: str, known: Mapping[str, inspect.Parameter], values: dict[str, str]) -> None:
-    """Refuse unknown keys, and ask for those without a default."""
+    """Refuse unknown keys and missing required ones."""
     for key, value in without(values, known).items():
         choices = f"one of the keys {', '.join([*known, *COSTS])}"
         raise InputError(f"{kind}:{key}", value, choices, "Correct the key.")

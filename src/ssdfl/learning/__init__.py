@@ -1,4 +1,4 @@
-"""Learning: data sets, who holds which samples, models, and local optimizers."""
+"""Learning: data sets and their partitions, models, and local optimizers."""
 
 from ssdfl.learning.batches import draw_batches
 from ssdfl.learning.conversion import DataLike, as_dataset

@@ -21,11 +21,11 @@ _ROWS_AT_ONCE = 4096
 def read_parquet(path: Path) -> pa.Table:
     """The table in a Parquet file.
 
-    A value that is repeated takes next to nothing in a file, so rows are read a few at a time.
+    Repeated values take almost no space in a file, so rows are read a few at a time.
 
     Raises:
         InputError: it expands to many times its size.
-        OSError, pa.ArrowException: a damaged file.
+        OSError, pa.ArrowException: the file is damaged.
     """
     with parquet.ParquetFile(path) as file:
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
@@ -34,7 +34,7 @@ def read_parquet(path: Path) -> pa.Table:
 
 
 def joined_batches(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """Batches of a file as one table.
+    """Join the batches of a file into one table.
 
     Raises:
         InputError: they are many times the file's size.

@@ -1,4 +1,4 @@
-"""Mini-batches that any device can draw on its own, at any step, with no one else's draws."""
+"""Mini-batches that each device can draw at any step, independently of other devices' draws."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def draw_batches(
     shape: tuple[int, int],
     sizes: int | Sequence[int] | IntArray,
 ) -> IntArray:
-    """Positions in their shards of the samples that devices, in ascending order, use at step t.
+    """The samples that devices, in ascending order, use at step t, as positions in their shards.
 
-    Uniform with replacement (`eq:stochastic_local_grad`). Each device owns a stretch of one stream
-    per step, so that some devices alone jump to their own.
+    They are drawn uniformly with replacement (`eq:stochastic_local_grad`). Each device owns a
+    section of one random stream per step, so a subset of devices can jump directly to theirs.
 
     Args:
         shape: (local steps, batch size).
-        sizes: how many samples each of these devices holds, or one number for all.
+        sizes: the number of samples of each of these devices, or one number for all.
 
     Returns:
         (len(devices), local steps, batch size).

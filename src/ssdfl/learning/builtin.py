@@ -1,4 +1,4 @@
-"""Small tasks without download: a regression, a table with sites of unequal sizes, and text."""
+"""Small tasks without download: a regression, a table with regions of unequal size, and text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ else:
     pa = LazyModule("pyarrow")
 
 WINDOW = 32
-"""Characters of one sample of text."""
+"""The number of characters in a sample of text."""
 STRIDE = 3
 HOUSES = 5000
 REGIONS = 20
@@ -38,10 +38,9 @@ def diabetes(_: Path) -> Dataset:
 
 
 def housing(_: Path) -> Dataset:
-    """5,000 made-up houses in 20 regions of 26 to 2,302 houses, and what they cost.
+    """5,000 synthetic houses in 20 regions of 26 to 2,302 houses, and their prices.
 
-    Made so that regions differ: in what a room is worth, in how old houses are, and in their
-    numbers.
+    Regions differ in the value of a room, in the age of houses, and in their number of houses.
     """
     rng = generator(0, "housing")
     sizes = np.arange(1, REGIONS + 1) ** -_REGION_EXPONENT
@@ -66,7 +65,7 @@ def housing(_: Path) -> Dataset:
 
 
 def _shares(weights: NDArray[Any], total: int) -> NDArray[np.int64]:
-    """Whole numbers in proportion to weights that add up to a total."""
+    """Whole numbers in proportion to the weights, which add up to the total."""
     ends = np.round(np.cumsum(weights) / weights.sum() * total).astype(np.int64)
     sizes: NDArray[np.int64] = np.diff(ends, prepend=0)
     return sizes
@@ -75,7 +74,7 @@ def _shares(weights: NDArray[Any], total: int) -> NDArray[np.int64]:
 def logbooks(_: Path) -> Dataset:
     """Text of six logbooks, character by character; the last fifth of each is for testing.
 
-    A sample is 32 characters, and its target the same moved on by one.
+    A sample is 32 characters; its target is the same text shifted by one character.
     """
     text = files("ssdfl.learning").joinpath("text", "logbooks.txt").read_text(encoding="utf-8")
     books = {part.partition("\n")[0]: part.partition("\n")[2] for part in text.split("# ") if part}
@@ -102,5 +101,5 @@ def logbooks(_: Path) -> Dataset:
 
 
 def _windows(codes: NDArray[np.int64], stride: int) -> NDArray[np.int64]:
-    """(n, `WINDOW` + 1) overlapping stretches."""
+    """(n, `WINDOW` + 1) overlapping windows."""
     return np.lib.stride_tricks.sliding_window_view(codes, WINDOW + 1)[::stride].copy()

@@ -1,4 +1,4 @@
-"""How columns of tables become inputs and targets, by a summary of all rows."""
+"""Turn columns of tables into inputs and targets, using a summary of all rows."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ else:
 
 MOST_CATEGORIES = 50
 MOST_CLASSES = 20
-"""Whole numbers with more different values than this are numbers, not classes."""
+"""A column of whole numbers with more distinct values than this holds numbers, not classes."""
 
 
 class Targets(NamedTuple):
-    """(rows, …) targets, how they were made, and a note on them."""
+    """(rows, …) targets, how they were encoded, and a note about them."""
 
     values: NDArray[Any]
     encoding: Encoding
@@ -85,11 +85,11 @@ def encoded(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
 def summarise_column(
     name: str, column: pa.ChunkedArray, train: BoolArray, different: str
 ) -> ColumnSummary:
-    """What encoding needs to know of a column.
+    """The summary of a column that its encoding needs.
 
     Args:
         train: (rows,) which rows are for training.
-        different: of what the different values matter: ``categories`` of an input's training rows,
+        different: whose distinct values to list: ``categories`` of an input's training rows,
             ``classes`` of a target's whole numbers and texts, ``all`` of a target's numbers and
             texts.
     """
@@ -103,7 +103,7 @@ def summarise_column(
 
 
 def _number_facts(column: pa.ChunkedArray, train: BoolArray, different: str) -> dict[str, Any]:
-    """What encoding needs to know of a column of numbers."""
+    """The facts about a column of numbers that its encoding needs."""
     known = as_numbers(column)[train]
     return {
         **summarised_numbers(known[np.isfinite(known)]),
@@ -113,7 +113,7 @@ def _number_facts(column: pa.ChunkedArray, train: BoolArray, different: str) -> 
 
 
 def _categories(column: pa.ChunkedArray, train: BoolArray) -> Sequence[str]:
-    """Those of the training rows, cut off at one more than can be used."""
+    """The categories of the training rows, cut off at one more than can be used."""
     if not is_category(column.type):
         return []
     codes, names = encoded(column)
@@ -122,7 +122,7 @@ def _categories(column: pa.ChunkedArray, train: BoolArray) -> Sequence[str]:
 
 
 def _classes(column: pa.ChunkedArray, _: BoolArray) -> Sequence[str]:
-    """Texts, or whole numbers, cut off at one more than can be classes."""
+    """The classes, from texts or whole numbers, cut off at one more than can be used."""
     if is_category(column.type):
         return encoded(column)[1]
     return _numbers_as_texts(column)[: MOST_CLASSES + 1] if pa.types.is_integer(column.type) else []
@@ -145,7 +145,7 @@ _DIFFERENT = {
 
 
 class _Described(NamedTuple):
-    """What was done to a column, its note, and its encoding unless it is left out."""
+    """The treatment of a column, a note about it, and its encoding unless it is left out."""
 
     done: str
     told: str
@@ -155,22 +155,22 @@ class _Described(NamedTuple):
 _TOLD = {
     NUMBER: "Columns standardised to mean 0 and deviation 1",
     CATEGORY: "Columns encoded as one input for each value",
-    OTHER: f"Columns left out, as no numbers nor at most {MOST_CATEGORIES} categories",
+    OTHER: f"Columns left out (neither numbers nor at most {MOST_CATEGORIES} categories)",
 }
-"""What is done to each kind of column."""
+"""The treatment of each kind of column, for notes."""
 
 
 def input_columns(columns: Sequence[ColumnSummary]) -> tuple[tuple[Column, ...], list[str]]:
-    """How columns become inputs, and notes on them.
+    """The encoding of columns as inputs, and notes about it.
 
     Raises:
-        InputError: none can be an input.
+        InputError: no column can be an input.
     """
     described = [_described(column) for column in columns]
     found = tuple(one.column for one in described if one.column is not None)
     if not found:
         names = ", ".join(column.name for column in columns)
-        raise InputError("columns", names, "inputs beside the target", "Add some.")
+        raise InputError("columns", names, "inputs in addition to the target", "Add some.")
     return found, list(filter(None, (_told_kind(kind, described) for kind in _TOLD)))
 
 
@@ -207,13 +207,14 @@ def _told_gaps(summary: ColumnSummary) -> str:
 
 
 def encode_targets(table: pa.Table, columns: Sequence[ColumnSummary], kind: str) -> Targets:
-    """Targets as models shall give them.
+    """Targets in the form that models predict.
 
     Args:
-        kind: what they are, as `ssdfl.learning.tables.Reading` has it.
+        kind: the kind of targets, as in `ssdfl.learning.tables.Reading`.
 
     Raises:
-        InputError: gaps, a class that is not in the summary, or texts where numbers are wanted.
+        InputError: a target is missing, a class is not in the summary, or numbers are expected but
+            the column has texts.
     """
     for column in columns:
         check_column(table, column.name, "data.target")
@@ -226,7 +227,7 @@ def encode_targets(table: pa.Table, columns: Sequence[ColumnSummary], kind: str)
 
 
 def are_classes(column: ColumnSummary, kind: str) -> bool:
-    """Whether a target is a class; ``auto`` takes texts and few whole numbers as such."""
+    """Whether a target is a class; ``auto`` treats texts and few whole numbers as classes."""
     if kind != "auto":
         return kind == "classes"
     few = column.whole and len(column.values) <= MOST_CLASSES
@@ -250,10 +251,10 @@ def _as_classes(column: pa.ChunkedArray, summary: ColumnSummary) -> Targets:
 
 
 def places(found: Sequence[str], classes: Sequence[str], what: str) -> IntArray:
-    """(found,) each one's place among all classes.
+    """(found,) the position of each value among all classes.
 
     Raises:
-        InputError: one is not among them.
+        InputError: a value is not among the classes.
     """
     unknown = [name for name in found if name not in classes]
     if unknown:
@@ -263,7 +264,7 @@ def places(found: Sequence[str], classes: Sequence[str], what: str) -> IntArray:
 
 
 def _coded(column: pa.ChunkedArray) -> tuple[IntArray, list[str]]:
-    """(rows,) numbers of each row's value, and the values as summaries write them."""
+    """(rows,) the index of each row's value, and the values as in summaries."""
     if is_category(column.type):
         return encoded(column)
     values = as_numbers(column)

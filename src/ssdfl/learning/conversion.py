@@ -1,4 +1,4 @@
-"""Data sets from what Python has: data frames, torch data sets, pairs of arrays."""
+"""Convert Python objects to data sets: data frames, torch data sets, pairs of arrays."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ DataLike = Any
 def as_dataset(source: object, reading: Reading = AS_IT_IS) -> Dataset:
     """A data set from a `Dataset`, a pandas frame, an Arrow table, or a torch data set.
 
-    Of a pair (train, test) of torch data sets, the second is for testing; otherwise a share is
+    In a pair (train, test) of torch data sets, the second is for testing. Otherwise a share is
     split off.
 
     Raises:
-        InputError: it is none of these.
+        InputError: the source is none of these.
     """
     for fits, convert in _KINDS:
         if fits(source):
             return convert(source, reading)
     expected = "an ssdfl.learning.Dataset, a pandas frame, an Arrow table or a torch data set"
-    raise InputError("data", type(source).__name__, expected, "Make one of it.")
+    raise InputError("data", type(source).__name__, expected, "Convert it to one of these.")
 
 
 def _is_frame(source: object) -> bool:
@@ -82,4 +82,4 @@ _KINDS: tuple[tuple[Callable[[object], bool], Callable[[Any, Reading], Dataset]]
     (_is_pair, _from_pair),
     (_has_items, _from_items),
 )
-"""What data may be, and who makes a data set of it; the first that fits does."""
+"""Tests for kinds of data, and the function that converts each; the first match is used."""

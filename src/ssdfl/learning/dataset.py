@@ -1,4 +1,4 @@
-"""A data set: inputs and targets to train on and to test with, checked."""
+"""A data set: validated inputs and targets for training and testing."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from ssdfl.learning.normalisation import channel_normalisation
 from ssdfl.learning.summaries import Summary
 
 Arrays = NDArray[Any] | tuple[NDArray[Any], ...] | dict[str, NDArray[Any]]
-"""An array whose first dimension counts samples, or a tuple or dict of such."""
+"""An array whose first dimension counts samples, or a tuple or dict of such arrays."""
 Images = NDArray[np.uint8] | NDArray[np.float32]
 Labels = NDArray[np.int64]
 
-IMAGES_SCALED = "Images: each channel to mean 0 and deviation 1 over the training set."
+IMAGES_SCALED = "Images: each channel scaled to mean 0 and deviation 1 over the training set."
 _REMEDY = "ssdfl.learning.make_dataset makes them from images."
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """What there is to learn from.
+    """Inputs and targets for training and testing.
 
     Attributes:
-        train_inputs, test_inputs: what models take, ready to use: float32 numbers of about unit
-            size, or int64 tokens; a tuple or dict where a model takes several.
-        train_targets, test_targets: what models shall give: int64 classes (n,) or, one for each
+        train_inputs, test_inputs: the inputs of models, ready to use: float32 numbers of about unit
+            size, or int64 tokens; a tuple or dict if a model takes several.
+        train_targets, test_targets: the values to predict: int64 classes (n,) or, with one for each
             token of a sequence, (n, length); or float32 numbers (n,) or (n, k).
-        num_classes: how many classes there are; 0 if targets are numbers.
-        loss: what to train with unless the experiment says; ``auto`` goes by the targets.
-        columns: by name, a value for each training sample by which samples can be dealt: a user, a
-            site.
-        notes: what was done to the data on the way here, for people.
-        encoding: what was done, so that models can be used on raw samples.
-        test_columns: the same as ``columns`` of the test samples, where it is known.
-        summary: by what raw data were encoded, if they were.
+        num_classes: the number of classes; 0 if targets are numbers.
+        loss: the default loss; ``auto`` chooses one that fits the targets.
+        columns: by name, a value for each training sample, such as its user or site, by which
+            samples can be dealt.
+        notes: how the data were prepared, for people.
+        encoding: how the data were encoded, so that models can be used on raw samples.
+        test_columns: the same as ``columns`` for the test samples, if known.
+        summary: the summary by which raw data were encoded, if they were.
     """
 
     train_inputs: Arrays
@@ -83,7 +83,7 @@ class Dataset:
 
     @property
     def target_size(self) -> int:
-        """How many numbers a target has."""
+        """The number of values in a target."""
         return int(np.prod(self.train_targets.shape[1:], dtype=int))
 
 
@@ -97,7 +97,7 @@ def _check_inputs(what: str, inputs: object, num_targets: int) -> None:
 def _check_array(what: str, part: object) -> None:
     """Refuse anything but arrays of numbers that models can take."""
     if not _is_numeric(part):
-        expected = "an array of numbers (samples, …), or a tuple or dict of such"
+        expected = "an array of numbers (samples, …), or a tuple or dict of such arrays"
         raise InputError(what, described(part), expected, _REMEDY)
     if getattr(part, "dtype", None) == np.float64:
         raise InputError(
@@ -129,7 +129,7 @@ def _check_targets(what: str, targets: object, num_classes: int) -> None:
 
 def _check_numbers(what: str, targets: NDArray[Any], _: int) -> None:
     if targets.dtype != np.float32:
-        raise InputError(what, described(targets), "finite float32 numbers", "Or say num_classes.")
+        raise InputError(what, described(targets), "finite float32 numbers", "Or set num_classes.")
     _check_finite(what, targets)
 
 
@@ -148,7 +148,7 @@ def described(values: object) -> str:
 
 
 def make_dataset(train: tuple[Images, Labels], test: tuple[Images, Labels]) -> Dataset:
-    """A data set of images (n, channels, height, width), each channel of mean 0 and deviation 1."""
+    """A data set of images (n, channels, height, width), scaled to mean 0 and deviation 1."""
     (train_images, train_targets), (test_images, test_targets) = train, test
     if train_images.ndim != 4:
         raise InputError(
@@ -167,6 +167,6 @@ def make_dataset(train: tuple[Images, Labels], test: tuple[Images, Labels]) -> D
 
 
 def taken(inputs: Arrays, rows: NDArray[Any] | slice) -> Arrays:
-    """Some samples of inputs."""
+    """The inputs of some samples."""
     chosen: Arrays = map_inputs(lambda part: part[rows], inputs)
     return chosen

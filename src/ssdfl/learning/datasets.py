@@ -1,4 +1,4 @@
-"""Data sets by name, as normalised images ready for training."""
+"""Load data sets by name, from files, or from a user's function."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ssdfl.rng import generator
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What is known of a data set before it is loaded."""
+    """Facts about a data set that are known before it is loaded."""
 
     about: str
     load: Callable[[Path], Dataset]
@@ -45,35 +45,35 @@ def load_data(
     """The data set of an experiment.
 
     Raises:
-        InputError: the experiment is for devices that have data of their own.
+        InputError: the experiment is for devices that have their own data.
     """
     if config.train:
         remedy = "To simulate them, name a folder with a file for each device in data.name."
-        raise InputError("data.train", config.train, "nothing, but on real devices", remedy)
+        raise InputError("data.train", config.train, "nothing, except on real devices", remedy)
     known = read_summary(Path(config.encoding)) if config.encoding else None
     return load_dataset(config.name, folder, progress, reading_of(config, known))
 
 
 def has_device_files(config: DataSection) -> bool:
-    """Whether an experiment's data are a folder with one table for each device."""
+    """Whether an experiment's data are a folder with one table per device."""
     by_files = config.partition in ("auto", "files")
     return by_files and not config.train and bool(device_files(Path(config.name)))
 
 
 def reading_of(config: DataSection, known: Summary | None = None) -> Reading:
-    """How an experiment wants files to be read."""
+    """The experiment's settings for reading files."""
     return Reading(config.target, config.column, config.targets, config.test_share, known)
 
 
 def load_own_data(config: DataSection, folder: Path, known: Summary | None = None) -> Dataset:
-    """The data of one real device, from where its experiment says.
+    """The data of one real device, from the place that its experiment names.
 
     Args:
-        folder: the device's.
-        known: what is known of all devices' data; by default, of this one's alone.
+        folder: the device's folder.
+        known: the summary of all devices' data; by default, of this device's data only.
 
     Raises:
-        InputError: no data there, or data that cannot be used.
+        InputError: the data are missing or not valid.
     """
     reading, train = reading_of(config, known), folder / config.train
     if config.test:
@@ -95,13 +95,13 @@ def load_dataset(
 ) -> Dataset:
     """A data set by name, in a file or folder, or a user's own by ``package.module:function``.
 
-    The function is called with no argument. It returns what `as_dataset` takes.
+    The function is called without arguments. It returns anything that `as_dataset` accepts.
 
     Args:
         reading: how a file becomes a data set.
 
     Raises:
-        InputError: an unknown name, a damaged file, or data that is neither on disk nor
+        InputError: the name is unknown, a file is damaged, or the data are neither on disk nor
             downloadable.
 
     Examples:
@@ -119,9 +119,9 @@ def load_dataset(
 
 
 def _own_dataset(name: str, reading: Reading) -> Dataset:
-    """What a user's function returns, as a data set."""
+    """The data set that a user's function returns."""
     if looks_like_path(name):
-        raise InputError("data.name", name, "a file or folder that is there", "Check the path.")
+        raise InputError("data.name", name, "an existing file or folder", "Check the path.")
     known = {known: info.load for known, info in DATASETS.items()}
     data = find_function(known, name, "data.name")()
     try:
@@ -214,7 +214,7 @@ def _has_fmnist(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class _CifarFiles:
-    """What a folder holds of CIFAR-10, in the layouts that are known."""
+    """The files of CIFAR-10 in a folder, by known layout."""
 
     train: list[Path]
     test: list[Path]

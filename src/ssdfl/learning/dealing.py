@@ -1,4 +1,4 @@
-"""Who gets which samples of a data set: the partitions by name, and a user's own."""
+"""Deal the samples of a data set to devices: the partitions by name, and a user's own."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ssdfl.learning.tables import FILE
 from ssdfl.records.sections import DataSection
 
 STRATA = 10
-"""Numbers are dealt by labels as if their tenths were classes."""
+"""Numbers are dealt by labels as if their deciles were classes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dealing:
-    """What a partition may know.
+    """The inputs of a partition.
 
     Attributes:
-        data: what is dealt.
-        names: of the devices.
+        data: the data set to deal.
+        names: the names of the devices.
         config: the experiment's section on data.
-        rng: all randomness.
+        rng: the only source of randomness.
     """
 
     data: Dataset
@@ -36,12 +36,12 @@ class Dealing:
 
     @property
     def num_devices(self) -> int:
-        """How many devices there are."""
+        """The number of devices."""
         return len(self.names)
 
     @property
     def labels(self) -> IntArray:
-        """(n,) the samples' classes; of numbers, which tenth they are in.
+        """(n,) the samples' classes; for numbers, their deciles.
 
         Raises:
             InputError: targets are sequences.
@@ -50,7 +50,7 @@ class Dealing:
         if self.data.num_classes and targets.ndim == 1:
             return np.asarray(targets, dtype=np.int64)
         if self.data.num_classes:
-            expected = "one that needs no class for each sample: column, size, iid or files"
+            expected = "one that needs no classes: column, size, iid or files"
             raise InputError(
                 "data.partition", self.config.partition, expected, "Choose one of them."
             )
@@ -73,7 +73,7 @@ class Dealing:
 
 
 Partition = Callable[[Dealing], Iterable[IntArray]]
-"""Gives each device's samples."""
+"""A partition: returns the samples of each device."""
 
 PARTITIONS: dict[str, Partition] = {
     "labels": lambda one: by_labels(
@@ -87,19 +87,19 @@ PARTITIONS: dict[str, Partition] = {
     "column": lambda one: one.column(one.config.column or _only_column(one.data)),
     "files": lambda one: one.column(FILE),
 }
-"""Partitions by name; each gives every device's samples."""
+"""Partitions by name."""
 
 
 def _only_column(data: Dataset) -> str:
-    """The data's own column, if it has just one."""
+    """The only column of the data, if there is exactly one."""
     return next(iter(data.columns)) if len(data.columns) == 1 else ""
 
 
 def deal(dealing: Dealing) -> list[IntArray]:
-    """Each device's samples, by the experiment's partition.
+    """The samples of each device, by the experiment's partition.
 
     Raises:
-        InputError: a partition that does not fit the data or the network.
+        InputError: the partition does not fit the data or the network.
     """
     name = dealing.config.partition
     partition = PARTITIONS.get(fitting_partition(dealing.data, dealing.config))
@@ -110,7 +110,7 @@ def deal(dealing: Dealing) -> list[IntArray]:
 
 
 def fitting_partition(data: Dataset, config: DataSection) -> str:
-    """The partition's name; ``auto`` is resolved by what the data have."""
+    """The partition's name, with ``auto`` resolved according to the data."""
     if config.partition != "auto":
         return config.partition
     if FILE in data.columns:
@@ -125,12 +125,12 @@ def fitting_partition(data: Dataset, config: DataSection) -> str:
 
 
 def _checked(name: str, shards: Sequence[Sequence[int]], dealing: Dealing) -> list[IntArray]:
-    """What a user's function dealt, if it can be used."""
+    """The shards that a user's function returned, after validation."""
     rows = [np.asarray(shard, dtype=np.int64) for shard in shards]
     count = len(dealing.data.train_targets)
     least = min(map(len, rows), default=0)
     if len(rows) != dealing.num_devices or least < 1:
-        got = f"{len(rows)} devices, the least with {least} samples"
+        got = f"{len(rows)} devices, the smallest with {least} samples"
         expected = f"at least one sample for each of {dealing.num_devices} devices"
         raise InputError(f"data.partition {name}", got, expected, "Fix the function.")
     _check_samples(name, np.concatenate(rows), count)

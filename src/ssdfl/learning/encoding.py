@@ -1,4 +1,4 @@
-"""How raw samples became what models take and give: enough to use a model where its data is not."""
+"""How raw samples were encoded for models, so that a model can be used without its data."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ else:
     pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 UNKNOWN = -1
-"""The code of a category that no training row had."""
+"""The code of a category that is not in the training rows."""
 
 
 @dataclass(frozen=True)
 class Column:
     """A column of a table, and how its values become inputs.
 
-    A number x becomes (x − mean) / deviation, and 0 if it is missing. A category becomes one input
-    for each of `values`: 1 for its own, 0 for the others.
+    A number x becomes (x − mean) / deviation, or 0 if it is missing. A category becomes one input
+    for each of `values`: 1 for its own value, 0 for the others.
 
     Examples:
         >>> size = Column("size", mean=50.0, deviation=10.0)
@@ -47,7 +47,7 @@ class Column:
     values: tuple[str, ...] = ()
 
     def raw(self, column: pa.ChunkedArray) -> FloatArray:
-        """(rows,) numbers as they are, NaN where missing; of a category, its place in `values`."""
+        """(rows,) numbers, or NaN if missing; for a category, its position in `values`."""
         if not self.values:
             return as_numbers(column)
         codes = pc.index_in(as_texts(column), value_set=pa.array(self.values, pa.string()))
@@ -57,7 +57,7 @@ class Column:
         return found
 
     def inputs(self, raw: FloatArray) -> NDArray[np.float32]:
-        """(rows, inputs) what models take, of what `raw` gave."""
+        """(rows, inputs) the inputs of models, from the result of `raw`."""
         if self.values:
             return np.asarray(raw[:, None] == np.arange(len(self.values)), dtype=np.float32)
         known = np.where(np.isfinite(raw), raw, self.mean)
@@ -65,27 +65,27 @@ class Column:
 
 
 def as_numbers(column: pa.ChunkedArray) -> FloatArray:
-    """(rows,) NaN where missing."""
+    """(rows,) numbers; NaN if missing."""
     values: FloatArray = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return values
 
 
 def as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts, empty where missing."""
+    """Texts; empty if missing."""
     return pc.fill_null(column.cast(pa.string()), "")
 
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """What was done to raw samples and targets; nothing by default.
+    """How raw samples and targets were encoded; by default, not at all.
 
     Attributes:
-        normalisation: of inputs that are one array, such as images.
-        columns: of a table, in the order of the inputs.
-        vocabulary: of text, the characters or words in the order of their tokens.
+        normalisation: for inputs that are one array, such as images.
+        columns: for a table, in the order of the inputs.
+        vocabulary: for text, the characters or words in the order of their tokens.
         classes: the names of classes, in the order of outputs.
         targets: the columns of a table that are to be predicted.
-        target: what made targets numbers of about unit size; outputs are undone by it.
+        target: the normalisation of targets; outputs are converted back with it.
     """
 
     normalisation: Normalisation | None = None
@@ -96,10 +96,10 @@ class Encoding:
     target: Normalisation | None = None
 
     def rows(self, table: Any) -> NDArray[np.float32]:
-        """(rows, columns) a table as exported programs take it: numbers, and codes of categories.
+        """(rows, columns) a table as the input of exported programs: numbers and category codes.
 
         Args:
-            table: a pandas frame, an Arrow table, or a dict of columns; others than those needed
+            table: a pandas frame, an Arrow table, or a dict of columns. Columns that are not needed
                 are ignored.
 
         Raises:
@@ -109,7 +109,7 @@ class Encoding:
         return np.stack(found, axis=1).astype(np.float32)
 
     def inputs(self, table: Any) -> NDArray[np.float32]:
-        """(rows, inputs) a table as the model itself takes it."""
+        """(rows, inputs) a table as the input of the model itself."""
         raw = [(column, _raw(column, _as_table(table))) for column in self.columns]
         return np.concatenate([column.inputs(values) for column, values in raw], axis=1)
 
@@ -117,7 +117,7 @@ class Encoding:
         """(length,) the tokens of a text's characters.
 
         Raises:
-            InputError: a character that the vocabulary lacks.
+            InputError: a character is not in the vocabulary.
 
         Examples:
             >>> Encoding(vocabulary=("a", "b", " ")).tokens("b a").tolist()
@@ -126,12 +126,12 @@ class Encoding:
         places = {token: place for place, token in enumerate(self.vocabulary)}
         unknown = sorted(set(text) - places.keys())
         if unknown:
-            expected = f"characters out of {''.join(self.vocabulary)!r}"
+            expected = f"characters from {''.join(self.vocabulary)!r}"
             raise InputError("text", repr(unknown[0]), expected, "Replace it.")
         return np.array([places[letter] for letter in text], dtype=np.int64)
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The encoding as JSON values."""
         return {
             "normalisation": None if self.normalisation is None else self.normalisation.to_json(),
             "columns": [asdict(column) for column in self.columns],
@@ -143,7 +143,7 @@ class Encoding:
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Encoding:
-        """What `to_json` gave; earlier versions kept the normalisation alone."""
+        """The inverse of `to_json`; files of earlier versions have only the normalisation."""
         columns = [
             Column(**one | {"values": tuple(one["values"])}) for one in values.get("columns", ())
         ]
@@ -158,7 +158,7 @@ class Encoding:
 
 
 AS_THEY_ARE = Encoding()
-"""Of samples to which nothing was done, or nobody says what."""
+"""The encoding of samples that were not encoded, or whose encoding is unknown."""
 
 
 def _normalisation(values: dict[str, Any] | None) -> Normalisation | None:
@@ -182,4 +182,4 @@ def _raw(column: Column, table: pa.Table) -> FloatArray:
     except pa.ArrowException as error:
         kind = "texts" if column.values else "numbers"
         reason = str(error).splitlines()[0]
-        raise InputError(f"column {column.name}", reason, kind, "As in training.") from None
+        raise InputError(f"column {column.name}", reason, kind, "Convert it.") from None

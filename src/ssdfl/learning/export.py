@@ -1,4 +1,4 @@
-"""Models as files that other programs read: safetensors, PyTorch's export format, ONNX."""
+"""Export models for other programs: safetensors, PyTorch's export format, ONNX."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SAFETENSORS = ".safetensors"
 
 
 class Normalised(nn.Module):
-    """A model of raw inputs: they are normalised first."""
+    """A model that takes raw inputs and normalises them first."""
 
     mean: Tensor
     deviation: Tensor
@@ -41,14 +41,14 @@ class Normalised(nn.Module):
         self.register_buffer("deviation", torch.from_numpy(normalisation.deviation).to(dtype))
 
     def forward(self, raw: Tensor) -> Any:
-        """What the model gives for raw inputs (n, …)."""
+        """The model's outputs for raw inputs (n, …)."""
         return self.model((raw - self.mean) / self.deviation)
 
 
 class OfRows(nn.Module):
-    """A model of a table's raw rows: numbers in their own units, categories as codes.
+    """A model that takes raw rows of a table: numbers in their own units, categories as codes.
 
-    Every input of the model has a column that it comes from and, if that is a category, a code.
+    Every input of the model belongs to a column and, if that is a category, to one of its codes.
     """
 
     sources: Tensor
@@ -73,7 +73,7 @@ class OfRows(nn.Module):
         self.register_buffer("codes", codes.double())
 
     def forward(self, rows: Tensor) -> Any:
-        """What the model gives for rows (n, columns); a number that is missing is NaN."""
+        """The model's outputs for rows (n, columns); missing numbers are NaN."""
         raw = rows.double().index_select(1, self.sources)
         numbers = (raw - self.means) / self.deviations
         known = torch.where(torch.isnan(raw) | torch.isinf(raw), 0.0, numbers)
@@ -93,7 +93,7 @@ class InUnits(nn.Module):
         self.register_buffer("mean", torch.from_numpy(target.mean))
         self.register_buffer("deviation", torch.from_numpy(target.deviation))
 
-        @wraps(model.forward)  # exporters ask for the names of its arguments
+        @wraps(model.forward)  # exporters read the names of its arguments
         def forward(*inputs: Tensor, **named: Tensor) -> Tensor:
             outputs: Tensor = model(*inputs, **named)
             return (outputs.double() * self.deviation + self.mean).to(outputs.dtype)
@@ -102,7 +102,7 @@ class InUnits(nn.Module):
 
 
 def on_raw_inputs(model: nn.Module, facts: ModelFacts) -> nn.Module:
-    """From raw inputs to predictions in their own units, as far as the encoding is known."""
+    """A model from raw inputs to predictions in their own units, if the encoding is known."""
     encoding = facts.encoding
     if isinstance(facts.inputs, Tensor) and encoding.columns:
         model = OfRows(model, encoding.columns, facts.inputs.dtype)
@@ -118,17 +118,18 @@ def raw_example(facts: ModelFacts) -> Inputs:
 
 
 def write_model(model: nn.Module, facts: ModelFacts, path: Path, about: Mapping[str, Any]) -> None:
-    """Write a model in the format that the name of the file ends with.
+    """Write a model; the suffix of the file decides the format.
 
-    ``.safetensors`` has parameters and buffers as ``state_dict`` names them; how inputs and targets
-    were encoded is in its metadata. ``.pt2`` and ``.onnx`` are whole programs that take raw inputs,
-    any number of samples at once, and predict in the targets' own units.
+    ``.safetensors`` has parameters and buffers by their names in ``state_dict``, and the encoding
+    of inputs and targets in its metadata. ``.pt2`` and ``.onnx`` are complete programs that take
+    raw inputs, any number of samples at once, and predict in the targets' own units.
 
     Args:
         about: where the model comes from; kept in the file's metadata.
 
     Raises:
-        InputError: another ending, a missing extra, or a model that the format cannot express.
+        InputError: the suffix is unknown, an extra is missing, or the format cannot express the
+            model.
     """
     if path.suffix not in FORMATS:
         expected = f"a file that ends in {', '.join(FORMATS)}"
@@ -142,7 +143,7 @@ def read_about(path: Path) -> dict[str, Any]:
     """Metadata of an exported file: the model's origin, its inputs, and the encoding.
 
     Raises:
-        InputError: another ending, or a file that `write_model` did not write.
+        InputError: the suffix is unknown, or `write_model` did not write the file.
     """
     if path.suffix not in _ABOUT:
         raise InputError(
@@ -157,10 +158,10 @@ def read_about(path: Path) -> dict[str, Any]:
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """An exported model's parameters and buffers, and what its file says of it.
+    """An exported model's parameters and buffers, and its file's metadata.
 
     Raises:
-        InputError: another format, or a file that `write_model` did not write.
+        InputError: the format is another, or `write_model` did not write the file.
     """
     if path.suffix != SAFETENSORS:
         remedy = "Programs are loaded with torch.export.load or ONNX Runtime."
@@ -177,7 +178,7 @@ def _about_safetensors(path: Path) -> str:
 def _about_pt2(path: Path) -> str:
     with ZipFile(
         path
-    ) as archive:  # as torch.export.load would give it, without building the program
+    ) as archive:  # the same metadata as torch.export.load returns, without building the program
         name = next(name for name in archive.namelist() if name.endswith("extra/ssdfl.json"))
         return archive.read(name).decode()
 
@@ -188,7 +189,7 @@ def _about_onnx(path: Path) -> str:
 
     try:
         properties = {one.key: one.value for one in onnx.load(path).metadata_props}
-    except Exception as error:  # of protobuf's, which is no dependency of ours
+    except Exception as error:  # from protobuf, which is not a dependency
         raise ValueError(str(error)) from error
     return str(properties["ssdfl"])
 
@@ -200,7 +201,7 @@ def _write_safetensors(
     for name, tensor in model.state_dict(keep_vars=True).items():
         if (
             id(tensor) not in seen
-        ):  # a parameter with two names is written once, as safetensors demands
+        ):  # a parameter with two names is written once, as safetensors requires
             state[name] = tensor.detach().clone().contiguous()
         seen.add(id(tensor))
     save_file(state, path, metadata={"ssdfl": json.dumps(about)})
@@ -229,7 +230,7 @@ def _write_onnx(model: nn.Module, facts: ModelFacts, path: Path, about: dict[str
 
 
 def _exported(model: nn.Module, facts: ModelFacts) -> torch.export.ExportedProgram:
-    """The model as a program of raw inputs, for any number of samples."""
+    """The model as a program that takes raw inputs, for any number of samples."""
     from torch.export import Dim  # takes tens of megabytes that other formats do not need
 
     program, (places, names) = on_raw_inputs(model, facts), arguments_of(raw_example(facts))
@@ -241,7 +242,7 @@ def _exported(model: nn.Module, facts: ModelFacts) -> torch.export.ExportedProgr
 
 @contextmanager
 def _refusing(kind: str) -> Iterator[None]:
-    """Say that a model cannot be written in a format; torch's own account may take pages."""
+    """Turn an export error into one line; torch's own message may take pages."""
     try:
         yield
     except InputError:
@@ -256,7 +257,7 @@ def _refusing(kind: str) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporters' remarks about themselves."""
+    """Suppress the exporters' messages."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -274,7 +275,7 @@ FORMATS: dict[str, Callable[[nn.Module, ModelFacts, Path, dict[str, Any]], None]
 }
 
 _UNREADABLE = (OSError, ValueError, KeyError, StopIteration, BadZipFile, SafetensorError)
-"""What readers raise of files that are broken or of another kind."""
+"""The exceptions that readers raise for files that are broken or of another kind."""
 _ABOUT: dict[str, Callable[[Path], str]] = {
     SAFETENSORS: _about_safetensors,
     ".pt2": _about_pt2,

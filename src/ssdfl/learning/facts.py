@@ -1,4 +1,4 @@
-"""What a model takes and gives: enough to build and use it where its data is not."""
+"""The inputs and outputs of a model: enough to build and use it without its data."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _STRUCTURES = ("tensor", "tuple", "dict")
 
 @dataclass(frozen=True, eq=False)
 class ModelFacts:
-    """What a model takes and gives.
+    """The inputs and outputs of a model.
 
     Attributes:
-        inputs: one sample without its numbers: a tensor on torch's device ``meta``, or a tuple or
-            dict of such.
-        outputs: how many numbers it gives for a sample, such as one score for each class.
-        encoding: what was done to raw inputs and targets.
-        notes: what was done to the data, for people.
+        inputs: one sample without values: a tensor on torch's device ``meta``, or a tuple or dict
+            of such tensors.
+        outputs: the number of outputs per sample, such as one score for each class.
+        encoding: how raw inputs and targets were encoded.
+        notes: how the data were prepared, for people.
     """
 
     inputs: Inputs
@@ -32,7 +32,7 @@ class ModelFacts:
     notes: tuple[str, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The facts as JSON values."""
         return {
             "inputs": _described(self.inputs),
             "outputs": self.outputs,
@@ -42,10 +42,10 @@ class ModelFacts:
 
     @staticmethod
     def from_json(values: dict[str, Any]) -> ModelFacts:
-        """What `to_json` gave.
+        """The inverse of `to_json`.
 
         Raises:
-            InputError: it is no such thing.
+            InputError: the values are not facts of a model.
         """
         try:
             return ModelFacts(
@@ -55,18 +55,18 @@ class ModelFacts:
                 notes=tuple(values["notes"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            expected = "what a model takes and gives"
+            expected = "the inputs and outputs of a model"
             raise InputError(
                 "facts of a model", values, expected, f"({error!r}) Run it again."
             ) from None
 
     @property
     def input_shape(self) -> Any:
-        """The shape of one sample, as factories of models want it."""
+        """The shape of one sample, as model factories expect it."""
         return map_inputs(lambda part: tuple(part.shape), self.inputs)
 
     def example(self, samples: int = 2) -> Inputs:
-        """This many samples of zeros."""
+        """The given number of samples, all zeros."""
         zeros: Inputs = map_inputs(
             lambda part: torch.zeros(samples, *part.shape, dtype=part.dtype), self.inputs
         )
@@ -74,7 +74,7 @@ class ModelFacts:
 
 
 def sample_of(inputs: Any) -> Inputs:
-    """One sample of arrays (n, …), without its numbers."""
+    """One sample of arrays (n, …), without its values."""
     sample: Inputs = map_inputs(lambda part: torch.as_tensor(part[:1])[0].to("meta"), inputs)
     return sample
 

@@ -1,4 +1,4 @@
-"""Readers of image data sets. Files are data: nothing in them is ever unpickled or executed."""
+"""Readers of image data sets. Files are only data: nothing in them is unpickled or executed."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ Split = tuple[Images, Labels]
 
 _CIFAR_IMAGE = (3, 32, 32)
 _CIFAR_BATCH_BYTES, _CIFAR_BYTES = 40_000_000, 240_000_000
-"""A batch has 31 MB in either version, and an archive of six 186 MB."""
+"""Limits: a batch has 31 MB in either version, and an archive of six batches 186 MB."""
 _MOST_OPCODES = 200_000
-"""Of a pickled batch; 10,000 labels and names of files need 50,000."""
+"""A limit on the opcodes of a pickled batch; 10,000 labels and file names need 50,000."""
 MOST_PIXELS = 1 << 24
 _IMAGE_FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "GIF", "TIFF")
 _STRINGS = {
@@ -64,13 +64,13 @@ _BROKEN = (
 
 
 def broken() -> tuple[type[BaseException], ...]:
-    """What a broken file makes one of the readers raise; pyarrow is loaded only to name its own."""
+    """The exceptions that readers raise for broken files; pyarrow is imported only here."""
     return (*_BROKEN, pa.ArrowException)
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn whatever a broken file makes a reader raise into one clear line."""
+    """Turn a reader's exceptions for a broken file into one clear line."""
     try:
         yield
     except InputError:
@@ -99,7 +99,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
 
 
 def read_image_parquet(paths: list[Path]) -> Split:
-    """The Hugging Face layout: a column ``img`` or ``image`` of encoded files, and ``label``."""
+    """Read the Hugging Face layout: encoded files in ``img`` or ``image``, and ``label``."""
     images: list[Images] = []
     labels: list[Labels] = []
     for path in paths:
@@ -117,7 +117,7 @@ def image_cells(table: pa.Table) -> Images | None:
     """(n, channels, height, width) images of an Arrow table's column ``img`` or ``image``.
 
     Raises:
-        ValueError: a cell that is no image, or not of the first one's shape.
+        ValueError: a cell is not an image, or not of the first one's shape.
     """
     name = next((name for name in ("img", "image") if name in table.column_names), None)
     if name is None or "bytes" not in [
@@ -128,10 +128,10 @@ def image_cells(table: pa.Table) -> Images | None:
 
 
 def stacked_images(contents: Iterable[bytes | None]) -> Images:
-    """(n, channels, height, width) of encoded images of one shape.
+    """(n, channels, height, width) decoded images, which must have the same shape.
 
     Raises:
-        ValueError: no images, one that cannot be decoded, or not of the first one's shape.
+        ValueError: there are no images, or one cannot be decoded or has another shape.
     """
     images: list[Images] = []
     for number, content in enumerate(contents):
@@ -146,10 +146,10 @@ def stacked_images(contents: Iterable[bytes | None]) -> Images:
 
 
 def decode_image(content: bytes | None) -> Images:
-    """(channels, height, width) of an encoded image: one channel if it is grey, else three.
+    """(channels, height, width) the decoded image: one channel if it is grey, otherwise three.
 
     Raises:
-        ValueError: it is no image, or one of more than `MOST_PIXELS`.
+        ValueError: it is not an image, or has more than `MOST_PIXELS`.
     """
     from PIL import Image
 
@@ -161,7 +161,7 @@ def decode_image(content: bytes | None) -> Images:
                     raise ValueError(f"{image.size} pixels, more than {MOST_PIXELS:,}")
                 grey = image.mode in ("1", "L", "I;16")
                 pixels = np.asarray(image.convert("L" if grey else "RGB"))
-    except Exception as error:  # whatever a broken image makes one of its decoders raise
+    except Exception as error:  # decoders raise many kinds of errors for broken images
         raise ValueError(f"an image cannot be decoded: {type(error).__name__}: {error}") from error
     return pixels[None] if grey else pixels.transpose(2, 0, 1)
 
@@ -210,7 +210,7 @@ def read_cifar_archive(path: Path) -> tuple[Split, Split]:
                 if name.startswith(("data_batch", "test_batch"))
                 else None
             )
-            if member.size > _CIFAR_BATCH_BYTES:  # a sparse one may claim what is not even there
+            if member.size > _CIFAR_BATCH_BYTES:  # a sparse member may claim any size
                 raise ValueError(f"a member of {member.size:,} bytes")
             if content is not None:
                 parts[name] = parse_cifar(name, content.read())
@@ -218,7 +218,7 @@ def read_cifar_archive(path: Path) -> tuple[Split, Split]:
 
 
 class _LimitedGzip(gzip.GzipFile):
-    """A gzipped archive, read only as far as CIFAR-10 reaches, and at most a batch at a time."""
+    """A gzipped archive, read at most to the length of CIFAR-10 and one batch at a time."""
 
     def read(self, size: int | None = -1) -> bytes:
         """The next bytes."""
@@ -227,7 +227,7 @@ class _LimitedGzip(gzip.GzipFile):
         return super().read(size)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a place."""
+        """Move to a position."""
         if offset > _CIFAR_BYTES:
             raise ValueError(f"a member at byte {offset:,}")
         return super().seek(offset, whence)
@@ -246,7 +246,7 @@ def read_cifar_folder(folder: Path) -> tuple[Split, Split]:
 
 
 def parse_cifar(name: str, raw: bytes) -> Split:
-    """One batch of CIFAR-10, by the ending of its name."""
+    """One batch of CIFAR-10; the suffix of its name decides the format."""
     return parse_cifar_binary(raw) if name.endswith(".bin") else parse_cifar_python(raw)
 
 

@@ -1,4 +1,4 @@
-"""What models take: one array, or a tuple or dict of them, whose first dimension counts samples."""
+"""Inputs of models: an array, or a tuple or dict of them, whose first dimension counts samples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 Inputs = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
-"""A tensor; or what a model takes as several arguments, by place or by name."""
+"""A tensor; or several, passed to a model as positional or named arguments."""
 
 
 def map_inputs(function: Callable[[Any], Any], inputs: Any) -> Any:
@@ -51,7 +51,7 @@ def like(inputs: Any, parts: list[Any] | tuple[Any, ...]) -> Any:
 
 
 def count(inputs: Any) -> int:
-    """How many samples there are."""
+    """The number of samples."""
     return len(parts_of(inputs)[0])
 
 
@@ -67,7 +67,7 @@ def shapes(inputs: Any) -> Any:
 
 
 def arguments_of(inputs: Inputs) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
-    """What a model is called with: a tuple as its arguments, a dict as its named ones."""
+    """The arguments for a model: a tuple becomes positional ones, a dict named ones."""
     if isinstance(inputs, dict):
         return (), inputs
     return (inputs if isinstance(inputs, tuple) else (inputs,)), {}
@@ -76,10 +76,10 @@ def arguments_of(inputs: Inputs) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]
 def call_model(
     model: nn.Module, inputs: Inputs, parameters: dict[str, Tensor] | None = None
 ) -> Any:
-    """What a model gives for inputs, a tuple as its arguments, a dict as its named ones.
+    """The model's outputs; a tuple is passed as positional arguments, a dict as named ones.
 
     Args:
-        parameters: to use instead of the model's own.
+        parameters: used instead of the model's own.
     """
     arguments, named = arguments_of(inputs)
     if parameters is None:

@@ -1,9 +1,9 @@
-"""How a model's state is laid out in a device's row of numbers, and what is kept elsewhere.
+"""The layout of a model's state in a device's row of numbers.
 
-A row is what devices mix: the parameters that train, in the model's order, and after them the float
-buffers, if those are mixed. Other buffers stay at home, each under its name. Frozen parameters, and
-buffers that are not part of a model's ``state_dict``, belong to the model and are the same for
-everyone.
+Devices mix rows. A row holds the trainable parameters in the model's order, then the float buffers
+if they are mixed. Other buffers stay with their device ("at home"), each under its name. Frozen
+parameters, and buffers that are not in a model's ``state_dict``, belong to the model and are the
+same for all devices.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Home = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Slot:
-    """Where a tensor of the model is in a row, in the form that `torch.as_strided` takes."""
+    """The position of a tensor of the model in a row, as arguments of `torch.as_strided`."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -36,17 +36,17 @@ class Slot:
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """The number of values."""
         return math.prod(self.shape)
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where each tensor of a model's state is.
+    """The position of each tensor of a model's state.
 
     Attributes:
-        parameters: those that train, by name, in the model's order.
-        buffers: float buffers that are mixed; they lie behind the parameters.
+        parameters: the trainable parameters by name, in the model's order.
+        buffers: the float buffers that are mixed; they come after the parameters.
         home: shapes and types of the buffers that stay with their device.
         variances: columns of the row that must not fall below 0.
     """
@@ -63,12 +63,12 @@ class Layout:
 
     @cached_property
     def num_trained(self) -> int:
-        """How many numbers of a row train."""
+        """The number of trainable values in a row."""
         return sum(slot.size for slot in self.parameters.values())
 
     @cached_property
     def width(self) -> int:
-        """How many numbers a row has."""
+        """The number of values in a row."""
         return sum(slot.size for slot in self.slots.values())
 
     @property
@@ -90,7 +90,7 @@ class Layout:
         return {name: shaped(part, slot.shape) for (name, slot), part in named}
 
     def buffers_of(self, row: Tensor, home: Home) -> dict[str, Tensor]:
-        """All buffers of one device, copied from its (d,) row and its (1, k) rows at home."""
+        """All buffers of one device, copied from its (d,) row and its (1, k) home rows."""
         mixed = {
             name: shaped(row[slot.offset : slot.offset + slot.size], slot.shape).detach().clone()
             for name, slot in self.buffers.items()
@@ -99,7 +99,7 @@ class Layout:
         return mixed | own
 
     def gathered(self, trained: Tensor, buffers: Mapping[str, Tensor]) -> tuple[Tensor, Home]:
-        """(1, d) row and rows at home, of (1, P) trained parameters and all buffers."""
+        """(1, d) row and home rows, from (1, P) trained parameters and all buffers."""
         mixed = [flat(buffers[name])[None] for name in self.buffers]
         home = {name: buffers[name].reshape(1, -1) for name in self.home}
         return torch.cat([trained, *mixed], dim=1), home
@@ -118,16 +118,16 @@ class Layout:
 
 
 def flat(tensor: Tensor) -> Tensor:
-    """A tensor as its stretch of a row: kernels of two-dimensional convolutions with channels last.
+    """Flatten a tensor into its part of a row; kernels of 2-D convolutions have channels last.
 
-    CPUs want them so. A device's parameters are then views into its row: nothing is copied or
-    reordered.
+    CPUs compute fastest with that order. A device's parameters are then views into its row: nothing
+    is copied or reordered.
     """
     return (tensor.permute(0, 2, 3, 1) if tensor.dim() == 4 else tensor).reshape(-1)
 
 
 def shaped(part: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A stretch of a row as the tensor of the model: the inverse of `flat`."""
+    """Reshape a part of a row into the model's tensor: the inverse of `flat`."""
     if len(shape) != 4:
         return part.view(shape)
     leaving, entering, height, width = shape
@@ -135,10 +135,10 @@ def shaped(part: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def make_layout(model: nn.Module, buffers: Buffers = "mix") -> Layout:
-    """Where each tensor of a model's state is to lie.
+    """The layout of a model's state.
 
     Raises:
-        InputError: state of a type that can be neither mixed nor kept; it is named.
+        InputError: some state has a type that can be neither mixed nor kept; the error names it.
     """
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     _check_types("parameter", parameters, parameters)
@@ -162,7 +162,7 @@ def _chosen(slots: Mapping[str, Slot], names: Iterable[str]) -> dict[str, Slot]:
 
 
 def _kept_buffers(model: nn.Module) -> dict[str, Tensor]:
-    """The buffers that devices mix or keep, of types that can be."""
+    """The buffers that devices mix or keep, after checking their types."""
     kept = dict(changing_buffers(model))
     for name, buffer in kept.items():
         _check_kind(name, buffer)
@@ -184,11 +184,11 @@ _REMEDIES = {"parameter": "Convert it.", "buffer": 'Convert it, or set model.buf
 def _check_types(
     kind: str, tensors: Mapping[str, Tensor], parameters: Mapping[str, Tensor]
 ) -> None:
-    """Refuse tensors of another type than the first parameter has."""
+    """Refuse tensors whose type differs from the first parameter's."""
     dtype = next(iter(parameters.values())).dtype
     for name, tensor in tensors.items():
         if tensor.dtype != dtype:
-            expected = f"{dtype}, as others have"
+            expected = f"{dtype}, as the others have"
             raise InputError(f"type of {kind} {name}", str(tensor.dtype), expected, _REMEDIES[kind])
 
 
@@ -196,12 +196,12 @@ def _check_kind(name: str, buffer: Tensor) -> None:
     if buffer.is_complex() or buffer.is_quantized or buffer.is_sparse:
         got = f"{buffer.dtype} {buffer.layout}"
         raise InputError(
-            f"buffer {name}", got, "dense real numbers", "Keep it so, or not as a buffer."
+            f"buffer {name}", got, "dense real numbers", "Convert it, or use no buffer for it."
         )
 
 
 def _variance_columns(model: nn.Module, slots: Mapping[str, Slot]) -> Iterator[int]:
-    """Where running variances of normalisation layers lie."""
+    """The columns of running variances of normalisation layers."""
     for prefix, module in model.named_modules():
         name = f"{prefix}.running_var".lstrip(".")
         if isinstance(module, nn.modules.batchnorm._NormBase) and name in slots:
@@ -221,7 +221,7 @@ def _is_frozen(module: nn.Module) -> bool:
 
 
 def changing_buffers(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """The buffers that training may change: those in ``state_dict`` and not in a frozen module."""
+    """The buffers that training may change: in ``state_dict``, but not in a frozen module."""
     frozen = {buffer for module in frozen_modules(model) for buffer in module.buffers()}
     lasting = model.state_dict(keep_vars=True)
     for name, buffer in model.named_buffers():

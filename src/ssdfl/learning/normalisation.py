@@ -1,4 +1,4 @@
-"""How raw inputs became what models are trained on, so that models can be used elsewhere."""
+"""How raw inputs were normalised for training, so that models can be used elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Normalisation:
     deviation: Numbers
 
     def applied_to(self, raw: NDArray[Any]) -> NDArray[np.float32]:
-        """Samples (n, …) as models take them."""
+        """Samples (n, …), normalised for models."""
         kind = np.result_type(raw.dtype, np.float32)  # bytes of images need no 64 bits
         scaled = (raw - self.mean.astype(kind)) / self.deviation.astype(kind)
         return np.asarray(scaled, dtype=np.float32)
@@ -34,7 +34,7 @@ class Normalisation:
         return np.asarray(scaled * self.deviation + self.mean)
 
     def after(self, first: Normalisation) -> Normalisation:
-        """Both as one, another having been applied before this one.
+        """The composition of two normalisations: ``first``, then this one.
 
         Examples:
             >>> halves = Normalisation(np.array(0.0), np.array(2.0))
@@ -51,14 +51,14 @@ class Normalisation:
 
     @staticmethod
     def from_json(values: dict[str, Any]) -> Normalisation:
-        """What `to_json` gave."""
+        """The inverse of `to_json`."""
         return Normalisation(
             np.array(values["mean"], dtype=float), np.array(values["deviation"], dtype=float)
         )
 
 
 def channel_normalisation(images: NDArray[Any]) -> Normalisation:
-    """What takes each channel of images (n, channels, height, width) to mean 0 and deviation 1."""
+    """The normalisation of images (n, channels, height, width) to mean 0 and deviation 1."""
     mean = images.mean(axis=(0, 2, 3), dtype=np.float64)
     deviation = images.std(axis=(0, 2, 3), dtype=np.float64)
     deviation[deviation == 0] = 1.0

@@ -1,4 +1,4 @@
-"""Parameters into a model: from a file to start from, or from a checkpoint to use."""
+"""Load parameters into a model, from an initial file or a checkpoint."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def fill_model(
 
     Args:
         source: where the tensors come from, for messages.
-        partial: what is not among the tensors stays as it is.
+        partial: whether tensors may be missing; the model then keeps its own.
 
     Raises:
-        InputError: a tensor that the model does not have, or has in another shape or type; one that
-            is missing.
+        InputError: the model does not have a tensor, or has it in another shape or type; or a
+            tensor is missing.
     """
     state = model.state_dict(keep_vars=True)
     for name, tensor in tensors.items():
@@ -33,7 +33,7 @@ def fill_model(
     if missing and not partial:
         expected = f"all {len(state)} parameters and buffers of the model"
         raise InputError(
-            f"{missing[0]} in {source}", "missing", expected, "Is it of another model?"
+            f"{missing[0]} in {source}", "missing", expected, "Does it belong to another model?"
         )
     with torch.no_grad():
         for name, tensor in tensors.items():
@@ -45,7 +45,7 @@ def _check(name: str, tensor: Tensor, state: Mapping[str, Tensor], source: str) 
     if name not in state:
         *others, last = state
         known = f"one of {', '.join(others)} and {last}" if others else last
-        raise InputError(what, "unknown", known, "Is it of another model?")
+        raise InputError(what, "unknown", known, "Does it belong to another model?")
     place = state[name]
     if tensor.shape != place.shape:
         raise InputError(
@@ -66,10 +66,10 @@ def _missing(state: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> list
 
 
 def start_from(model: nn.Module, path: Path | str) -> None:
-    """Load a model's parameters from a safetensors file; others stay as the seed drew them.
+    """Load a model's parameters from a safetensors file; missing ones keep their random values.
 
     Raises:
-        InputError: no such file, or one with tensors that do not fit; they are named.
+        InputError: there is no such file, or its tensors do not fit; the error names them.
     """
     try:
         tensors = load_file(path)

@@ -1,4 +1,4 @@
-"""Ways to deal samples to devices: every sample to at most one, drawn from a seed."""
+"""Partitions: deal each sample to at most one device, at random from a seed."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def by_labels(
 ) -> IntArray:
     """Each device holds ``labels_per_device`` labels: 3 is the paper's mild case, 1 its extreme.
 
-    Labels go to devices as evenly as possible, and each label's samples to its devices in equal
-    parts.
+    Labels are dealt to devices as evenly as possible, and each label's samples to its devices in
+    equal parts.
 
     Args:
-        dealing: ``even``; or ``random``, each device's labels drawn at random, so that some labels
-            may have many devices and others none.
+        dealing: ``even``, or ``random``: each device draws its labels at random, so some labels may
+            have many devices and others none.
 
     Returns:
         (N, m) sample indices.
@@ -66,7 +66,7 @@ def by_labels(
 def _even_labels(
     num_devices: int, labels_per_device: int, classes: int, rng: np.random.Generator
 ) -> IntArray:
-    """(N, labels per device) each device's labels: always those given out least so far."""
+    """(N, labels per device) the labels of each device: always the least used so far."""
     uses = np.zeros(classes, dtype=np.int64)
     held = np.zeros((num_devices, labels_per_device), dtype=np.int64)
     for device in range(num_devices):
@@ -78,7 +78,7 @@ def _even_labels(
 def _random_labels(
     num_devices: int, labels_per_device: int, classes: int, rng: np.random.Generator
 ) -> IntArray:
-    """(N, labels per device) which labels each device holds: drawn at random."""
+    """(N, labels per device) the labels of each device, drawn at random."""
     drawn = [rng.choice(classes, size=labels_per_device, replace=False) for _ in range(num_devices)]
     return np.array(drawn, dtype=np.int64)
 
@@ -98,7 +98,7 @@ def dirichlet(
 ) -> IntArray:
     """Each device draws its label proportions from Dirichlet(α): small α is skewed, large α even.
 
-    All devices hold equally many; one whose label has run out takes its next best label instead.
+    All devices hold equally many samples. If a label has run out, a device takes its next best.
 
     Returns:
         (N, m) sample indices with m = ⌊samples / N⌋.
@@ -115,7 +115,7 @@ def dirichlet(
     shards = np.zeros((num_devices, size), dtype=np.int64)
     for device in rng.permutation(
         num_devices
-    ):  # so that what is left over falls on no one in particular
+    ):  # in random order, so that leftovers put no particular device at a disadvantage
         take = _allot(rng.dirichlet(np.full(classes, alpha)), size, left)
         left -= take
         shards[device] = np.concatenate(
@@ -125,7 +125,7 @@ def dirichlet(
 
 
 def _allot(proportions: FloatArray, size: int, left: IntArray) -> IntArray:
-    """Split ``size`` in proportion by largest remainders, with no more of a label than is left."""
+    """Split ``size`` in proportion by largest remainders, using no more of a label than is left."""
     take = np.zeros(len(left), dtype=np.int64)
     while (missing := size - int(take.sum())) > 0:
         room = left - take
@@ -153,9 +153,10 @@ def iid(labels: NDArray[Any], num_devices: int, rng: np.random.Generator) -> Int
 def by_size(
     count: int, num_devices: int, exponent: float, rng: np.random.Generator
 ) -> list[IntArray]:
-    """Random samples, of which the k-th largest device holds k^−exponent as many as the largest.
+    """Random samples; the k-th largest device holds k^−exponent as many as the largest.
 
-    Which device is how large is drawn; all samples are dealt, and everybody holds at least one.
+    The order of devices by size is drawn at random. All samples are dealt, and every device holds
+    at least one.
 
     Examples:
         >>> sorted(len(shard) for shard in by_size(110, 3, 1.0, np.random.default_rng(0)))
@@ -173,12 +174,12 @@ def by_size(
 def by_column(values: NDArray[Any], names: Sequence[str]) -> list[IntArray]:
     """Keep each value's samples together; a device gets one value, or several if needed.
 
-    Values that are the devices' names go to those devices. Otherwise the largest goes to the device
-    that holds least, which of equals is the first.
+    If the values are the devices' names, each goes to its device. Otherwise the largest group goes
+    to the device that holds least; ties go to the first device.
 
     Args:
-        values: (n,) such as each sample's user.
-        names: of the devices.
+        values: (n,) the value of each sample, such as its user.
+        names: the names of the devices.
 
     Examples:
         >>> values = np.array(["b", "a", "b", "c"])
@@ -200,7 +201,7 @@ def by_column(values: NDArray[Any], names: Sequence[str]) -> list[IntArray]:
 
 
 def _evened(groups: Sequence[IntArray], num_devices: int) -> list[IntArray]:
-    """Whole groups, the largest first, each to the device that holds least."""
+    """Deal whole groups, the largest first, each to the device that holds least."""
     held: list[list[IntArray]] = [[] for _ in range(num_devices)]
     sizes = np.zeros(num_devices, dtype=np.int64)
     by_size_first = sorted(range(len(groups)), key=lambda k: -len(groups[k]))

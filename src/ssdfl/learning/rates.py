@@ -1,7 +1,7 @@
 """Learning-rate schedules over cycles: factors that multiply η, joined by ``+``.
 
-``cosine``, ``step:every=20,factor=0.5``, ``warmup:over=5+inverse_sqrt``, or a function of one's
-own.
+For example ``cosine``, ``step:every=20,factor=0.5``, ``warmup:over=5+inverse_sqrt``, or your own
+function.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ssdfl.errors import InputError, check_range, find_function, number_from
 from ssdfl.specs import call_with_options, parse_spec
 
 Factor = Callable[[int], float]
-"""What η is multiplied by in a cycle, counted from 0."""
+"""The factor of η in a cycle, counted from 0."""
 
 
 def constant(cycle: int, cycles: int) -> float:
@@ -23,7 +23,7 @@ def constant(cycle: int, cycles: int) -> float:
 
 
 def step(cycle: int, cycles: int, every: int = 10, factor: float = 0.5) -> float:
-    """Times ``factor`` after every ``every`` cycles.
+    """Multiply by ``factor`` after every ``every`` cycles.
 
     Examples:
         >>> [step(cycle, 30, every=2) for cycle in range(5)]
@@ -45,7 +45,7 @@ def cosine(cycle: int, cycles: int, floor: float = 0.0) -> float:
 
 
 def inverse_sqrt(cycle: int, cycles: int) -> float:
-    """1 / √(cycle + 1), as convergence proofs like it.
+    """1 / √(cycle + 1), as many convergence proofs require.
 
     Examples:
         >>> inverse_sqrt(3, 10)
@@ -55,7 +55,7 @@ def inverse_sqrt(cycle: int, cycles: int) -> float:
 
 
 def warmup(cycle: int, cycles: int, over: int = 5) -> float:
-    """Linear over the first cycles, then 1. Join it with another: ``warmup:over=3+cosine``.
+    """Rise linearly to 1 over the first cycles. Join it with another: ``warmup:over=3+cosine``.
 
     Examples:
         >>> [warmup(cycle, 10, over=4) for cycle in range(5)]
@@ -77,11 +77,10 @@ RATES: dict[str, Callable[..., float]] = {
 def find_rate(text: str, cycles: int) -> Factor:
     """The factors of all cycles by ``name:key=value,…``; parts joined by ``+`` multiply.
 
-    A function of one's own, ``module:function``, gets the cycle, the number of cycles and its
-    options.
+    Your own function, ``module:function``, gets the cycle, the number of cycles and its options.
 
     Raises:
-        InputError: no such schedule or option, or a factor that is not positive and finite.
+        InputError: the schedule or option does not exist, or a factor is not positive and finite.
 
     Examples:
         >>> factor = find_rate("warmup:over=2+cosine", 4)

@@ -1,4 +1,4 @@
-"""Data sets in files and folders: tables, arrays, images, one file per device. No pickles."""
+"""Read data sets from files and folders: tables, arrays, images, a file per device. No pickles."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ TABLES: dict[str, Callable[[Path], pa.Table]] = {
     ".parquet": read_parquet,
     ".csv": lambda path: csv.read_csv(path),
 }
-"""Readers of tables, by the ending of a file's name."""
+"""Readers of tables, by the suffix of the file."""
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 _READING_THREADS = 4
 _INPUTS = ("inputs", "x", "X", "images", "data")
 _TARGETS = ("targets", "y", "Y", "labels", "target")
-"""What arrays may be called."""
+"""The names that arrays may have."""
 
 
 def read_path(path: Path, reading: Reading = AS_IT_IS) -> Dataset:
-    """The data set in a file or folder, by what it holds.
+    """The data set in a file or folder; its content decides the reader.
 
     Raises:
-        InputError: nothing there that can be read, or a damaged file, named.
+        InputError: there is nothing that can be read, or a file is damaged; the error names it.
     """
     for holds, read in _KINDS:
         if holds(path):
@@ -65,16 +65,16 @@ def read_path(path: Path, reading: Reading = AS_IT_IS) -> Dataset:
                 return read(path, reading)
     kinds = (
         "a .parquet, .csv or .npz file, "
-        "or a folder of tables, of images by class, or of Hugging Face's"
+        "or a folder of tables, of images by class, or from Hugging Face's save_to_disk"
     )
     raise InputError("data.name", str(path), kinds, "See docs/data.md.")
 
 
 def read_summary_of(path: Path, reading: Reading = AS_IT_IS) -> Summary:
-    """What encoding needs to know of a file or folder; a JSON file has it already.
+    """The summary of a file or folder that its encoding needs; a JSON file is such a summary.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: the path cannot be read.
     """
     if path.suffix == ".json":
         return read_summary(path)
@@ -84,10 +84,10 @@ def read_summary_of(path: Path, reading: Reading = AS_IT_IS) -> Summary:
 
 
 def read_pair(train: Path, test: Path, reading: Reading = AS_IT_IS) -> Dataset:
-    """The data set in two tables, or two `.npz` files: one to train with, one to test with.
+    """The data set in two tables or two `.npz` files: one for training, one for testing.
 
     Raises:
-        InputError: other files, or damaged ones, named.
+        InputError: a file is of another kind or damaged; the error names it.
     """
     for holds, read in ((_is_table, _read_table_pair), (_is_npz, _read_npz_pair)):
         if holds(train) and holds(test):
@@ -126,7 +126,7 @@ def _arrays_in(path: Path) -> dict[str, NDArray[Any]]:
 
 @contextmanager
 def reading_file(path: Path) -> Iterator[None]:
-    """Turn whatever a broken file makes a reader raise into one clear line that names it."""
+    """Turn a reader's exceptions for a broken file into one clear line that names the file."""
     try:
         yield
     except InputError:
@@ -142,7 +142,7 @@ def read_table(path: Path) -> pa.Table:
     """The table in a Parquet or CSV file.
 
     Raises:
-        InputError: a damaged file.
+        InputError: the file is damaged.
     """
     with reading_file(path):
         return TABLES[path.suffix](path)
@@ -159,12 +159,12 @@ def _read_table_file(path: Path, reading: Reading) -> Dataset:
 
 
 def device_files(folder: Path) -> list[Path]:
-    """The tables in a folder, one for each device, in the order of their names."""
+    """The tables in a folder, one per device, sorted by name."""
     return sorted(path for path in folder.glob("*") if _is_table(path)) if folder.is_dir() else []
 
 
 def _read_device_files(folder: Path, reading: Reading) -> Dataset:
-    """Each file's rows are one device's; all must have the same columns."""
+    """Read one file per device; all files must have the same columns."""
     paths = device_files(folder)
     with ThreadPoolExecutor(_READING_THREADS) as pool:
         tables = list(pool.map(read_table, paths))
@@ -193,9 +193,9 @@ def _is_npz(path: Path) -> bool:
 
 
 def _read_npz(path: Path, reading: Reading) -> Dataset:
-    """Arrays ``inputs`` and ``targets`` (or x, y), or ``train_`` and ``test_`` parts.
+    """Read arrays ``inputs`` and ``targets`` (or x, y), or ``train_`` and ``test_`` parts.
 
-    A third array of another name with a value for each sample can be dealt by (``data.column``).
+    Another array with a value for each sample can decide its device (``data.column``).
     """
     arrays = _arrays_in(path)
     whole = _part(arrays, "")
@@ -206,7 +206,7 @@ def _read_npz(path: Path, reading: Reading) -> Dataset:
 
 
 def _from_parts(path: Path, arrays: dict[str, NDArray[Any]], reading: Reading) -> Dataset:
-    """A data set of arrays to train with and arrays to test with."""
+    """A data set from arrays for training and arrays for testing."""
     train, test = _part(arrays, "train"), _part(arrays, "test")
     if train is None or test is None:
         expected = (
@@ -243,10 +243,10 @@ def arrays_dataset(
     columns: dict[str, NDArray[Any]] | None = None,
     test: NDArray[np.bool_] | None = None,
 ) -> Dataset:
-    """A data set of arrays: images of bytes, rows of numbers, or sequences of tokens.
+    """A data set from arrays: images of bytes, rows of numbers, or sequences of tokens.
 
-    Images (n, channels, height, width) are normalised, numbers standardised; tokens stay as they
-    are.
+    Images (n, channels, height, width) are normalised, numbers are standardised, and tokens are
+    kept.
 
     Args:
         test: (n,) which samples are for testing; a share is split off by default.
@@ -277,16 +277,18 @@ def arrays_dataset(
     )
 
 
-_TOKENS = "Whole numbers are taken as tokens, as they are."
+_TOKENS = "Whole numbers are used as tokens, unchanged."
 _SCALED = (
-    "Inputs: to mean 0 and deviation 1 over the training set, "
-    "each channel of images, each column else."
+    "Inputs: scaled to mean 0 and deviation 1 over the training set, "
+    "each channel of images or else each column."
 )
-_SCALED_TARGETS = "Targets: to mean 0 and deviation 1 for training; scores are in their own units."
+_SCALED_TARGETS = (
+    "Targets: scaled to mean 0 and deviation 1 for training; scores are in their own units."
+)
 
 
 def _summarised(inputs: NDArray[Any], targets: NDArray[Any], train: NDArray[np.bool_]) -> Summary:
-    """What encoding needs to know of training samples; of classes, of all."""
+    """The summary of training samples; classes are those of all samples."""
     inputs = inputs[train]
     tokens = inputs.dtype.kind in "iu" and inputs.dtype != np.uint8
     described = (
@@ -297,7 +299,7 @@ def _summarised(inputs: NDArray[Any], targets: NDArray[Any], train: NDArray[np.b
 
 
 def _summarised_targets(targets: NDArray[Any], train: NDArray[np.bool_]) -> ColumnSummary:
-    """The largest of whole numbers, and the mean and spread of training samples' numbers."""
+    """The summary of targets: the largest whole number, or mean and spread of training samples."""
     if targets.dtype.kind in "iub":
         return ColumnSummary(
             "targets", NUMBER, int(train.sum()), values=(str(int(targets.max(initial=0))),)
@@ -307,7 +309,7 @@ def _summarised_targets(targets: NDArray[Any], train: NDArray[np.bool_]) -> Colu
 
 
 def _summarised_inputs(inputs: NDArray[Any]) -> ColumnSummary:
-    """Images (n, channels, height, width) by channel, other numbers each by itself."""
+    """The summary of inputs: by channel for images (n, channels, height, width), else by value."""
     axes = (0, 2, 3) if inputs.ndim == 4 else 0
     return ColumnSummary("inputs", NUMBER, len(inputs), **summarised_numbers(inputs, axes))
 
@@ -315,7 +317,7 @@ def _summarised_inputs(inputs: NDArray[Any]) -> ColumnSummary:
 def _ready_targets(
     targets: NDArray[Any], summary: ColumnSummary, reading: Reading
 ) -> tuple[NDArray[Any], int, Normalisation | None]:
-    """Targets, how many classes they have, and how numbers were standardised."""
+    """Targets, their number of classes, and the standardisation of numbers."""
     classes = summary.whole if reading.kind == "auto" else reading.kind == "classes"
     if classes:
         values = targets.astype(np.int64)
@@ -335,7 +337,7 @@ def _image_files(folder: Path) -> Iterator[Path]:
 
 
 def _read_image_folder(folder: Path, reading: Reading) -> Dataset:
-    """Folders named by classes, alone or below ``train`` and ``test``."""
+    """Read folders named by class, directly or below ``train`` and ``test``."""
     paths = list(_image_files(folder))
     names = sorted({path.parent.name for path in paths})
     labels = np.array([names.index(path.parent.name) for path in paths], dtype=np.int64)
@@ -368,7 +370,7 @@ def _images(
     names: Sequence[str],
     reading: Reading,
 ) -> Dataset:
-    """Images whose labels are numbers of names; both as all devices have them, if that is known."""
+    """A data set of images; labels index names. All devices' summary is used, if known."""
     classes = ColumnSummary("class", CATEGORY, len(labels), values=tuple(names))
     summary = reading.known or Summary((_summarised_inputs(images[~test]),), (classes,))
     normalisation, known = summary.inputs[0].normalisation, summary.targets[0].ordered_values
@@ -387,7 +389,7 @@ def _images(
 
 
 def _image_table(table: pa.Table, images: NDArray[np.uint8], reading: Reading) -> Dataset:
-    """A table with encoded images in a column ``image`` or ``img``, as of Hugging Face."""
+    """A data set from a table with encoded images in a column ``image`` or ``img``."""
     target = reading.target or "label"
     if target not in table.column_names:
         raise InputError(
@@ -406,7 +408,7 @@ def _is_hugging_face(path: Path) -> bool:
 
 
 def _read_hugging_face(folder: Path, reading: Reading) -> Dataset:
-    """A folder of ``save_to_disk``; its Arrow files are read without the library."""
+    """Read a folder of Hugging Face's ``save_to_disk``, without its library."""
     if not (folder / "dataset_dict.json").is_file():
         table = _arrow_files(folder)
     else:
@@ -421,7 +423,7 @@ def _read_hugging_face(folder: Path, reading: Reading) -> Dataset:
 
 
 def _with_split(table: pa.Table, split: str) -> pa.Table:
-    """Rows of any split but ``test`` are for training."""
+    """Add the column ``split``; rows of all splits but ``test`` are for training."""
     return table.append_column("split", pa.array([split] * len(table)))
 
 
@@ -444,4 +446,4 @@ _KINDS: tuple[tuple[Callable[[Path], bool], Callable[[Path, Reading], Dataset]],
     (lambda path: bool(device_files(path)), _read_device_files),
     (_is_image_folder, _read_image_folder),
 )
-"""What a path may hold, and who reads it; the first that fits does."""
+"""Tests for kinds of paths, and the reader of each; the first match is used."""

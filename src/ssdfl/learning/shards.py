@@ -1,4 +1,4 @@
-"""Who holds which samples: one list of samples for each device, of any sizes."""
+"""The samples of each device, in any numbers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Shards:
 
     @cached_property
     def sizes(self) -> IntArray:
-        """(N,) how many samples each device holds."""
+        """(N,) the number of samples of each device."""
         return np.diff(self.starts)
 
     @property
@@ -70,9 +70,9 @@ class Shards:
         return self.samples[torch.from_numpy(starts + positions).to(self.samples.device)]
 
     def whole(self, devices: Sequence[int] | IntArray) -> Tensor:
-        """(n, m) all samples of n devices that hold equally many."""
+        """(n, m) all samples of n devices, which must hold equally many."""
         return torch.stack([self[device] for device in np.asarray(devices).tolist()])
 
     def to(self, device: torch.device | str) -> Shards:
-        """The same on a device of torch's."""
+        """The same shards on a torch device."""
         return replace(self, samples=self.samples.to(device))

@@ -1,4 +1,4 @@
-"""Where data sets are: the user's folder, the cache, the system, or a checked download."""
+"""Find data sets in the user's folder, the cache or the system, or download and verify them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ssdfl.errors import InputError
 from ssdfl.files import atomic_path
 
 Progress = Callable[[str, int, int], None]
-"""Called with a file's name, the bytes so far, and the bytes in all."""
+"""Called with a file's name, the bytes received so far, and the total bytes."""
 
 _CHUNK = 1 << 18
 
@@ -27,8 +27,8 @@ class RemoteFile:
     """A file to download, by https.
 
     Attributes:
-        sha256: of its content.
-        size_bytes: how long it is; nothing longer is received.
+        sha256: the checksum of its content.
+        size_bytes: its length; anything longer is refused.
     """
 
     url: str
@@ -43,12 +43,12 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Source:
-    """How to find a data set on disk and where to get it.
+    """How to find a data set on disk, and where to download it.
 
     Attributes:
         folders: names that its folder may have below a data root.
         present: whether a folder holds the data set.
-        files: what to download.
+        files: the files to download.
         system: places where a system package puts it.
     """
 
@@ -59,7 +59,7 @@ class Source:
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept."""
+    """The folder for downloads."""
     return Path(platformdirs.user_cache_dir("ssdfl"))
 
 
@@ -87,7 +87,7 @@ def _folder_from_environment() -> Path | None:
 
 
 def _places_below(root: Path, source: Source) -> list[Path]:
-    """Where a data set may lie below a root, or in it."""
+    """The folders below a root in which a data set may be, and the root itself."""
     return [*(root / name for name in source.folders), root]
 
 
@@ -95,8 +95,7 @@ def fetch(source: Source, folder: Path | None = None, progress: Progress | None 
     """Download a data set into the cache (or a folder) and check it; files already there are kept.
 
     Raises:
-        InputError: no connection, or a file whose checksum is wrong; nothing partial is left
-            behind.
+        InputError: there is no connection, or a checksum is wrong. No partial file is left behind.
     """
     target = (folder or cache_folder()) / source.folders[0]
     for file in source.files:
@@ -128,7 +127,7 @@ def _download(file: RemoteFile, path: Path, progress: Progress | None) -> None:
 
 
 def _receive(file: RemoteFile, path: Path, report: Progress) -> str:
-    """Write a remote file to a path; its SHA-256."""
+    """Write a remote file to a path; returns its SHA-256."""
     _check_encrypted(file.url)
     digest, received = hashlib.sha256(), 0
     opener = urllib.request.build_opener(_EncryptedOnly)
@@ -136,7 +135,7 @@ def _receive(file: RemoteFile, path: Path, report: Progress) -> str:
         while chunk := response.read(_CHUNK):
             received += len(chunk)
             if received > file.size_bytes:
-                expected = f"{file.size_bytes:,} bytes, as it is published"
+                expected = f"{file.size_bytes:,} bytes, as published"
                 raise InputError(f"size of {file.url}", "more", expected, _REMEDY)
             out.write(chunk)
             digest.update(chunk)
@@ -145,7 +144,7 @@ def _receive(file: RemoteFile, path: Path, report: Progress) -> str:
 
 
 class _EncryptedOnly(urllib.request.HTTPRedirectHandler):
-    """Follows no redirection to an address without https."""
+    """Refuses redirects to addresses without https."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
@@ -156,7 +155,7 @@ class _EncryptedOnly(urllib.request.HTTPRedirectHandler):
 
 
 def _check_encrypted(url: str) -> None:
-    """Refuse an address without https, where anybody on the way can change what comes."""
+    """Refuse an address without https, since the content could be changed on the way."""
     if not url.startswith("https://"):
         raise InputError("download", url, "an address with https", _REMEDY)
 

@@ -1,4 +1,4 @@
-"""Refuse models that keep what is neither a parameter nor a buffer, naming it."""
+"""Refuse models that keep state outside parameters and buffers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _NUMBERS = (bool, int, float)
 def check_state(model: nn.Module, use: Callable[[nn.Module], object]) -> None:
     """Refuse state that devices could neither mix nor keep.
 
-    Found by training a copy: whatever changes between two passes, and is not in ``state_dict``, is
-    such.
+    A copy of the model is trained to find such state: anything that changes between two passes and
+    is not in ``state_dict``.
 
     Args:
-        use: lets a model see a few samples.
+        use: applies a model to a few samples.
 
     Raises:
-        InputError: the layer and what it keeps.
+        InputError: there is such state; the error names the layer and the attribute.
     """
     for name, module in model.named_modules():
         if type(module).get_extra_state is not nn.Module.get_extra_state:

@@ -1,7 +1,7 @@
-"""What encoding needs to know of all devices' data: counts, means, spreads, values.
+"""Summaries of all devices' data, by which they are encoded: counts, means, spreads, values.
 
-A device alone cannot tell the mean of a column over all devices, nor which categories and classes
-there are. Summaries of parts merge into the summary of the whole, so nobody needs to see all rows.
+A single device does not know the mean of a column over all devices, nor all categories and classes.
+Summaries of parts can be merged into a summary of the whole, so no device needs to see all rows.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ssdfl.errors import InputError
 from ssdfl.learning.normalisation import Normalisation
 
 NUMBER, CATEGORY, EMPTY, OTHER = "number", "category", "empty", "other"
-"""What a column may hold; nothing but missing values is `EMPTY`."""
+"""The kinds of columns; one with only missing values is `EMPTY`."""
 VERSION = 1
 
 Nested = float | list[Any]
-"""A number, or nested lists of numbers: one for each channel or place of an array."""
+"""A number, or nested lists of numbers: one for each channel or position of an array."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class ColumnSummary:
     """A column of a table, or all inputs of arrays.
 
     Attributes:
-        kind: what it holds.
-        rows: how many training rows there are.
-        count: how many numbers among them are known.
-        mean: of these.
+        kind: the kind of its values.
+        rows: the number of training rows.
+        count: the number of known numbers among them.
+        mean: the mean of these numbers.
         spread: the sum of squared differences from the mean.
-        values: the different values, where they matter: of categories and of classes.
+        values: the distinct values of categories and classes.
         whole: whether all its numbers are whole.
     """
 
@@ -52,7 +52,7 @@ class ColumnSummary:
 
     @property
     def normalisation(self) -> Normalisation:
-        """What takes its numbers to mean 0 and deviation 1."""
+        """The normalisation of its numbers to mean 0 and deviation 1."""
         deviation = np.sqrt(np.asarray(self.spread, dtype=float) / max(self.count, 1))
         return Normalisation(
             np.asarray(self.mean, dtype=float), np.where(deviation > 0, deviation, 1.0)
@@ -60,13 +60,13 @@ class ColumnSummary:
 
     @property
     def ordered_values(self) -> list[str]:
-        """Its values: numbers by size, texts by the alphabet."""
+        """Its values: numbers sorted by size, texts alphabetically."""
         return sorted(self.values, key=float) if self.kind == NUMBER else sorted(self.values)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What encoding needs to know of a data set.
+    """The summary of a data set that its encoding needs.
 
     Examples:
         >>> def part(count, mean, spread):
@@ -80,15 +80,15 @@ class Summary:
     targets: tuple[ColumnSummary, ...]
 
     def to_json(self) -> str:
-        """As a file has it."""
+        """The content of a summary's file."""
         return json.dumps({"version": VERSION, **asdict(self)}, indent=1) + "\n"
 
     @staticmethod
     def from_json(text: str) -> Summary:
-        """What `to_json` gave.
+        """The inverse of `to_json`.
 
         Raises:
-            ValueError: it is no such thing.
+            ValueError: the text is not a summary.
         """
         try:
             values = json.loads(text)
@@ -96,7 +96,7 @@ class Summary:
                 raise ValueError(f"version {values['version']} instead of {VERSION}")
             return Summary(*(tuple(map(_column, values[part])) for part in ("inputs", "targets")))
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"no summary of data ({error!r})") from None
+            raise ValueError(f"not a summary of data ({error!r})") from None
 
 
 def _column(values: dict[str, Any]) -> ColumnSummary:
@@ -117,7 +117,7 @@ def read_summary(path: Path) -> Summary:
     """The summary in a JSON file.
 
     Raises:
-        InputError: there is none.
+        InputError: the file does not exist, or is not a summary.
     """
     try:
         return Summary.from_json(path.read_text(encoding="utf-8"))
@@ -127,7 +127,7 @@ def read_summary(path: Path) -> Summary:
 
 
 def summarised_numbers(values: NDArray[Any], axes: int | tuple[int, ...] = 0) -> dict[str, Any]:
-    """Count, mean and spread over some axes, the first included; empty without numbers."""
+    """Count, mean and spread over some axes, which include the first; empty without numbers."""
     count = int(np.prod([values.shape[axis] for axis in np.atleast_1d(axes)]))
     if not count:
         return {}
@@ -155,7 +155,7 @@ def _merged_columns(
     names, others = ([column.name for column in columns] for columns in (a, b))
     if names != others:
         raise InputError(
-            "columns", ", ".join(others), ", ".join(names), "Make devices' columns alike."
+            "columns", ", ".join(others), ", ".join(names), "Use the same columns on all devices."
         )
     return tuple(map(_merged_column, a, b))
 
@@ -164,7 +164,7 @@ def _merged_column(a: ColumnSummary, b: ColumnSummary) -> ColumnSummary:
     kinds = {one.kind for one in (a, b)} - {EMPTY}
     if len(kinds) > 1:
         got = f"{a.kind} and {b.kind}"
-        raise InputError(f"column {a.name}", got, "the same on all devices", "Make it alike.")
+        raise InputError(f"column {a.name}", got, "the same kind on all devices", "Convert it.")
     return replace(
         a,
         kind=kinds.pop() if kinds else EMPTY,
@@ -176,7 +176,7 @@ def _merged_column(a: ColumnSummary, b: ColumnSummary) -> ColumnSummary:
 
 
 def _merged_numbers(a: ColumnSummary, b: ColumnSummary) -> dict[str, Any]:
-    """Of two parts together (Chan, Golub and LeVeque, 1983)."""
+    """Count, mean and spread of two parts together (Chan, Golub and LeVeque, 1983)."""
     count = a.count + b.count
     if not a.count or not b.count:
         some = a if a.count else b
@@ -184,7 +184,7 @@ def _merged_numbers(a: ColumnSummary, b: ColumnSummary) -> dict[str, Any]:
     mean, other = np.asarray(a.mean, dtype=float), np.asarray(b.mean, dtype=float)
     if mean.shape != other.shape:
         expected = f"{mean.shape}, as other devices have"
-        raise InputError(f"shape of {a.name}", other.shape, expected, "Make devices' data alike.")
+        raise InputError(f"shape of {a.name}", other.shape, expected, "Make all shapes equal.")
     gap = other - mean
     spread = np.asarray(a.spread) + np.asarray(b.spread) + gap**2 * (a.count * b.count / count)
     return {

@@ -1,4 +1,4 @@
-"""Tables as data sets: standardise numbers, encode categories, and say what was done."""
+"""Convert tables to data sets: standardise numbers, encode categories, and note what was done."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ else:
     pa = LazyModule("pyarrow")
 
 SPLIT = "split"
-"""The column that says which rows are for testing."""
+"""The column that marks rows for testing."""
 FILE = "file"
-"""The column of a data set that says which file a row came from."""
+"""The column of a data set that names the file of each row."""
 TARGETS = ("target", "label", "y")
-"""What a target's column is called where nobody says."""
+"""The usual names of a target's column."""
 _DIFFERENT_TARGETS = {"auto": "classes", "classes": "all", "numbers": "none", "labels": "none"}
-"""Of which targets the different values matter."""
+"""Whose distinct values are listed, by the kind of targets."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Reading:
     """How a file becomes a data set.
 
     Attributes:
-        target: the target's column, or several with commas between; by default one of `TARGETS`, or
-            the last.
-        column: one by which samples can be dealt, such as a user; it is no input.
-        kind: what targets are; ``auto`` takes texts and few whole numbers for classes.
-        test_share: how much is split off for testing, if the data do not say.
-        known: what is known of more data than these, of all devices', by which these are encoded;
-            by default, what these are themselves.
+        target: the target's column, or several separated by commas; by default one of `TARGETS`, or
+            the last column.
+        column: a column by which samples can be dealt, such as a user; it is not an input.
+        kind: the kind of targets; ``auto`` treats texts and few whole numbers as classes.
+        test_share: the share that is split off for testing, if the data do not mark test rows.
+        known: the summary by which the data are encoded, such as that of all devices' data; by
+            default, the summary of these data.
     """
 
     target: str = ""
@@ -59,11 +59,11 @@ class Reading:
 
 
 AS_IT_IS = Reading()
-"""What is done if nobody says how."""
+"""The default settings."""
 
 
 class Files(NamedTuple):
-    """From which file each row of a table came: (rows,) its number, and the files' names."""
+    """The origin of a table's rows: (rows,) the index of each row's file, and the files' names."""
 
     codes: IntArray
     names: list[str]
@@ -72,19 +72,18 @@ class Files(NamedTuple):
 def table_dataset(
     table: pa.Table, reading: Reading = AS_IT_IS, files: Files | None = None
 ) -> Dataset:
-    """A data set of a table with a row for each sample.
+    """A data set from a table with one row per sample.
 
-    Numbers get mean 0 and deviation 1 over the training rows, missing ones that mean. A text or
-    truth value becomes one input for each value that training rows have. Rows whose column
-    ``split`` is ``test`` are for testing; without that column, a share of the rows, drawn from a
+    Numbers are scaled to mean 0 and deviation 1 over the training rows; missing ones become the
+    mean. A text or boolean becomes one input for each value in the training rows. Rows whose column
+    ``split`` is ``test`` are for testing. Without that column, a share of the rows is drawn from a
     fixed seed.
 
     Args:
-        files: from which file each row came.
+        files: the file of each row.
 
     Raises:
-        InputError: a column that is not there, targets that cannot be used, or nothing to learn
-            from.
+        InputError: a column is missing, targets are not valid, or there are no inputs.
     """
     test = _test_rows(table, reading, files)
     summary = reading.known or _summarised(table, reading, files, ~test)
@@ -111,7 +110,7 @@ def table_dataset(
 def _summarised(
     table: pa.Table, reading: Reading, files: Files | None, train: BoolArray
 ) -> Summary:
-    """The summary of all files' rows; each file is summarised alone, as on its device."""
+    """The summary of all rows, merged from one summary per file, as devices would do."""
     targets = _target_names(table, reading)
     reserved = {*targets, reading.column, SPLIT}
     inputs = [name for name in table.column_names if name not in reserved]
@@ -130,7 +129,7 @@ def _summarised(
 
 
 def _stretches(rows: int, files: Files | None) -> list[slice]:
-    """Which rows each file has."""
+    """The rows of each file."""
     if files is None:
         return [slice(0, rows)]
     ends = np.cumsum(np.bincount(files.codes)).tolist()
@@ -149,13 +148,11 @@ def _named_targets(table: pa.Table, reading: Reading) -> list[str]:
 
 
 def _usual_target(table: pa.Table, reading: Reading) -> str:
-    """A column of the usual name, or the last one."""
+    """A column with a usual name, or the last one."""
     others = [name for name in table.column_names if name not in (reading.column, SPLIT)]
     if len(others) < 2:
-        expected = "a column of targets beside inputs"
-        raise InputError(
-            "columns", ", ".join(table.column_names), expected, "Add what is to be learnt."
-        )
+        expected = "a column of targets in addition to inputs"
+        raise InputError("columns", ", ".join(table.column_names), expected, "Add a target.")
     return next(filter(others.__contains__, TARGETS), others[-1])
 
 
@@ -170,7 +167,7 @@ def _test_rows(table: pa.Table, reading: Reading, files: Files | None) -> BoolAr
 
 
 def _split_file(count: int, share: float) -> BoolArray:
-    """The test rows, the same as on a device that has only this file; none if it is too small."""
+    """The test rows, as on a device that has only this file; none if the file is too small."""
     return split_off(count, share) if round(share * count) else np.zeros(count, dtype=bool)
 
 
@@ -179,12 +176,12 @@ def _said_test(table: pa.Table) -> BoolArray:
     test: BoolArray = said == "test"
     if not 0 < test.sum() < len(test):
         got = ", ".join(np.unique(said.astype(str))[:5])
-        raise InputError(f"column {SPLIT}", got, "some rows with test, and others", "Say which.")
+        raise InputError(f"column {SPLIT}", got, "test in some rows, not all", "Mark them.")
     return test
 
 
 def split_off(count: int, share: float, groups: IntArray | None = None) -> BoolArray:
-    """(count,) a share of samples, drawn from a fixed seed; of each group, if there are groups.
+    """(count,) a share of samples, or of each group's samples, drawn from a fixed seed.
 
     Examples:
         >>> int(split_off(10, 0.2).sum()), int(split_off(10, 0.2, np.arange(10) // 5).sum())
@@ -199,14 +196,14 @@ def split_off(count: int, share: float, groups: IntArray | None = None) -> BoolA
     test[order[rank < np.repeat(np.round(share * sizes), sizes)]] = True
     if not test.any() or test.all():
         remedy = "Add samples, or change data.test_share."
-        raise InputError("samples", count, "enough to train and to test with", remedy)
+        raise InputError("samples", count, "enough to train and to test", remedy)
     return test
 
 
 def _dealing_columns(
     table: pa.Table, reading: Reading, files: Files | None, rows: BoolArray
 ) -> dict[str, NDArray[Any]]:
-    """What samples can be dealt by, of some rows."""
+    """The columns by which samples can be dealt, for some rows."""
     columns: dict[str, NDArray[Any]] = {}
     if reading.column:
         check_column(table, reading.column, "data.column")

@@ -1,7 +1,7 @@
 """How a device notices that it was away itself: its process was stopped, or has just started.
 
-Others have gone on without it then. It must not continue where it was as if nothing had happened,
-since whoever sees it there would wait for it.
+By then others have moved on. If it continued where it was, devices that see it there would wait
+for it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from ssdfl.mesh.runtime import REAL, Runtime
 
 BEAT_S = 0.1
 AWAY_S = 0.5
-"""Without a beat; shorter pauses happen on a busy host."""
+"""A longer time without a beat means that the device was away; a busy host causes shorter ones."""
 
 
 class Absence:
-    """A pulse, and whether it has been missed.
+    """Detects pauses of its own process by a regular beat.
 
     Args:
         watched: whether the device looks for its own absence at all.

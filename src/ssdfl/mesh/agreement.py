@@ -1,9 +1,9 @@
 """Whether a device's neighbours have its plan, and which of them it trains with.
 
-One neighbour that is silent, or has another plan, stops nobody. A device counts itself and the
-neighbours that have its plan against those that do not, and trains if the former are more. What
-others say may change, so a device that cannot train for this reason ends with a code that allows a
-restart.
+One neighbour that is silent, or has another plan, does not stop the others. A device counts itself
+and the neighbours that have its plan against those that do not, and trains if the former are more.
+What others say may change, so a device that cannot train for this reason ends with a code that
+allows a restart.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def go_without(node: Node, waited_s: float) -> None:
 def other_plans(node: Node) -> dict[str, str]:
     """Train without neighbours that have another plan; their digests, if they are the majority.
 
-    This device counts among those that agree, so one liar stops nobody with two other neighbours.
+    This device counts among those that agree, so one liar cannot stop a device with two other
+    neighbours.
     """
     ours, neighbours = node.plan_digest, node.neighbours
     plans = {name: neighbours[name].plan_digest for name in neighbours.alive}

@@ -236,7 +236,7 @@ def write_secret(path: Path, secret: bytes) -> None:
 
 
 def check_private(path: Path) -> None:
-    """Refuse a secret that others can read: with it, they are the device.
+    """Refuse a secret that others can read: with it, they could pose as the device.
 
     A file of root may be open to the device's group, as PostgreSQL has it.
 

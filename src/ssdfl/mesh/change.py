@@ -1,8 +1,9 @@
 """A change of a mesh's membership: who is in it from some cycle on, signed by the authority.
 
 Changes form a chain. Each has a version, one more than the change before, and the digest of that
-change's text; the first has the digest of ``network.json``. So whoever passes a change on need not
-be trusted: the authority signed it, it is complete, and there is one order.
+change's text; the first has the digest of ``network.json``. So devices that
+pass a change on need not be trusted: the authority signed it, it is complete, and the order is
+fixed.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Change:
         previous: SHA-256 of the text of the change before, or of ``network.json``.
         cycle: how many cycles are done when it takes effect.
         network: the network from then on, as node-link JSON; newcomers come last.
-        addresses: ``host:port`` of every device, or empty if nobody can dial it.
+        addresses: ``host:port`` of every device, or empty if it cannot be dialled.
         joins: the newcomers, by name.
     """
 

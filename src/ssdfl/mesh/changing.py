@@ -42,14 +42,14 @@ from ssdfl.preparation import given_plan
 from ssdfl.records.config import load_experiment
 
 FLOOD_S = 10.0
-"""How long a change may take to reach everybody before it takes effect, if nobody says when."""
+"""The default time for a change to reach all devices before it takes effect."""
 LEAST_CYCLES = 2
 _COPIED = ("network.json", "experiment.toml", "authority.pem", INITIAL, ENCODING)
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """A mesh as the holder of its authority's key has it.
+    """A mesh, seen by the holder of its authority's key.
 
     Attributes:
         folder: with the devices' folders, as `ssdfl mesh init` wrote them.
@@ -128,7 +128,8 @@ class Mesh:
         """The cycle after which a change takes effect: as asked, or soon after the devices' own.
 
         Raises:
-            InputError: nobody knows their cycles, or it is too late or before another change.
+            InputError: the devices' cycles are unknown, or the cycle has passed or precedes another
+                change.
         """
         after = max((known.change.cycle for known in self.changes), default=0)
         found = max(self._soon(), after + 1) if asked is None else asked
@@ -161,7 +162,7 @@ def remove_devices(mesh: Mesh, names: Collection[str], cycle: int | None = None)
     """Sign a change after which some devices are no longer in a mesh.
 
     Raises:
-        InputError: a device that it has not, the rest is not connected or lacks a relay, or an
+        InputError: an unknown device, a remainder that is not connected or lacks a relay, or an
             impossible cycle.
     """
     rest = without(mesh.network, names)

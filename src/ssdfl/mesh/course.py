@@ -33,7 +33,7 @@ class Course:
         self._editions: list[Edition] = []
         self._broken = False
         self._following = threading.Lock()
-        self._meeting = threading.Lock()  # held for moments only, as whoever trains needs it
+        self._meeting = threading.Lock()  # held only briefly: training needs it, too
         self._ended = node.runtime.event()
         node.membership = membership.version
         node.answers["changes"] = membership.answer
@@ -44,7 +44,7 @@ class Course:
         self._node.runtime.start(task, "membership")
 
     def close(self) -> None:
-        """Look for changes no longer."""
+        """Stop looking for changes."""
         self._ended.set()
 
     def begin(self, plan: Plan) -> None:
@@ -52,7 +52,7 @@ class Course:
         with self._following:
             first = first_edition(self._member, plan, self._folder)
             self._node.fitting_digests.clear()
-            self._node.fit(first.digest)  # whoever joins meets neighbours that have yet to change
+            self._node.fit(first.digest)  # a newcomer's neighbours may not have changed yet
             self._editions = [first]
         self.news()
 
@@ -97,7 +97,7 @@ class Course:
         return due[0] if due else None
 
     def part(self, edition: Edition) -> None:
-        """Talk no longer to neighbours that are none in an edition nor later."""
+        """Disconnect from devices that are neighbours neither in an edition nor later."""
         with self._meeting:
             own = self._node.name
             staying = {

@@ -29,7 +29,7 @@ from ssdfl.methods import Heard, Memory, Message, Moment, Move, Step
 from ssdfl.records import Record
 
 MARGIN = 3
-"""Steps that a device which was away leaves others, so that they need not wait for it."""
+"""Steps that a returning device skips beyond its neighbours', so that they need not wait for it."""
 
 log = logging.getLogger(__name__)
 

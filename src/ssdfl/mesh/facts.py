@@ -1,10 +1,10 @@
 """What is known of devices and links, each fact signed by the devices that it is about.
 
 Facts reach a device through others, which can withhold them but not change them. A device that
-signs two different facts about the same thing has lied: the two versions together prove it, whoever
-passes them on, and the plan is formed without either. So knowledge of a thing only ever goes from
-nothing to one version to a proven contradiction. Devices that exchange all they have end up knowing
-the same.
+signs two different facts about the same thing has lied: the two versions together prove it, no
+matter who passes them on, and the plan is formed without either. So knowledge of a thing only ever
+goes from nothing to one version to a proven contradiction. Devices that exchange all they have end
+up knowing the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ssdfl.mesh.signing import Signer
 from ssdfl.mesh.wire import BadMessageError
 
 LARGEST = 1e12
-"""No constant or distance of an honest device comes near it."""
+"""A limit far above any constant or distance of an honest device."""
 _PURPOSE = b"ssdfl fact\0"
 _CONTRADICTED = "*"
 
@@ -77,7 +77,7 @@ class FactBook:
         self.check_signatures(signed, signers)
         with self._lock:
             versions = self._versions.setdefault(key, {})
-            if len(versions) < 2:  # two prove it
+            if len(versions) < 2:  # two versions prove the lie
                 versions[digest] = signed
                 self._content[digest] = fact
 

@@ -59,7 +59,7 @@ class FirstPlan:
         return plan
 
     def forget(self) -> None:
-        """Whatever was formed does not count: it has to be formed again."""
+        """Discard the plan, so that it is formed again."""
         self.node.plan_digest = ""
         for name in (PLAN, FACTS):
             (self.folder / name).unlink(missing_ok=True)

@@ -283,7 +283,7 @@ def read_device(folder: Path) -> DeviceConfig:
 
 
 def _check_config(config: DeviceConfig) -> None:
-    """Refuse what contradicts itself.
+    """Refuse contradictory settings.
 
     Raises:
         ValueError: with the reason.

@@ -68,7 +68,7 @@ class Journal:
             log.error("metrics not written: %s", error)
 
     def tell(self, state: State, refused: int, always: bool = False) -> None:
-        """Write where the device is, for whoever watches its host, at most twice a second."""
+        """Write the device's position, for those who watch its host, at most twice a second."""
         if not always and time.monotonic() - self._written_s < STATUS_S:
             return
         self._written_s = time.monotonic()

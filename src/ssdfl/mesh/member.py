@@ -137,7 +137,7 @@ class Member:
             self.draw()
 
     def _learn_from(self, holders: Holders, own: Holding) -> None:
-        """Encode one's data by what all have told; how is kept, for whoever uses the model."""
+        """Encode its data by the summaries of all devices; the encoding is kept for the model."""
         if own.samples:
             self.sizes = holders.sizes()
         if own.summary:

@@ -31,7 +31,7 @@ from ssdfl.mesh.transport import UnreachableError
 CHANGES = "changes"
 POLL_S = 0.5
 MOST_SENT_BYTES = 1 << 21
-"""Of several changes in one answer; whoever lacks more asks again."""
+"""Size limit of several changes in one answer; a device that lacks more asks again."""
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ class Membership:
             log.error("%s not written: %s", path.name, error)
 
     def read_folder(self) -> None:
-        """Take what somebody put into the folder; a file that is not whole yet is read again."""
+        """Take changes from the folder; an incomplete file is read again later."""
         for text in self._texts():
             try:
                 self.take(text)
@@ -156,7 +156,7 @@ class Membership:
             log.warning("%s sent %s: dropped", name, error)
 
     def watch(self, node: Node, news: Callable[[], None], ended: Callable[[float], bool]) -> None:
-        """Look for changes again and again, and say so when there are any.
+        """Look for changes repeatedly, and report each.
 
         Args:
             ended: waits for some seconds; whether to stop.

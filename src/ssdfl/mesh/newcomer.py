@@ -117,7 +117,7 @@ def _model(node: Node, name: str, step: int, like: Tensor) -> Tensor | None:
 
 
 def renewed(state: State, job: Job) -> State:
-    """A device's state in a job whose network has changed: all begin anew what their rule keeps."""
+    """A device's state after a change of the network: every rule's memory starts again."""
     num_devices = job.network.num_devices
     kept = {memory_name(RULE, name): rows for name, rows in job.rule.init(state.X).items()}
     return replace(

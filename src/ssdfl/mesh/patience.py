@@ -1,9 +1,9 @@
 """How long a device waits for neighbours that are there but do not deliver.
 
-Each wait in vain halves the next, so one that never delivers costs at most twice the full time. But
-then an honest neighbour that is slower than the others would never be heard again. So from time to
-time it gets a longer wait: a second, then two, four, and so on, at intervals that keep the total
-below a share of the time.
+Each unsuccessful wait halves the next, so one that never delivers costs at most twice the full
+time. But then an honest neighbour that is slower than the others would never be heard again. So
+from time to time it gets a longer wait: a second, then two, four, and so on, at intervals that keep
+the total below a share of the time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _Record:
     """Of one neighbour.
 
     Attributes:
-        in_vain: waits in vain in a row.
+        in_vain: consecutive unsuccessful waits.
         again_s: when to wait for longer again.
         longer_s: for how long then.
         waits_longer: whether that is being done.
@@ -46,7 +46,7 @@ class Patience:
         self._records: dict[str, _Record] = {}
 
     def has_waited_in_vain(self, name: str) -> bool:
-        """Whether the last wait for a neighbour was in vain."""
+        """Whether the last wait for a neighbour was unsuccessful."""
         return name in self._records
 
     def left(self, name: str) -> float:
@@ -61,7 +61,7 @@ class Patience:
         )
 
     def in_vain(self, name: str) -> None:
-        """A neighbour was waited for in vain."""
+        """A wait for a neighbour was unsuccessful."""
         record = self._records.setdefault(name, _Record(self._now() + FIRST_S / SHARE))
         record.in_vain += 1
         if record.waits_longer:

@@ -81,7 +81,7 @@ class Relay:
             self._calls[key] -= 1
 
     async def _wait(self, pair: Pair, purpose: str, context: Any) -> None:
-        """Offer a call to whoever dials, until it has ended."""
+        """Offer a call to the device that dials, until it has ended."""
         waiting, calls = _Waiting(context), self._waiting[pair, purpose]
         calls.append(waiting)
         try:

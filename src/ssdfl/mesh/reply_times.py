@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LEAST_S = 0.4
-"""However quick a neighbour is: a busy host may not run a process for as long."""
+"""The least deadline, however quick a neighbour is: a busy host may pause a process for as long."""
 DEVIATIONS = 8
 KNOWN_AFTER = 4
-"""Answers, before which there is no usual time."""
+"""Answers that are needed before a usual time is known."""
 
 
 @dataclass

@@ -62,7 +62,7 @@ class ReverseCall:
             self._send(None)
 
     def heard(self, answer: Response) -> None:
-        """Hand an answer to whoever waits for it; one that nobody waits for is dropped."""
+        """Hand an answer to the caller that waits for it; drop it if none does."""
         waiting = self._waiting.get(answer.id)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)

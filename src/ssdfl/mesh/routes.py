@@ -1,7 +1,8 @@
 """Who relays for whom: two neighbours of which neither can be dialled meet at a third device.
 
 A relay is linked to both and can be dialled. Of the two, the one whose name sorts last dials.
-Everything follows from the network and from who has an address, so all three agree without a word.
+Everything follows from the network and from who has an address, so all three agree without
+exchanging messages.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ssdfl.errors import InputError
 from ssdfl.graph import Network
 
 MOST_RELAYS = 3
-"""For one pair; more would only keep more calls open."""
+"""Relays of one pair; more would only keep more calls open."""
 
 Relays = Mapping[str, tuple[str, ...]]
 """By neighbour, the relays through which it can be reached."""
@@ -58,7 +59,7 @@ class Routes:
 
 
 DIRECT = Routes()
-"""Nobody needs a relay."""
+"""Routes of a mesh in which no device needs a relay."""
 
 
 def _without(relays: Relays, gone: Collection[str]) -> Relays:

@@ -25,7 +25,7 @@ from ssdfl.mesh.reverse_call import ReverseCall
 
 SERVICE = "ssdfl.mesh.v1.Device"
 MAX_REQUESTS = 8
-"""Of one neighbour at a time, so that it cannot take all threads from the others."""
+"""Concurrent calls of one neighbour, so that it cannot take all threads from the others."""
 MAX_WRITES = 2
 """Unfetched answers per neighbour, pings aside, so that a slow reader costs bounded memory."""
 MAX_REQUEST_BYTES = 4 << 20
@@ -70,7 +70,7 @@ def on_loop(work: Coroutine[Any, Any, Done], timeout_s: float) -> Done:
 
 
 class Server:
-    """Answers neighbours, and takes the calls that those keep open who cannot be dialled.
+    """Answers neighbours, and takes calls that undiallable neighbours keep open.
 
     Args:
         listen: ``host:port``.

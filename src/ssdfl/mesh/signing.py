@@ -1,7 +1,7 @@
 """Signing for this device, and checking what others have signed.
 
-Every device has a key and a certificate by the mesh's authority. Anyone can pass on what it signs;
-nobody can change it.
+Every device has a key and a certificate by the mesh's authority. Anyone can pass on what it signs,
+but not change it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MOST_KEYS = 4096
 
 
 class Signer:
-    """One device's pen, and its eye for others' signatures.
+    """Signs for one device, and checks others' signatures.
 
     Args:
         credentials: this device's own.

@@ -73,7 +73,7 @@ class UnreadableError(UnreachableError):
 
 
 class Transport(Protocol):
-    """What a device needs of a network."""
+    """The interface of a network that a device needs."""
 
     def start(self, handler: Handler) -> None:
         """Begin to answer neighbours."""
@@ -92,7 +92,7 @@ class Transport(Protocol):
         """Ask and answer more neighbours, given their addresses and who relays for whom."""
 
     def part(self, names: Iterable[str]) -> None:
-        """Ask some neighbours no longer; their calls still come to the handler."""
+        """Stop asking some neighbours; their calls still reach the handler."""
 
     def stop(self) -> None:
         """Stop answering and asking."""
@@ -212,7 +212,7 @@ class GrpcTransport:
             threading.Thread(target=attach, daemon=True).start()
 
     def part(self, names: Iterable[str]) -> None:
-        """Ask some neighbours no longer; their calls still come to the handler."""
+        """Stop asking some neighbours; their calls still reach the handler."""
         gone = set(names)
         self._routes = self._routes.without(gone)
         self._neighbours = {name: one for name, one in self._neighbours.items() if name not in gone}

@@ -1,4 +1,4 @@
-"""Methods: a schedule says who trains and which W mixes, a rule what is sent and how it is used."""
+"""Methods: a schedule (who trains, which W mixes) and a rule (what is sent, how it is used)."""
 
 from ssdfl.methods.attacks import ATTACKS, Attack, Hearing, find_attack
 from ssdfl.methods.catalogue import Entry, catalogue, find_entries

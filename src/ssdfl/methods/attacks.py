@@ -1,7 +1,7 @@
 """Attacks: what a liar sends instead of the truth.
 
-A liar trains and keeps memory as its rule says, but sends something else. It knows everything that
-the device it lies to hears, and may send each neighbour something different.
+A liar trains and keeps memory as its rule says, but sends something else. It knows every message
+that its victim receives, and may send each neighbour something different.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Rows = Any
 
 @dataclass(frozen=True, eq=False)
 class Hearing:
-    """What one device would hear in a step if nobody lied.
+    """The messages that one device would receive in a step if no device lied.
 
     Attributes:
         own: (k,) the device's own message.
         honest: (h, k) the messages of its honest neighbours.
-        honest_weights: (h, 1) w_ij of these.
+        honest_weights: (h, 1) the weights w_ij of these.
         liars: (b, k) the true messages of its neighbours that lie.
-        liars_weights: (b, 1) w_ij of these.
-        noise: (b, k) standard normal numbers, for each liar and step the same whoever hears it.
+        liars_weights: (b, 1) the weights w_ij of these.
+        noise: (b, k) standard normal numbers; a liar's are the same for all receivers of a step.
     """
 
     own: Rows
@@ -39,12 +39,12 @@ class Hearing:
 
 
 Attack = Callable[[Hearing], Rows]
-"""(b, k) what the liars among a device's neighbours send to it."""
+"""An attack returns the (b, k) messages of the liars among a device's neighbours."""
 
 
 @dataclass(frozen=True)
 class SignFlip:
-    """The true message, pointing the other way.
+    """The true message with the opposite sign.
 
         m̃_j = −scale · m_j
 
@@ -55,13 +55,13 @@ class SignFlip:
     scale: float = 1.0
 
     def __call__(self, hearing: Hearing) -> Rows:
-        """The negative messages."""
+        """The negated messages."""
         return -self.scale * hearing.liars
 
 
 @dataclass(frozen=True)
 class Noise:
-    """The true message and normal noise of its own size.
+    """The true message plus normal noise of the same size.
 
         m̃_j = m_j + scale · rms(m_j) · n,  n ~ N(0, I)
 
@@ -79,7 +79,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class SameValue:
-    """The same number everywhere, from all liars.
+    """The same number in all coordinates, from all liars.
 
         m̃_j = value · 1
 
@@ -96,12 +96,12 @@ class SameValue:
 
 @dataclass(frozen=True)
 class LittleIsEnough:
-    """Off the mean of the honest messages, too little to stand out, all liars on the same side.
+    """A message slightly off the mean of the honest ones, too little to stand out.
 
         m̃_j = μ − z σ
 
-    μ and σ are mean and deviation, number by number, of what the device and its honest neighbours
-    send.
+    All liars send the same. μ and σ are the coordinate-wise mean and deviation of the messages of
+    the device and its honest neighbours.
 
     Source: Baruch, Baruch and Goldberg, A little is enough: circumventing defenses for distributed
     learning, NeurIPS 2019.
@@ -119,12 +119,11 @@ class LittleIsEnough:
 
 @dataclass(frozen=True)
 class Dissensus:
-    """What undoes the honest neighbours' pull towards agreement, and more.
+    """A message that cancels the honest neighbours' pull towards agreement, or reverses it.
 
         m̃_j = x_i − ε Σ_{k honest} w_ik (x_k − x_i) / Σ_{b liar} w_ib
 
-    Device i, which hears it, stays where it is for ε = 1, and moves away from its neighbours above
-    that.
+    For ε = 1 the receiver i stays where it is. Above that it moves away from its neighbours.
 
     Source: He, Karimireddy and Jaggi, Byzantine-robust decentralized learning via ClippedGossip,
     2022, arXiv:2202.01545.
@@ -133,7 +132,7 @@ class Dissensus:
     epsilon: float = 1.5
 
     def __call__(self, hearing: Hearing) -> Rows:
-        """The same message from all liars, another for every device that hears it."""
+        """The same message from all liars, but different for every receiver."""
         pull = (hearing.honest_weights * (hearing.honest - hearing.own)).sum(0)
         return hearing.liars * 0 + (hearing.own - self.epsilon * pull / hearing.liars_weights.sum())
 
@@ -150,10 +149,10 @@ ATTACKS: dict[str, Callable[..., Attack]] = {
 def find_attack(text: str) -> Attack:
     """The attack that ``name:key=value,…`` names, or a user's own by ``package.module:name``.
 
-    A user's own is a class or function that returns an attack, called with the options.
+    A user's own is a class or function that is called with the options and returns an attack.
 
     Raises:
-        InputError: no such attack, or an option that it does not take.
+        InputError: there is no such attack, or it does not take an option.
 
     Examples:
         >>> find_attack("little-is-enough:z=1")

@@ -1,4 +1,4 @@
-"""What can be named in a method, as registries and docstrings describe it."""
+"""The parts that can be named in a method, described by registries and docstrings."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ssdfl.methods.rules.find import RULE
 from ssdfl.methods.schedules import METHODS
 
 _WITHIN = {RULE: "cta"}
-"""What stands for a part within that is not named."""
+"""The placeholder for an inner part that is not named."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a part, as in ``name:key=value``; a default of … has to be given."""
+    """An option of a part, as in ``name:key=value``; the default … means that it is required."""
 
     name: str
     default: Any
@@ -37,8 +37,8 @@ class Entry:
     Attributes:
         kind: schedule, rule, compressor or attack.
         summary: one line.
-        equation: what it computes.
-        source: where it was published.
+        equation: its formula.
+        source: its publication.
         text: the whole docstring.
     """
 
@@ -71,7 +71,7 @@ def find_entries(name: str) -> list[Entry]:
     """The parts of a name, or of all names in a method's text such as ``ssdfl+gt:rounds=2``.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such part.
 
     Examples:
         >>> [entry.kind for entry in find_entries("ssdfl+atc")]
@@ -110,7 +110,7 @@ def _options(function: Callable[..., Any], given: int) -> tuple[Option, ...]:
 
 
 def _default(parameter: inspect.Parameter) -> Any:
-    """An option's default; of a part within, its name."""
+    """An option's default; for an inner part, its name."""
     if parameter.default is parameter.empty:
         return _WITHIN.get(parameter.name, "…")
     names = [name for name, kind in COMPRESSORS.items() if type(parameter.default) is kind]

@@ -1,8 +1,8 @@
-"""Compressors: what receivers see of a message, and what of it travels.
+"""Compressors: how messages are encoded for the wire, and what receivers decode.
 
-A compressor Q is a contraction: ‖x − Q(x)‖² ≤ (1 − δ) ‖x‖², `randomk` on average. Its randomness
-comes from the seed, the step and the sender alone, so every engine draws the same, and receivers
-can draw again what the sender drew.
+A compressor Q is a contraction: ‖x − Q(x)‖² ≤ (1 − δ) ‖x‖², for `randomk` on average. Its
+randomness depends only on the seed, the step and the sender. So every engine draws the same
+numbers, and receivers can repeat the sender's draws.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ssdfl.rng import generator
 from ssdfl.specs import call_with_options
 
 BITS = "bits"
-"""The code of a part of booleans, which travel eight to a byte."""
+"""The type code of a part of booleans, which are packed eight to a byte."""
 
 Layout = tuple[tuple[str, int], ...]
-"""Parts of a compressed message: NumPy's type code, or `BITS`, and how many numbers."""
+"""Parts of a compressed message: NumPy's type code, or `BITS`, and the number of values."""
 
 STREAM = "compressor"
 
@@ -40,17 +40,17 @@ def part_bytes(code: str, count: int) -> int:
 
 
 class Compressor(ABC):
-    """Makes messages smaller; receivers see less of them.
+    """Makes messages smaller, at a loss of information.
 
     Attributes:
-        gamma: how much of the way `choco` goes towards its neighbours' public copies, if it is not
-            said: the longer numbers wait for their turn to be sent, the less.
+        gamma: the default γ of `choco`, its step towards its neighbours' public copies: the longer
+            values wait until they are sent, the smaller.
     """
 
     gamma: float = 1.0
 
     def __call__(self, rows: Rows, at: Moment) -> Rows:
-        """(n, k) the rows as receivers see them: encoded, then decoded."""
+        """(n, k) the rows as receivers see them, encoded and decoded."""
         return self.decoded(self.encoded(rows, at), rows.shape[1], rows, at)
 
     def size_bytes(self, count: int, itemsize: int) -> int:
@@ -63,15 +63,15 @@ class Compressor(ABC):
 
     @abstractmethod
     def layout(self, count: int, itemsize: int) -> Layout:
-        """What travels of ``count`` numbers of ``itemsize`` bytes each."""
+        """The parts on the wire for ``count`` numbers of ``itemsize`` bytes each."""
 
     @abstractmethod
     def encoded(self, rows: Rows, at: Moment) -> tuple[Rows, ...]:
-        """The parts that travel, a row each for every device."""
+        """The parts on the wire, with one row per device."""
 
     @abstractmethod
     def decoded(self, parts: tuple[Rows, ...], count: int, like: Rows, at: Moment) -> Rows:
-        """(n, count) what receivers see, of the type of ``like``; ``at`` is the senders' moment."""
+        """(n, count) the decoded rows, of the type of ``like``; ``at`` is the senders' moment."""
 
 
 def _float(itemsize: int) -> str:
@@ -80,11 +80,11 @@ def _float(itemsize: int) -> str:
 
 @dataclass(frozen=True)
 class NoCompression(Compressor):
-    """`none`: messages travel as they are, δ = 1.
+    """`none`: messages are sent unchanged, δ = 1.
 
         Q(x) = x
 
-    What the others are measured against.
+    The baseline for the others.
     """
 
     def contraction(self, count: int) -> float:
@@ -109,8 +109,8 @@ class _Sparse(Compressor):
     """Sends some of the numbers; the others are 0.
 
     Attributes:
-        fraction: which share of them is sent.
-        haste: γ of `choco` over the square root of that share, fitted by
+        fraction: the share of numbers that is sent.
+        haste: γ of `choco` divided by the square root of that share, fitted by
             docs/studies/methods/gamma.py.
     """
 
@@ -126,7 +126,7 @@ class _Sparse(Compressor):
         object.__setattr__(self, "gamma", self.haste * math.sqrt(self.fraction))
 
     def sent(self, count: int) -> int:
-        """How many of ``count`` numbers are sent."""
+        """The number of values sent out of ``count``."""
         return math.ceil(self.fraction * count)
 
     def contraction(self, count: int) -> float:
@@ -136,7 +136,7 @@ class _Sparse(Compressor):
 
 @dataclass(frozen=True)
 class TopK(_Sparse):
-    """`topk`: the numbers of largest magnitude and where they are, δ = k/d.
+    """`topk`: the numbers of largest magnitude and their positions, δ = k/d.
 
         Q(x)_i = x_i if |x_i| is among the k largest, else 0
 
@@ -144,7 +144,7 @@ class TopK(_Sparse):
     """
 
     def __call__(self, rows: Rows, at: Moment) -> Rows:
-        """The same as encoding and decoding, by the least magnitude that is sent: much faster."""
+        """The result of encoding and decoding; a threshold on magnitudes makes it much faster."""
         if not rows.is_cpu:
             return super().__call__(rows, at)
         count, sent = rows.shape[1], self.sent(rows.shape[1])
@@ -160,7 +160,7 @@ class TopK(_Sparse):
         return seen
 
     def layout(self, count: int, itemsize: int) -> Layout:
-        """Positions, in two bytes where they fit, and numbers."""
+        """Positions, in two bytes if they fit, and numbers."""
         positions = "<u2" if count <= 1 << 16 else "<u4"
         return ((positions, self.sent(count)), (_float(itemsize), self.sent(count)))
 
@@ -177,21 +177,21 @@ class TopK(_Sparse):
 
 @dataclass(frozen=True)
 class RandomK(_Sparse):
-    """`randomk`: numbers at random places, which receivers draw again, δ = k/d on average.
+    """`randomk`: numbers at random positions, which receivers can redraw, δ = k/d on average.
 
         Q(x)_i = x_i if i is among k places drawn from (seed, step, sender), else 0
 
     Source: Stich, Cordonnier and Jaggi, Sparsified SGD with memory, NeurIPS 2018.
     """
 
-    haste = 0.7  # what is far off may have to wait
+    haste = 0.7  # a large difference may wait long until it is sent
 
     def layout(self, count: int, itemsize: int) -> Layout:
-        """The numbers alone."""
+        """Only the numbers."""
         return ((_float(itemsize), self.sent(count)),)
 
     def places(self, count: int, at: Moment) -> Rows:
-        """(n, k) where each device's numbers are."""
+        """(n, k) the positions of each device's numbers."""
         drawn = [
             generator(at.seed, STREAM, at.t, device).choice(count, self.sent(count), replace=False)
             for device in at.devices.tolist()
@@ -214,17 +214,17 @@ class _Blocks(Compressor):
     """Sends a scale for every block of numbers.
 
     Attributes:
-        block: numbers that share a scale.
+        block: the number of values that share a scale.
     """
 
     block: int = 256
 
     def number(self, count: int) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return -(-count // self.block)
 
     def in_blocks(self, rows: Rows) -> Rows:
-        """(n, blocks, block) the rows, with zeros at the end."""
+        """(n, blocks, block) the rows, padded with zeros at the end."""
         n, count = rows.shape
         if count % self.block == 0:
             return rows.reshape(n, -1, self.block)
@@ -240,7 +240,7 @@ class _Blocks(Compressor):
 
 @dataclass(frozen=True)
 class Int8(_Blocks):
-    """`int8`: a byte a number, rounded at random so that the mean is right, δ ≥ 1 − block/127².
+    """`int8`: one byte per number, rounded at random without bias, δ ≥ 1 − block/127².
 
         Q(x) = s ⌊x / s + u⌋, u uniform in [0, 1), s = max |x| / 127 over a block
 
@@ -251,7 +251,7 @@ class Int8(_Blocks):
         check_range("block", self.block, 1, 1 << 13)
 
     def contraction(self, count: int) -> float:
-        """From rounding off by less than one step."""
+        """δ, since rounding errs by less than one step."""
         return 1 - min(self.block, count) / 127**2
 
     def layout(self, count: int, itemsize: int) -> Layout:
@@ -277,7 +277,7 @@ class Int8(_Blocks):
 
 @dataclass(frozen=True)
 class Sign(_Blocks):
-    """`sign`: a bit a number and the mean magnitude of a block, δ ≥ 1/block.
+    """`sign`: one bit per number and the mean magnitude of a block, δ ≥ 1/block.
 
         Q(x) = s sign(x), s = mean |x| over a block
 
@@ -291,7 +291,7 @@ class Sign(_Blocks):
         check_range("block", self.block, 1)
 
     def contraction(self, count: int) -> float:
-        """As if one number of a block were all of it."""
+        """δ in the worst case, a block with one nonzero number."""
         return 1 / min(self.block, count)
 
     def layout(self, count: int, itemsize: int) -> Layout:
@@ -299,7 +299,7 @@ class Sign(_Blocks):
         return ((_float(itemsize), self.number(count)), (BITS, count))
 
     def encoded(self, rows: Rows, at: Moment) -> tuple[Rows, ...]:
-        """Scales and whether numbers are positive."""
+        """Scales, and the signs of numbers."""
         count = rows.shape[1]
         sizes = np.diff([*range(0, count, self.block), count])
         return self.in_blocks(rows).abs().sum(2) / rows.new_tensor(sizes), rows >= 0
@@ -312,7 +312,7 @@ class Sign(_Blocks):
 
 @dataclass(frozen=True)
 class BFloat16(Compressor):
-    """`bf16`: two bytes a number, rounded to the nearest, δ = 1 − 2⁻¹⁶.
+    """`bf16`: two bytes per number, rounded to the nearest, δ = 1 − 2⁻¹⁶.
 
         Q(x) = x with 8 significant bits
 
@@ -320,7 +320,7 @@ class BFloat16(Compressor):
     """
 
     def contraction(self, count: int) -> float:
-        """From a relative error of 2⁻⁸."""
+        """δ, from a relative error of 2⁻⁸."""
         return float(1 - 2.0**-16)
 
     def layout(self, count: int, itemsize: int) -> Layout:
@@ -350,7 +350,7 @@ def find_compressor(name: str, options: Mapping[str, str]) -> Compressor:
     """A compressor by its name, or a user's own by ``package.module:name``, with options.
 
     Raises:
-        InputError: no such compressor, or an option that it does not take.
+        InputError: there is no such compressor, or it does not take an option.
 
     Examples:
         >>> find_compressor("topk", {"fraction": "0.1"})

@@ -11,7 +11,7 @@ SOURCE = "Source:"
 
 @dataclass(frozen=True)
 class Description:
-    """What lists of rules show.
+    """The description of a part in lists and docs.
 
     Attributes:
         summary: the docstring's first line.
@@ -43,5 +43,5 @@ def describe(part: object) -> Description:
 
 
 def _first_with(start: str, paragraphs: Sequence[str]) -> str:
-    """The first paragraph that starts so; empty if none does."""
+    """The first paragraph that starts with ``start``; empty if there is none."""
     return next((text for text in paragraphs if text.startswith(start)), "")

@@ -1,4 +1,4 @@
-"""Faults as functions from schedule to schedule."""
+"""Faults, as functions from schedule to schedule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ssdfl.rng import generator
 
 
 def drop_links(schedule: Schedule, probability: float, seed: int) -> Schedule:
-    """Every link fails with a probability at every step; its ends keep its weight."""
+    """Let every link fail at every step with a probability; its two ends keep its weight."""
     check_range("faults.link_loss", probability, 0, 1)
 
     def faulty(t: int) -> Step:
@@ -25,7 +25,7 @@ def drop_links(schedule: Schedule, probability: float, seed: int) -> Schedule:
 
 
 def drop_devices(schedule: Schedule, probability: float, seed: int) -> Schedule:
-    """Every device is away with a probability at every step: it does not train, send or receive."""
+    """Let every device miss a step with a probability: it does not train, send or receive."""
     check_range("faults.device_loss", probability, 0, 1)
 
     def faulty(t: int) -> Step:

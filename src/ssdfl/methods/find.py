@@ -1,4 +1,4 @@
-"""Methods by their text: ``schedule``, ``schedule+rule``, each with options."""
+"""Find methods by name: ``schedule`` or ``schedule+rule``, each with options."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ssdfl.specs import call_with_options, parse_spec
 def find_method(text: str) -> Method:
     """The method that a text names: ``schedule[:key=value,…][+rule[:key=value,…]]``.
 
-    Schedule and rule are names that we know, or a user's own by ``package.module:name``. Without a
-    rule it is `cta`, the paper's.
+    Schedule and rule are built-in names, or a user's own by ``package.module:name``. The default
+    rule is `cta`, the paper's.
 
     Raises:
-        InputError: no such schedule or rule, or an option that it does not take.
+        InputError: there is no such schedule or rule, or it does not take an option.
 
     Examples:
         >>> find_method("ssdfl+atc").rule
@@ -76,6 +76,6 @@ def split_methods(text: str) -> list[str]:
 
 
 def _is_option(part: str) -> bool:
-    """Whether a part is ``key=value``, and not the start of a method with options."""
+    """Whether a part is ``key=value`` rather than the start of a method with options."""
     key, equals, _ = part.partition("=")
     return bool(equals) and ":" not in key and "+" not in key

@@ -1,4 +1,4 @@
-"""A rule among liars: honest devices hear from them what an attack sends."""
+"""A rule with liars: honest devices receive an attack's messages from them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ STREAM = "lies"
 
 @dataclass(frozen=True)
 class AmongLiars(WrappedRule):
-    """The rule within, with false messages from some devices.
+    """The inner rule, with false messages from some devices.
 
-    Everyone, liars included, trains, sends and keeps what the rule within wants. Only what honest
-    devices hear of liars is replaced, where they receive it, so that all engines do the same. Liars
-    know each other, and hear the truth.
+    All devices, liars included, train, send and keep memory as the inner rule says. Only the liars'
+    messages to honest devices are replaced. This happens at the receiver, so all engines do the
+    same. Liars know each other, and receive true messages.
 
     Attributes:
         liars: the devices that lie.
-        attack: what they send.
+        attack: computes their messages.
     """
 
     liars: tuple[int, ...]
@@ -35,7 +35,7 @@ class AmongLiars(WrappedRule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "linear", False)  # messages are needed one by one
+        object.__setattr__(self, "linear", False)  # it needs single messages
 
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
@@ -51,7 +51,7 @@ class AmongLiars(WrappedRule):
         return after, self.with_inner(memory, kept)
 
     def _mixed(self, at: Moment, heard: Heard) -> Rows:
-        """W applied, and what senders kept back: own + Σ_j w_ij (m̃_j − m_i)."""
+        """W applied to the messages, plus what senders kept back: own + Σ_j w_ij (m̃_j − m_i)."""
         mixed = heard.own.clone()
         for inbox in self._each(at, heard):
             apart = inbox.rows - heard.sent[inbox.places]
@@ -90,7 +90,7 @@ def _places(chosen: BoolArray, like: Rows) -> Rows:
 
 
 def _normal(at: Moment, senders: IntArray, width: int) -> Rows:
-    """(b, k) standard normal numbers of each sender, the same for all that hear it."""
+    """(b, k) standard normal numbers of each sender, the same for all receivers."""
     drawn = [
         generator(at.seed, STREAM, at.t, sender).standard_normal(width)
         for sender in senders.tolist()
@@ -99,5 +99,5 @@ def _normal(at: Moment, senders: IntArray, width: int) -> Rows:
 
 
 def among_liars(rule: Rule, liars: tuple[int, ...], attack: Attack) -> Rule:
-    """The rule among these liars; the rule itself if there are none."""
+    """The rule with these liars; the rule itself if there are none."""
     return AmongLiars(rule, liars, attack) if liars else rule

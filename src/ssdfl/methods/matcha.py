@@ -1,6 +1,6 @@
-"""MATCHA's two optimisations: how often each matching is used, and how much it then weighs.
+"""MATCHA's two optimisations: the probability of each matching, and the weight of its links.
 
-Both look at one connected part of a network, whose Laplacian is split into matchings: L = Σ_j L_j.
+Both work on one connected part of a network, whose Laplacian is split into matchings: L = Σ_j L_j.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Matchings:
 
     Attributes:
         i, j: (L,) the links.
-        matching: (L,) which matching each link is in.
-        weight: (L,) α of each link while it is in use, the same in a connected part.
-        probability: (M,) how likely each matching is used in a step.
+        matching: (L,) the matching of each link.
+        weight: (L,) α of each link while it is in use; it is the same in a connected part.
+        probability: (M,) the probability that each matching is used in a step.
     """
 
     i: IntArray
@@ -48,7 +48,7 @@ def plan_matchings(adjacency: SparseMatrix, budget: float) -> Matchings:
     """Split links into matchings with probabilities and weights, per connected part.
 
     Args:
-        budget: which share of the matchings is used in a step on average, above 0 and at most 1.
+        budget: the mean share of the matchings used in a step, above 0 and at most 1.
     """
     if not 0 < budget <= 1:
         raise InputError("method matcha: budget", budget, "a number above 0, at most 1", "Try 0.5.")
@@ -67,8 +67,8 @@ def plan_matchings(adjacency: SparseMatrix, budget: float) -> Matchings:
 
 
 def _part(i: IntArray, j: IntArray) -> _Part:
-    """A connected part by its links."""
-    check_range("links for matcha", len(i), 0, LINK_LIMIT, "Use gossip, which plans nothing.")
+    """A connected part, from its links."""
+    check_range("links for matcha", len(i), 0, LINK_LIMIT, "Use gossip, which needs no solver.")
     devices, place = np.unique(np.concatenate([i, j]), return_inverse=True)
     i_here, j_here = place[: len(i)], place[len(i) :]
     return _Part(len(devices), i_here, j_here, colour_links(len(devices), i_here, j_here))
@@ -108,10 +108,10 @@ class _Part:
 def activation_probabilities(part: _Part, budget: float) -> FloatArray:
     """(M,) the probabilities that connect the expected network best, eq. (4) of the paper.
 
-    Maximises λ₂(Σ_j p_j L_j) over 0 ≤ p_j ≤ 1 with Σ_j p_j ≤ budget · M. That is concave, since λ₂
-    is the least of the linear functions Σ_j p_j vᵀ L_j v over unit vectors v ⊥ 1. So cutting planes
-    solve it: a linear programme over the vectors found so far bounds λ₂ from above, and the
-    eigenvectors at a point between its solution and the best point so far are added to it.
+    Maximises λ₂(Σ_j p_j L_j) over 0 ≤ p_j ≤ 1 with Σ_j p_j ≤ budget · M. The objective is concave,
+    since λ₂ is the minimum of the linear functions Σ_j p_j vᵀ L_j v over unit vectors v ⊥ 1. So
+    cutting planes solve it. A linear programme over the vectors found so far bounds λ₂ from above.
+    Then the eigenvectors at a point between its solution and the best point so far are added to it.
     """
     M = part.num_matchings
     best = np.full(M, budget)
@@ -131,13 +131,13 @@ def activation_probabilities(part: _Part, budget: float) -> FloatArray:
 
 
 def _slowest(part: _Part, probability: FloatArray) -> tuple[float, FloatArray]:
-    """λ₂ of the expected Laplacian, and what the slowest modes say of every matching."""
+    """λ₂ of the expected Laplacian, and vᵀ L_j v of its slowest modes v for every matching."""
     values, vectors = np.linalg.eigh(part.laplacian(probability))
     return float(values[1]), part.stretched(vectors[:, 1 : _CUTS_AT_ONCE + 1])
 
 
 def _upper_bound(cuts: FloatArray, total: float) -> tuple[float, FloatArray]:
-    """The most that λ₂ can be by the cuts, and where."""
+    """The upper bound on λ₂ from the cuts, and where it is attained."""
     num_cuts, M = cuts.shape
     found = optimize.linprog(
         c=np.append(np.zeros(M), -1.0),
@@ -146,12 +146,12 @@ def _upper_bound(cuts: FloatArray, total: float) -> tuple[float, FloatArray]:
         bounds=[(0, 1)] * M + [(0, None)],
     )
     assert found.fun is not None
-    assert found.x is not None  # a bounded problem that holds at 0 has a solution
+    assert found.x is not None  # a bounded problem that is feasible at 0 has a solution
     return -float(found.fun), np.asarray(found.x[:M])
 
 
 def mixing_weight(part: _Part, probability: FloatArray) -> float:
-    """α with which random matchings agree fastest, eq. (5) and Lemma 1 of the paper.
+    """The α for which random matchings reach agreement fastest, eq. (5) and Lemma 1 of the paper.
 
     Minimises ρ(α) = ‖E[W²] − 11ᵀ/N‖ with E[W²] = I − 2α L̄ + α² (L̄² + 2 L̃), L̄ = Σ_j p_j L_j and
     L̃ = Σ_j p_j (1 − p_j) L_j. It is convex in α. The paper lets W have negative entries; here α is

@@ -1,4 +1,4 @@
-"""A method is a value: a schedule, a rule, and what others may want to know of it."""
+"""A method is a value: a schedule, a rule, and facts about them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ssdfl.rng import generator
 
 @dataclass(frozen=True)
 class ScheduleInputs:
-    """What a schedule is made from.
+    """The inputs of a schedule.
 
     Attributes:
         network: the devices and their links.
@@ -27,8 +27,8 @@ class ScheduleInputs:
         tau_a: training steps of a cycle, τ_a.
         tau_r: mixing-only steps of a cycle, τ_r.
         weights: the rule for mixing weights.
-        link_probability: how likely a link is up in a step of the stochastic methods.
-        seed: of the stochastic methods' draws.
+        link_probability: the probability that a link is up in a step of the stochastic methods.
+        seed: the seed of the stochastic methods.
     """
 
     network: Network
@@ -54,10 +54,10 @@ class ScheduleInputs:
         return links_within(self.network.adjacency, labels_of(clusters, self.network.num_devices))
 
     def drawn(self, adjacency: csr_array) -> Mixer:
-        """Mixing over links that are each up with ``link_probability``, drawn anew at every step.
+        """Mixing over links that are each up with ``link_probability``, drawn at every step.
 
         The weight rule is applied to the links that are up. Solving for `fastest` weights at every
-        step would take longer than training, so there the draws use Metropolis weights.
+        step would take longer than training, so Metropolis weights are used instead.
         """
         weights = metropolis if self.weights is fastest else self.weights
         return lambda t: weights(_links_up(adjacency, self.link_probability, self.seed, t))
@@ -93,7 +93,7 @@ def one_for_each(clusters: Clusters) -> Clusters:
 
 @dataclass(frozen=True)
 class Method:
-    """A method: who trains and mixes when, and by which rule.
+    """A method: a schedule of training and mixing, and a rule.
 
     Attributes:
         name: as the user wrote it, such as ``ssdfl+atc``.
@@ -101,10 +101,10 @@ class Method:
         rule: what a device sends and how it uses what it receives.
         summary: one line for lists of methods.
         needs_plan: whether the plan's clusters change what it does.
-        training_clusters: from the plan's clusters to those in which the method mixes while it
+        training_clusters: maps the plan's clusters to the ones in which the method mixes while it
             trains.
         bounded: whether the paper's bounds describe the schedule.
-        reference: shown beside the others for comparison, but never ranked.
+        reference: shown for comparison, but never ranked.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""When and to whom a rule is applied."""
+"""The step and the devices to which a rule is applied."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Rows = Any
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """When a rule is applied, and to whom: all that it may depend on besides rows.
+    """The step and the devices of a rule's application: all that it may depend on besides rows.
 
     Attributes:
         t: the step.
-        devices: (n,) whose rows they are.
-        seed: of the run; with ``t`` and ``devices`` the only source of randomness.
+        devices: (n,) the devices of the rows.
+        seed: the run's seed; with ``t`` and ``devices`` the only source of randomness.
         rate: η of the step.
         local_steps: E, mini-batch steps of a training step.
-        trains: these devices train in this step; engines call rules with devices that do alike.
-        training: somebody trains in this step. Otherwise it is a step that only mixes.
-        training_steps: τ_a, how many steps of a cycle somebody trains in.
+        trains: whether these devices train in this step; it is the same for all of them.
+        training: whether any device trains in this step. Otherwise the step only mixes.
+        training_steps: τ_a, the number of steps of a cycle in which devices train.
         ends_cycle: it is the last step of a cycle.
-        matrix: which of the schedule's distinct matrices mixes, counted from 0.
+        matrix: the index of the mixing matrix among the schedule's distinct ones, from 0.
     """
 
     t: int

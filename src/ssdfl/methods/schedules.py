@@ -1,6 +1,6 @@
-"""The schedules of the methods that we know: who trains when, and which matrix mixes.
+"""The schedules of the built-in methods: when devices train, and which matrix mixes.
 
-A schedule of your own is a function of `ScheduleInputs`; an experiment names it
+Your own schedule is a function of `ScheduleInputs`; an experiment names it
 ``package.module:function``. To add one here, write the function and its `Method` below; nothing
 else has to change.
 """
@@ -77,7 +77,7 @@ def stc(inputs: ScheduleInputs) -> Schedule:
 def cstc(inputs: ScheduleInputs) -> Schedule:
     """Clustered stochastic: as `stc`, but inside random clusters first, then over all links.
 
-        W(t) = as of `stc`, over the links inside the random clusters while training, then over all
+        W(t) = as in `stc`, over the links inside the random clusters while training, then over all
 
     Source: the paper's cSTC.
     """
@@ -87,7 +87,7 @@ def cstc(inputs: ScheduleInputs) -> Schedule:
 
 
 def matcha(inputs: ScheduleInputs, budget: float = 0.5) -> Schedule:
-    """MATCHA: matchings of the network, each used at random, often if it is critical for agreement.
+    """MATCHA: random matchings of the network; those critical for agreement are used more often.
 
         W(t) = I − α Σ_j b_j(t) L_j,  b_j(t) ~ Bernoulli(p_j),  L = Σ_j L_j
 
@@ -104,7 +104,7 @@ def matcha(inputs: ScheduleInputs, budget: float = 0.5) -> Schedule:
 def cmatcha(inputs: ScheduleInputs, budget: float = 0.5) -> Schedule:
     """Clustered MATCHA: its matchings inside the formed clusters while training, then of all links.
 
-        W(t) = I − Σ_s α_s Σ_j b_sj(t) L_sj while training, then as of `matcha`
+        W(t) = I − Σ_s α_s Σ_j b_sj(t) L_sj while training, then as in `matcha`
 
     Each cluster s has its own matchings, probabilities and weight.
 
@@ -116,7 +116,7 @@ def cmatcha(inputs: ScheduleInputs, budget: float = 0.5) -> Schedule:
 
 
 def _matchings_at_random(adjacency: SparseMatrix, budget: float, seed: int) -> Mixer:
-    """Mixing by MATCHA, in every connected part by itself."""
+    """Mixing by MATCHA, in every connected part separately."""
     plan = plan_matchings(adjacency, budget)
 
     def mixing(t: int) -> MixingMatrix:
@@ -170,11 +170,11 @@ def _random_pairs(adjacency: SparseMatrix, seed: int) -> Mixer:
 def tthf(inputs: ScheduleInputs) -> Schedule:
     """TT-HF: clusters train and mix over their own links, then a server averages all.
 
-        W = Ã while training, then 11ᵀ/N once, then I for what is left of the cycle
+        W = Ã while training, then 11ᵀ/N once, then I for the rest of the cycle
 
-    Where the paper's server samples one device of each cluster and weighs it by the cluster's size,
-    this one hears all: the mean that the samples estimate. With no server, messages are relayed; at
-    most 2,000 devices.
+    The paper's server samples one device of each cluster and weighs it by the cluster's size. This
+    one uses all devices: the mean that the samples estimate. There is no server, so messages are
+    relayed, for at most 2,000 devices.
 
     Source: Lin, Hosseinalipour, Azam, Brinton and Michelusi, "Semi-decentralized federated learning
     with cooperative D2D local model aggregations", IEEE JSAC 39(12), 2021.
@@ -186,10 +186,10 @@ def tthf(inputs: ScheduleInputs) -> Schedule:
 def hier(inputs: ScheduleInputs) -> Schedule:
     """Hierarchical: edge servers average clusters at every step, then the cloud averages all.
 
-        W = blockdiag(11ᵀ/n_s) while training, then 11ᵀ/N once, then I for what is left of the cycle
+        W = blockdiag(11ᵀ/n_s) while training, then 11ᵀ/N once, then I for the rest of the cycle
 
-    The paper's κ₁ is ``training.local_steps``, its κ₂ is τ_a. With no servers, messages are
-    relayed, at most 2,000 devices.
+    The paper's κ₁ is ``training.local_steps``, its κ₂ is τ_a. There are no servers, so messages are
+    relayed, for at most 2,000 devices.
 
     Source: Liu, Zhang, Song and Letaief, "Client-edge-cloud hierarchical federated learning", IEEE
     ICC 2020, arXiv:1905.06641.
@@ -211,9 +211,9 @@ def central(inputs: ScheduleInputs) -> Schedule:
 
         W = 11ᵀ/N
 
-    Everyone sends to everyone, N² messages, so it takes at most 2,000 devices.
+    All devices send to all, N² messages, so it takes at most 2,000 devices.
 
-    Source: federated averaging with everyone taking part, McMahan et al., AISTATS 2017.
+    Source: federated averaging with full participation, McMahan et al., AISTATS 2017.
     """
     mean = always(_mean_of_all(inputs, "central"))
     return inputs.cycle(intra=mean, inter=mean)

@@ -1,4 +1,4 @@
-"""A schedule says, for every step, who trains and how parameters mix."""
+"""A schedule decides, for every step, who trains and how parameters mix."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ class Step:
 
 
 Schedule = Callable[[int], Step]
-"""Step t of a run. Seekable: randomness comes from (seed, t) alone, so any step can be asked for.
+"""A function that returns step t of a run. Steps may be requested in any order.
 
-A schedule may have an attribute ``period``: then step t is step ``t % period``, and engines keep
-what they compute for each of these steps. `Periodic` makes such a schedule.
+Randomness depends only on (seed, t).
+
+A schedule may have an attribute ``period``: then step t is step ``t % period``, and engines reuse
+their computations for these steps. `Periodic` makes such a schedule.
 """
 
 Mixer = Callable[[int], MixingMatrix]
-"""The mixing matrix of step t; may have a ``period``, too."""
+"""A function that returns the mixing matrix of step t; it may also have a ``period``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,7 @@ class Periodic(Generic[Value]):
 
 
 def period_of(function: object) -> int | None:
-    """After how many steps a schedule or mixer repeats; None if it does not say."""
+    """The number of steps after which a schedule or mixer repeats; None if it has no ``period``."""
     return getattr(function, "period", None)
 
 

@@ -1,4 +1,4 @@
-"""From an experiment to jobs: what a seed determines, the plan, and one job for each method."""
+"""Turn an experiment into jobs: draw a seed's inputs, make the plan, and one job per method."""
 
 from ssdfl.preparation.draw import dealt_task, draw, draw_optimizers_of, own_task
 from ssdfl.preparation.job import clusters_of_method, make_job, testing_interval

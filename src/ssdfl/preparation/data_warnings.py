@@ -1,4 +1,4 @@
-"""What works with some data, but perhaps not as the user thinks."""
+"""Warnings about data that work, but perhaps not as the user expects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ssdfl.records.config import Experiment
 
 
 def warn_of_data(experiment: Experiment, task: Task, data: Dataset) -> None:
-    """Warn of batches larger than shards, and of classes that nobody holds."""
+    """Warn about batches larger than shards, and about classes that no device holds."""
     for text in (*_small_shards(experiment, task), *_missing_classes(task, data)):
         warnings.warn(text, InputWarning, stacklevel=3)
 
@@ -25,8 +25,8 @@ def _small_shards(experiment: Experiment, task: Task) -> Iterator[str]:
         least = int(sizes.min())
         yield (
             f"training.batch_size = {batch_size}, but {smaller} of {len(sizes)} devices hold fewer "
-            f"samples (the least {least}): batches are drawn with replacement, "
-            "so these see samples twice."
+            f"samples (the fewest: {least}). Batches are drawn with replacement, "
+            "so these devices see samples twice."
         )
 
 
@@ -36,6 +36,6 @@ def _missing_classes(task: Task, data: Dataset) -> Iterator[str]:
     held = np.unique(task.targets[task.shards.samples].cpu().numpy())
     if len(held) < data.num_classes:
         yield (
-            f"Nobody holds {data.num_classes - len(held)} of the {data.num_classes} classes, "
-            "so they cannot be learnt: take more devices or raise data.labels_per_device."
+            f"No device holds {data.num_classes - len(held)} of the {data.num_classes} classes, "
+            "so they cannot be learnt: use more devices, or raise data.labels_per_device."
         )

@@ -1,4 +1,4 @@
-"""What a seed determines before there is a plan: network, data, model and optimizers."""
+"""Draw the inputs of a seed that come before the plan: network, data, model and optimizers."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from ssdfl.rng import generator
 def draw(
     experiment: Experiment, seed: int, data: Dataset, network: Network | None = None
 ) -> tuple[Network, Task, tuple[Optimizer, ...]]:
-    """What a seed determines before the plan: network if unknown, data, model, optimizers."""
+    """Draw a seed's network (if not given), data, model and optimizers."""
     network = network or load_network(experiment.network.spec, default_seed=seed)
     task = dealt_task(experiment, seed, data, network)
     return network, task, draw_optimizers_of(experiment, network.num_devices, seed)
 
 
 def dealt_task(experiment: Experiment, seed: int, data: Dataset, network: Network) -> Task:
-    """The task of data that are dealt among the devices of a network."""
+    """The task whose data are dealt out to the devices of a network."""
     return _task(experiment, data, _deal(experiment, data, network, seed), seed)
 
 
 def own_task(
     experiment: Experiment, seed: int, data: Dataset, device: int, num_devices: int
 ) -> Task:
-    """The task as one device knows it that has only its own data: all others hold nothing."""
+    """The task as seen by a device that has only its own data: all others hold nothing."""
     held = [
         np.arange(len(data.train_targets) if one == device else 0) for one in range(num_devices)
     ]

@@ -27,7 +27,7 @@ from ssdfl.records.config import Experiment
 
 
 def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
-    """The job of one method, given by its text, on a prepared seed."""
+    """The job of one method, given by its name and options, on a prepared seed."""
     found = find_method(method)
     liars = liars_of(experiment.faults, prepared.network, prepared.seed)
     plan = prepared.plan_of(found)
@@ -55,13 +55,13 @@ def make_job(experiment: Experiment, prepared: Prepared, method: str) -> Job:
 
 
 def testing_interval(experiment: Experiment, task: Task) -> int:
-    """After how many cycles testing takes no more than a quarter of a run.
+    """The number of cycles between tests so that testing takes at most about 25 % of a run.
 
-    The mean model alone costs what one device does.
+    Testing only the mean model costs as much as testing one device.
 
-    Counted in samples and not in seconds, so that it is the same on every machine. A sample costs a
-    third as much to test as to train, and less where devices are stacked (``benchmarks/engine.py``
-    measures it).
+    The work is counted in samples, not in seconds, so the interval is the same on every machine. A
+    sample costs a third as much to test as to train, and less if devices are stacked
+    (``benchmarks/engine.py`` measures it).
     """
     training, schedule = experiment.training, experiment.schedule
     trained = (

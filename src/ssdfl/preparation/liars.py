@@ -1,4 +1,4 @@
-"""Who lies in an experiment."""
+"""Choose the devices that lie in an experiment."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def liars_of(faults: FaultsSection, network: Network, seed: int) -> tuple[int, .
     """The devices that lie, in ascending order: the named ones, or the given number at random.
 
     Raises:
-        InputError: a name that no device has, or no device left that is honest.
+        InputError: no device has one of the names, or no honest device is left.
     """
     number = faults.liars if isinstance(faults.liars, int) else len(faults.liars)
     if number >= network.num_devices:
         expected = f"fewer than the {network.num_devices} devices"
-        raise InputError("faults.liars", number, expected, "Leave some honest.")
+        raise InputError("faults.liars", number, expected, "Leave at least one device honest.")
     if not isinstance(faults.liars, int):
         return _named(faults.liars, network.names)
     drawn = generator(seed, "liars").permutation(network.num_devices)[:number]

@@ -59,10 +59,10 @@ def make_plans(
 
 
 def kinds_of_messages(experiment: Experiment, task: Task) -> list[tuple[int, bool]]:
-    """Bytes of messages and whether they leave before training: each kind that needs a plan.
+    """The kinds of messages that need a plan: their bytes, and whether they leave before training.
 
-    Formation weighs what a cycle costs, so a method that compresses or sends after training may get
-    other clusters. Without any such method it is the kind of `cta`.
+    Formation weighs the cost of a cycle, so a method that compresses, or sends after training, may
+    get other clusters. If no method needs a plan, the only kind is that of `cta`.
     """
     methods = [find_method(name) for name in experiment.methods]
     rules = [method.rule for method in methods if method.needs_plan] or [find_rule("cta")]
@@ -70,12 +70,12 @@ def kinds_of_messages(experiment: Experiment, task: Task) -> list[tuple[int, boo
 
 
 def kind_of_messages(rule: Rule, task: Task) -> tuple[int, bool]:
-    """Bytes of one of a rule's messages, and whether it leaves before training."""
+    """The bytes of a rule's message, and whether it leaves before training."""
     return first_message(rule, task).size_bytes, rule.early
 
 
 def given_plan(experiment: Experiment, network: Network) -> Plan | None:
-    """The plan that the experiment names or that its number of clusters makes, or None."""
+    """The plan that follows from the experiment's plan file or number of clusters, or None."""
     if experiment.clusters.plan:
         return fitting_plan(read_plan(Path(experiment.clusters.plan)), network)
     if experiment.clusters.number or network.num_devices < 2:
@@ -100,7 +100,7 @@ def measuring(num_devices: int) -> list[int]:
 
 
 def measure_device(experiment: Experiment, task: Task, device: int, seed: int) -> DeviceConstants:
-    """B, L and, of the first two that measure, γ of one device at θ⁰."""
+    """B and L of one device at θ⁰, and γ if it is one of the first two that measure."""
     batch_size = experiment.training.batch_size
     found = measure_constants(
         task, devices=[device], batch_size=batch_size, iterations=0, seed=seed
@@ -120,7 +120,7 @@ def settings_of(
     measured: Mapping[int, DeviceConstants],
     data_distance: FloatArray | None = None,
 ) -> FormationSettings:
-    """Formation's settings from what some devices measured, for the first method's messages."""
+    """Formation's settings from devices' measurements, for the first method's messages."""
     in_order = [measured[device] for device in sorted(measured)]
     size, early = kinds_of_messages(experiment, task)[0]
     facts = TaskFacts(

@@ -1,4 +1,4 @@
-"""One seed of an experiment, prepared: what all its methods share."""
+"""A prepared seed of an experiment, which all its methods share."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from ssdfl.records.config import Experiment
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """One seed of an experiment: what all its methods share.
+    """The inputs of one seed of an experiment, which all its methods share.
 
     Attributes:
-        plans: one for each kind of messages, that of the first method that needs a plan before
-            others.
-        sizes: (N,) everyone's samples, where the task holds only one device's.
+        plans: one for each kind of messages; the plan of the first method that needs one comes
+            first.
+        sizes: (N,) the number of samples of all devices, if the task holds only one device's data.
     """
 
     seed: int
@@ -60,14 +60,14 @@ class Prepared:
 
     @property
     def weights(self) -> FloatArray:
-        """(N,) each device's samples over their mean."""
+        """(N,) each device's number of samples, divided by the mean."""
         if self.sizes is None:
             return self.task.shards.weights
         return np.asarray(self.sizes / self.sizes.mean(), dtype=float)
 
     @cached_property
     def placed_task(self) -> Task:
-        """The task where the experiment wants its tensors."""
+        """The task, with its tensors on the experiment's device."""
         return self.task if self.device == "cpu" else self.task.to(self.device)
 
 
@@ -77,11 +77,10 @@ def prepare(
     """Draw everything that a seed determines.
 
     Args:
-        formed: the plans that formation made for this seed earlier, so that they are not made
-            again.
+        formed: plans that formation made for this seed earlier; they are reused.
 
     Raises:
-        InputError: values that do not fit each other, such as more clusters than devices.
+        InputError: the values contradict each other, such as more clusters than devices.
     """
     network, task, optimizers = draw(experiment, seed, data)
     warn_of_data(experiment, task, data)
@@ -92,7 +91,7 @@ def prepare(
 def prepare_planned(
     experiment: Experiment, seed: int, data: Dataset, network: Network, plans: Sequence[Plan]
 ) -> Prepared:
-    """What a seed determines besides a network and plans that are known."""
+    """Prepare a seed whose network and plans are known."""
     return _prepared(experiment, seed, tuple(plans), *draw(experiment, seed, data, network))
 
 

@@ -1,6 +1,6 @@
-"""What devices tell others of their data, as the experiment's section ``share`` wants it.
+"""What devices disclose about their data, according to the experiment's section ``share``.
 
-Simulation and real devices form plans from the same facts, so both go through here.
+Simulated and real devices use the same functions, so both form plans from the same facts.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ssdfl.records.engines import engine_traits
 from ssdfl.rng import generator
 
 DESCRIBED_SAMPLES = 16
-"""How many samples of a device are compared with its neighbours'."""
+"""The number of samples of a device that are compared with its neighbours'."""
 SKETCHED = 32
-"""Numbers that a sample's sketch has at most."""
+"""The largest number of values in the sketch of a sample."""
 
 
 def shared_devices(
@@ -31,7 +31,7 @@ def shared_devices(
     seed: int,
     devices: Sequence[int] | None = None,
 ) -> tuple[Device, ...]:
-    """What formation knows of devices: no more than the experiment lets them share."""
+    """The facts about devices for formation: only those that the experiment lets them share."""
     share = experiment.share
     how = sample_sharing(experiment)
     found = describe_devices(
@@ -63,7 +63,7 @@ def sample_sharing(experiment: Experiment) -> str:
 
 
 def rounded_counts(counts: FloatArray) -> FloatArray:
-    """Counts to the next power of two, by their logarithms; 0 stays 0.
+    """Counts rounded to the nearest power of two on a logarithmic scale; 0 stays 0.
 
     Examples:
         >>> rounded_counts(np.array([0.0, 1.0, 5.0, 6.0, 100.0])).tolist()
@@ -74,7 +74,7 @@ def rounded_counts(counts: FloatArray) -> FloatArray:
 
 
 def _no_counts(counts: FloatArray) -> FloatArray:
-    """The same of every device."""
+    """Equal counts, whatever a device holds."""
     return np.ones_like(counts)
 
 
@@ -83,15 +83,15 @@ LABELS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "rounded": rounded_counts,
     "none": _no_counts,
 }
-"""What a device shares of how many samples of each label it holds."""
+"""How a device discloses its number of samples of each label."""
 
 
 def sketched_samples(samples: FloatArray, seed: int) -> FloatArray:
     """(b, k) random projections of samples (b, d), to estimate their energy distance.
 
-    All devices project by the same matrix, drawn from the seed. At most d / 2 numbers are left of a
-    sample, so that it cannot be computed back. A distance is estimated without bias, with a
-    deviation of about 1 / √(2 k) of it: 12 % with k = 32.
+    All devices use the same projection matrix, drawn from the seed. A sketch has at most d / 2
+    values, so the sample cannot be computed from it. The estimate of a distance is unbiased, with a
+    relative deviation of about 1 / √(2 k): 12 % with k = 32.
 
     Examples:
         >>> sketched_samples(np.eye(8), seed=0).shape
@@ -100,8 +100,8 @@ def sketched_samples(samples: FloatArray, seed: int) -> FloatArray:
     features = samples.shape[1]
     kept = max(1, min(SKETCHED, features // 2))
     projection = generator(seed, "sample sketch").standard_normal((features, kept))
-    # Normal projections change lengths on average by the mean of the χ distribution. What is
-    # compared is energy distance per number, and a sample has d of them, a sketch k.
+    # Normal projections scale lengths on average by the mean of the χ distribution. The comparison
+    # uses the energy distance per value; a sample has d values, a sketch k.
     shrinks = math.sqrt(2) * math.exp(math.lgamma((kept + 1) / 2) - math.lgamma(kept / 2))
     sketched: FloatArray = samples @ projection * (kept / (features * shrinks))
     return sketched
@@ -111,4 +111,4 @@ SAMPLES: dict[str, Callable[[FloatArray, int], FloatArray]] = {
     "sketch": sketched_samples,
     "raw": lambda samples, seed: samples,
 }
-"""What neighbours are shown of a few samples."""
+"""How a device discloses a few samples to its neighbours."""

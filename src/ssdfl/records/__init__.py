@@ -1,4 +1,4 @@
-"""What was asked and what came out: experiments, records and run folders. Needs no torch."""
+"""Experiments, records and run folders: the inputs and outputs of runs. Needs no torch."""
 
 from ssdfl.records.config import Experiment, load_experiment, make_experiment, to_toml
 from ssdfl.records.folder import RunFolder

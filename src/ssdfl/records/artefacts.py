@@ -1,8 +1,8 @@
 """The paper's tables and figures as data: which runs each needs, and what the paper reports.
 
-``reproduce/common.toml`` holds what all artefacts share: the paper's setting, the values calibrated
-for each data set, and profiles that shrink it. ``reproduce/<artefact>.toml`` says what varies,
-``<artefact>.csv`` what the paper reports.
+``reproduce/common.toml`` is shared by all artefacts: it holds the paper's setting, the values
+calibrated for each data set, and profiles that shrink the setting. ``reproduce/<artefact>.toml``
+says what varies, and ``<artefact>.csv`` holds the paper's numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ssdfl.records.scores import READINGS
 KINDS = ("table", "curves", "points", "bars", "bound", "costs")
 WHOLE = ("model", "model.options")
 MODELS_READ = dict(zip(READINGS, ("all", "mean"), strict=True))
-"""Which models each reading tests. Testing all large models costs more than training them."""
+"""The models that each reading tests. Testing all large models costs more than training them."""
 
 Settings = Mapping[str, Any]
 CaseKey = tuple[str, str, str]
@@ -36,8 +36,8 @@ class Variant:
     """A name and its settings: a panel, a point on its axis, or a method of the comparison.
 
     Attributes:
-        thresholds: of a panel: the accuracies whose cost is reported.
-        paper: of a series: what the paper calls it, if not by its name.
+        thresholds: for a panel, the accuracies whose cost is reported.
+        paper: for a series, its name in the paper if that differs.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Case:
-    """One experiment of an artefact: a panel, a point on its axis, a method; all its seeds."""
+    """One experiment of an artefact: a panel, a point on its axis and a method, for all seeds."""
 
     panel: str
     point: str
@@ -57,7 +57,7 @@ class Case:
 
     @property
     def key(self) -> CaseKey:
-        """What identifies it among the artefact's cases."""
+        """The key that identifies it among the artefact's cases."""
         return self.panel, self.point, self.series
 
 
@@ -66,17 +66,17 @@ class Artefact:
     """A table or figure of the paper.
 
     Attributes:
-        name: of its file.
-        label: the paper's own, as in its source; empty for what goes beyond it.
+        name: the name of its file.
+        label: the label in the paper's source; empty for artefacts beyond the paper.
         kind: table, curves against cycles, points or bars of final accuracy, the bound against S,
             or the cost of accuracy in messages, bytes and simulated seconds.
         panels: blocks of the table, or small plots of the figure.
-        points: what a panel's axis goes through; one nameless point where the axis is the cycle.
-        series: the methods that are compared.
-        reading: the record that is reported as accuracy.
-        profile: what it was shrunk to.
-        rule: of the methods that name none; empty is each one's default.
-        networks: what takes the place of networks as the paper states them.
+        points: the values on a panel's axis; one unnamed point if the axis is the cycle.
+        series: the methods to compare.
+        reading: the column of records that is reported as accuracy.
+        profile: the profile that shrinks it.
+        rule: the rule of methods that name none; if empty, each method's default.
+        networks: replacements for networks as the paper states them.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Artefact:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Those of its cases, which share them."""
+        """The seeds, which all cases share."""
         return self.cases[0].experiment.seeds
 
     @cached_property
@@ -124,7 +124,7 @@ class Artefact:
     def part(self, names: Collection[str]) -> Artefact:
         """Keep only the panels, points and series with these names.
 
-        Of a kind that no name belongs to, all stay.
+        If no name is that of a panel, all panels stay; points and series likewise.
 
         Raises:
             InputError: a name that the artefact does not have.
@@ -141,7 +141,7 @@ class Artefact:
         return replace(self, panels=kept[0], points=kept[1], series=kept[2])
 
     def runs(self) -> list[Experiment]:
-        """Its runs of one method and one seed; none for the bound."""
+        """The runs it needs, each of one method and one seed; none for the bound."""
         if self.kind == "bound":
             return []
         return [one for case in self.cases for one in single_runs(case.experiment)]
@@ -150,7 +150,7 @@ class Artefact:
 def lay_over(values: dict[str, Any], settings: Settings) -> None:
     """Set ``{"a.b": value}`` or ``{"a": {"b": value}}`` in nested values; later settings win.
 
-    A model and its options are replaced as a whole: the options of one are not another's.
+    A model is replaced together with its options, since another model has other options.
 
     Examples:
         >>> values = {"schedule": {"tau_a": 3}}
@@ -190,7 +190,7 @@ def load_artefact(
         seeds: the number of seeds, from 0 on, instead of the profile's.
 
     Raises:
-        InputError: no such artefact or profile, or a file that does not describe one.
+        InputError: the artefact or profile does not exist, or its file is not valid.
     """
     folder = folder or paper_folder()
     _check_one_of("artefact", name, artefact_names(folder), "See: ssdfl reproduce --list.")
@@ -227,7 +227,7 @@ def _check_one_of(what: str, value: str, known: Collection[str], remedy: str) ->
 
 
 def _base_settings(common: Settings, own: Settings, profile: str) -> dict[str, Any]:
-    """What all cases of an artefact share: the paper's setting, calibrated, shrunk to a profile."""
+    """The settings that all cases share: the paper's, calibrated, and shrunk by the profile."""
     dataset, shrunk = own["dataset"], common["profile"][profile]
     layers = (
         common["setting"],
@@ -255,7 +255,7 @@ def _variants(tables: Iterable[Mapping[str, Any]]) -> tuple[Variant, ...]:
 
 
 def _of_kind(kind: str, tables: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The series that an artefact of a kind shows: those for this kind and those for any."""
+    """The series for an artefact of this kind: the ones for this kind, and the ones for any."""
     return [table for table in tables if kind in table.get("kinds", KINDS)]
 
 

@@ -1,4 +1,4 @@
-"""What `ssdfl bounds` compares, row by row and summed up; needs no torch."""
+"""The results of `ssdfl bounds`, row by row and in summary; needs no torch."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ FORMS = ("published", "rigorous")
 
 @dataclass(frozen=True)
 class BoundRow:
-    """One quantity of one cycle beside its bounds.
+    """One quantity of one cycle, with its bounds.
 
     Attributes:
         statement: ``Lemma 1``, ``Lemma 2`` or ``Theorem 1``.
-        cluster: which cluster; −1 for the whole network.
-        measured: what the run had.
-        published, rigorous: the bounds; infinite where their condition on η fails.
+        cluster: the number of the cluster; −1 for the whole network.
+        measured: the value in the run.
+        published, rigorous: the bounds; infinite if their condition on η fails.
     """
 
     seed: int
@@ -37,9 +37,9 @@ class BoundSummary:
     """A statement over all cycles and clusters of a method: how often it fails, how tight it is.
 
     Attributes:
-        silent: shares of rows where a form's condition fails and it says nothing.
-        violated: shares of rows where the measured quantity exceeds a form's bound.
-        ratio: the median of measured over bound where there is one; NaN if there is none.
+        silent: for each form, the share of rows whose condition fails, so there is no bound.
+        violated: for each form, the share of rows whose measured value exceeds the bound.
+        ratio: for each form, the median of measured over bound; NaN if there is no bound.
     """
 
     method: str
@@ -51,7 +51,7 @@ class BoundSummary:
 
 
 def summarise_bounds(rows: list[BoundRow]) -> list[BoundSummary]:
-    """One line for every method and statement."""
+    """One summary for every method and statement."""
     grouped: dict[tuple[str, str], list[BoundRow]] = defaultdict(list)
     for row in rows:
         grouped[row.method, row.statement].append(row)

@@ -1,6 +1,6 @@
-"""Runs of one method and one seed, stored by what determines their result.
+"""Runs of one method and one seed, stored under a key of everything that determines their result.
 
-Whoever asks for the same run again finds it in the cache, so tables and figures share runs.
+A run that was done before is found in the cache, so tables and figures share runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ssdfl.records.folder import Row, RunFolder
 from ssdfl.records.sections import ClustersSection, EvaluateSection, ShareSection
 
 OWN_DATA = ("train", "test", "encoding")
-"""Keys that count only where they are set, so that runs from before there were such are found."""
+"""Keys that count only if they are set, so that runs made before these keys existed are found."""
 
 
 def single_runs(experiment: Experiment) -> list[Experiment]:
@@ -38,7 +38,7 @@ def single_runs(experiment: Experiment) -> list[Experiment]:
 
 
 def _single_run(experiment: Experiment, method: str, seed: int) -> Experiment:
-    """One run, with a single cluster if clusters do not matter, so that such runs are shared."""
+    """One run. If clusters do not matter, it has a single one, so that more runs are shared."""
     clusters_matter = find_method(method).needs_plan or experiment.evaluate.gaps
     clusters = experiment.clusters if clusters_matter else ClustersSection(number=1)
     return experiment.model_copy(
@@ -47,11 +47,11 @@ def _single_run(experiment: Experiment, method: str, seed: int) -> Experiment:
 
 
 def run_key(experiment: Experiment) -> str:
-    """A name for what determines a run: the experiment but title and target, and the version.
+    """A key of all that determines a run: the version, and the experiment without title and target.
 
     A file with a network, a plan, parameters or data counts by its content, not its path. A folder
     with data counts by names, sizes and times. Other data sets and your own functions count by
-    their names alone.
+    their names only.
     """
     values = experiment.model_dump(mode="json", exclude={"name": True, "evaluate": {"target"}})
     for key in OWN_DATA:
@@ -68,7 +68,7 @@ def run_key(experiment: Experiment) -> str:
 
 
 def _content(path: Path) -> str | list[str] | None:
-    """What a file or folder counts by; None if there is none."""
+    """The part of the key for a file or folder; None if it does not exist."""
     if path.is_file():
         return f"{hashlib.sha256(path.read_bytes()).hexdigest()}{path.suffix}"
     if path.is_dir() and looks_like_path(str(path)):
@@ -77,27 +77,27 @@ def _content(path: Path) -> str | list[str] | None:
 
 
 def _listing(folder: Path) -> list[str]:
-    """The files in a folder, with their sizes and when they were written."""
+    """The files in a folder, with their sizes and modification times."""
     facts = [(path, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
     return [f"{path.relative_to(folder)} {stat.st_size} {stat.st_mtime_ns}" for path, stat in facts]
 
 
 def distinct(experiments: Iterable[Experiment]) -> list[Experiment]:
-    """Runs of one method and seed, each once."""
+    """The runs of one method and seed, without duplicates."""
     return list({run_key(one): one for one in experiments}.values())
 
 
 def run_folder(experiment: Experiment, root: Path) -> RunFolder:
-    """Where a run is, or will be."""
+    """The folder of a run, which need not exist yet."""
     return RunFolder(root / run_key(experiment))
 
 
 def finished_rows(experiment: Experiment, root: Path) -> list[Row]:
-    """The records of a run of one method and seed in a cache; none unless it is complete."""
+    """The records of a run of one method and seed in a cache; empty unless it is complete."""
     return whole_rows(experiment, run_folder(experiment, root))
 
 
 def whole_rows(experiment: Experiment, folder: RunFolder) -> list[Row]:
-    """The records of a run of one method and seed; none if some are missing."""
+    """The records of a run of one method and seed; empty if some are missing."""
     rows = folder.read_rows(experiment.seeds[0], experiment.methods[0])
     return rows if len(rows) >= experiment.cycles else []

@@ -1,4 +1,4 @@
-"""The engines: where each is, and what it can do.
+"""The engines: where each is defined, and what it can do.
 
 Code asks for a capability, never for an engine's name: ``engine_traits(name).real_time``.
 """
@@ -13,16 +13,16 @@ from ssdfl.errors import InputError
 
 @dataclass(frozen=True)
 class EngineTraits:
-    """What the rest of the library knows of an engine.
+    """The capabilities of an engine, as the rest of the library sees them.
 
     Attributes:
         home: ``package.module:name`` of its class, imported when the engine is used.
         description: what it is for, in one line.
         real_time: it runs on real devices and measures real seconds.
-        records_gaps: it can record what the paper's bounds speak of.
+        records_gaps: it can record the quantities in the paper's bounds.
         resumes_exactly: a resumed run equals an unbroken one bit for bit.
         ranks: several processes, started by torchrun, run one job together.
-        process_per_device: each device is a process with a folder of its own.
+        process_per_device: each device is a process with its own folder.
     """
 
     home: str
@@ -52,7 +52,7 @@ ENGINES: dict[str, EngineTraits] = {
 
 
 def engine_traits(name: str) -> EngineTraits:
-    """What an engine can do.
+    """The capabilities of an engine.
 
     Raises:
         InputError: there is no such engine.

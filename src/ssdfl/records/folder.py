@@ -2,15 +2,15 @@
 
 experiment.toml                     the experiment with every value written out
 metrics.parquet                     all records of all methods and seeds
-bounds.parquet                      what was measured beside the paper's bounds, if it was compared
-versions.json                       what it ran with
-task.json                           what it was tested for, and what was done to its data
+bounds.parquet                      measurements and the paper's bounds, if they were compared
+versions.json                       the versions of the packages that it used
+task.json                           the scores of its tests, and how its data were prepared
 run.lock                            held while a run writes into the folder
 seed-0/network.json, plan.json, devices.json
 seed-0/ssdfl/metrics.parquet        one row per cycle
 seed-0/ssdfl/checkpoint.safetensors the models of all devices after the last saved cycle
-seed-0/ssdfl/part-*.safetensors     of a run in several ranks: the models of each rank's devices
-seed-0/ssdfl/mesh/NAME/             of devices that ran as processes: each one's files
+seed-0/ssdfl/part-*.safetensors     for a run in several ranks: the models of each rank's devices
+seed-0/ssdfl/mesh/NAME/             for devices that ran as processes: the files of each
 """
 
 from __future__ import annotations
@@ -64,19 +64,19 @@ _PLAIN_FOLDER = re.compile(r"[\w.]+")
 _LONGEST_NAME = 150
 _HASH_DIGITS = 16
 CHECKPOINT = "checkpoint.safetensors"
-"""In a method's folder, or a device's: the state after the last saved cycle."""
+"""The file in a method's or device's folder with the state after the last saved cycle."""
 CROSS_TESTS = "cross_tests.json"
 LOCK = "run.lock"
-"""In a run's folder: held while a run writes into it."""
+"""The file in a run's folder that is held while a run writes into it."""
 DEVICES_FOLDER = "mesh"
-"""Of a method's folder: where devices that run as processes have theirs."""
+"""The folder in a method's folder for devices that run as processes."""
 
 
 def folder_name(method: str) -> str:
     """A method's name as a folder name: unique, and allowed by common file systems.
 
-    A name made of letters stays, ``module:function`` gets a dot. In all others, characters that
-    some file system refuses become ``%XX``; a long name ends with a hash.
+    A name made of letters is kept, and ``module:function`` gets a dot. In all other names,
+    characters that some file system refuses become ``%XX``. A long name ends with a hash.
 
     Examples:
         >>> folder_name("ssdfl"), folder_name("my_module:function"), folder_name("ssdfl+atc")
@@ -97,7 +97,7 @@ def folder_name(method: str) -> str:
 
 @dataclass(frozen=True, init=False)
 class RunFolder:
-    """The places in a run's folder and how they are read and written."""
+    """Reads and writes the files in a run's folder."""
 
     path: Path
 
@@ -111,16 +111,16 @@ class RunFolder:
 
     @property
     def task_file(self) -> Path:
-        """What was learnt."""
+        """The file with the task's scores and notes."""
         return self.path / "task.json"
 
     def write_task(self, scores: Sequence[Score], notes: Sequence[str] = ()) -> None:
-        """Keep what results are judged by, and what was done to the data."""
+        """Write the scores that results are judged by, and notes on how the data were prepared."""
         facts = {"scores": scores_to_json(scores), "notes": list(notes)}
         write_text(self.task_file, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
 
     def goal(self, experiment: Experiment | None = None) -> Goal:
-        """What the results are judged by; accuracy if the folder is too old to say."""
+        """The goal that results are judged by; accuracy if the folder is too old to say."""
         evaluate = (experiment or self.experiment()).evaluate
         scores = (
             scores_from_json(self._task()["scores"]) if self.task_file.exists() else (ACCURACY,)
@@ -128,15 +128,15 @@ class RunFolder:
         return make_goal(scores, evaluate.target, evaluate.reading)
 
     def notes(self) -> list[str]:
-        """What was done to the data."""
+        """Notes on how the data were prepared."""
         return list(self._task()["notes"]) if self.task_file.exists() else []
 
     def write_cross_tests(self, tests: CrossTests) -> None:
-        """Keep how everyone's model does on everyone's test data."""
+        """Write the scores of every model on every device's test data."""
         write_text(self.path / CROSS_TESTS, json.dumps(asdict(tests), indent=1) + "\n")
 
     def cross_tests(self) -> CrossTests | None:
-        """What `write_cross_tests` kept, if anything."""
+        """The scores that `write_cross_tests` wrote, if any."""
         path = self.path / CROSS_TESTS
         return CrossTests(**dict(_read_json(path))) if path.exists() else None
 
@@ -144,26 +144,26 @@ class RunFolder:
         return dict(_read_json(self.task_file))
 
     def seed_folder(self, seed: int) -> Path:
-        """Where a seed's network, plan and methods are."""
+        """The folder of a seed's network, plan and methods."""
         return self.path / f"seed-{seed}"
 
     def method_folder(self, seed: int, method: str) -> Path:
-        """Where one method's metrics and checkpoint are."""
+        """The folder of one method's metrics and checkpoint."""
         return self.seed_folder(seed) / folder_name(method)
 
     def checkpoint(self, seed: int, method: str) -> Path:
-        """Where one method's state is, unless each device keeps its own."""
+        """The file of one method's state, unless each device keeps its own."""
         return self.method_folder(seed, method) / CHECKPOINT
 
     def devices_folder(self, seed: int, method: str) -> Path:
-        """Where devices that run as processes have their folders."""
+        """The folder of the folders of devices that run as processes."""
         return self.method_folder(seed, method) / DEVICES_FOLDER
 
     def experiment(self) -> Experiment:
         """The experiment that the folder holds.
 
         Raises:
-            InputError: the folder holds none.
+            InputError: the folder holds no experiment.
         """
         if not self.experiment_file.exists():
             raise InputError(
@@ -178,7 +178,7 @@ class RunFolder:
         write_experiment(experiment.model_copy(update={"network": section}), self.experiment_file)
 
     def on_network(self, experiment: Experiment, network: Network) -> Experiment:
-        """The experiment on a network that no spec names, kept as ``network.json`` in the folder.
+        """The experiment on a given network, which is written to ``network.json`` in the folder.
 
         Raises:
             InputError: the folder holds another network.
@@ -195,8 +195,8 @@ class RunFolder:
     def joined(self, experiment: Experiment) -> Experiment:
         """The experiment to continue: the folder's, with methods, seeds and cycles added.
 
-        Another engine may continue it, unless one of the two runs a process per device: those keep
-        their own files.
+        Another engine may continue it, unless one of the two runs a process per device: these
+        engines keep their own files.
 
         Raises:
             InputError: the experiment differs in anything else.
@@ -214,7 +214,7 @@ class RunFolder:
         """Refuse to resume a folder without a run: its name may be mistyped.
 
         Raises:
-            InputError: with the most similar name of a run beside it, if there is one.
+            InputError: there is no run; the remedy suggests the folder with the most similar name.
         """
         if not self.experiment_file.exists():
             remedy = f"{_meant(self.path)} To start a run, leave out --resume."
@@ -222,7 +222,7 @@ class RunFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other runs out of the folder for the block; remove what killed runs left behind.
+        """Keep other runs out of the folder for the block; remove leftovers of killed runs.
 
         Raises:
             InputError: another run writes into it; the error names its process.
@@ -233,9 +233,9 @@ class RunFolder:
             try:
                 stack.enter_context(locked(self.path / LOCK))
             except BlockingIOError as error:
-                expected = f"a folder that no other run writes into ({error.strerror})"
+                expected = f"a folder that no other run writes to ({error.strerror})"
                 raise InputError(
-                    "--out", str(self.path), expected, "Wait for it, or choose another."
+                    "--out", str(self.path), expected, "Wait for it, or choose another folder."
                 ) from None
             remove_temporaries(self.path)
             try:
@@ -246,13 +246,13 @@ class RunFolder:
     def _remove_if_unused(self, made: Sequence[Path]) -> None:
         """Remove folders made only for the lock, so that a refused run leaves nothing behind."""
         if made and [*self.path.iterdir()] == [self.path / LOCK]:
-            with suppress(OSError):  # Windows removes no open file
+            with suppress(OSError):  # Windows cannot remove an open file
                 (self.path / LOCK).unlink()
                 for folder in made:
                     folder.rmdir()
 
     def check_free(self) -> None:
-        """Refuse to write into a folder that holds a run already."""
+        """Refuse to write into a folder that already holds a run."""
         if self.experiment_file.exists() or any(self.path.glob("seed-*")):
             raise InputError(
                 "--out",
@@ -262,7 +262,7 @@ class RunFolder:
             )
 
     def write_fact(self, seed: int, name: str, text: str) -> None:
-        """Write what a seed's runs share; when a run is resumed, it must not have changed.
+        """Write a fact that a seed's runs share; on resuming, it must not have changed.
 
         Raises:
             InputError: the network, the plan or the devices have changed.
@@ -273,7 +273,9 @@ class RunFolder:
         write_text(path, text)
 
     def write_plan(self, seed: int, plan: Plan, name: str = "plan.json") -> None:
-        """Write a seed's plan. A resumed run must have the same plan; its file may be of version 2.
+        """Write a seed's plan; on resuming, it must not have changed.
+
+        The old file may be of version 2.
 
         Raises:
             InputError: the plan has changed.
@@ -285,15 +287,15 @@ class RunFolder:
         write_plan(plan, path)
 
     def plan(self, seed: int) -> Plan | None:
-        """The plan that a seed's runs use, if it is made."""
+        """The plan that a seed's runs use, if it has been made."""
         plans = self.plans(seed)
         return plans[0] if plans else None
 
     def plans(self, seed: int) -> list[Plan]:
-        """The plans that a seed's runs use, if made: `plan.json` and those for other message sizes.
+        """The plans that a seed's runs use, if made: `plan.json` and plans for other message sizes.
 
-        A method whose messages have another size has clusters of its own: ``plan-<bytes>.json``, or
-        ``plan-<bytes>-late.json`` if they leave after training.
+        A method whose messages have another size has its own clusters: ``plan-<bytes>.json``, or
+        ``plan-<bytes>-late.json`` if the messages leave after training.
         """
         others = sorted(self.seed_folder(seed).glob("plan-*.json"))
         first = self.seed_folder(seed) / "plan.json"
@@ -316,15 +318,15 @@ class RunFolder:
         """A trained model, a ``torch.nn.Module`` in evaluation mode; see `ssdfl.load_model`.
 
         Args:
-            method: which one's; may be left out if the run has one.
-            seed: which one's; by default the run's first.
-            device: its number or name, or ``mean`` for the mean of all devices' parameters.
-            raw: whether it takes samples as they were before encoding, and predicts in own units.
+            method: the method; may be left out if the run has only one.
+            seed: the seed; by default the run's first.
+            device: the device's number or name, or ``mean`` for the mean of all parameters.
+            raw: whether it takes samples before encoding and predicts in the targets' units.
 
         Raises:
             InputError: no such method, seed or device; a missing or damaged checkpoint.
         """
-        # Named as text: this package needs no torch, and what loads models is above it.
+        # Imported by name: this package needs no torch, and the loader is in a higher layer.
         load = cast(
             Callable[..., Any], import_object("ssdfl.experiments.models:load_model", "loader")
         )
@@ -335,7 +337,7 @@ class RunFolder:
         write_table(self.method_folder(seed, method) / "metrics.parquet", rows, record_schema())
 
     def read_rows(self, seed: int, method: str) -> list[Row]:
-        """One method's records so far; none if it has not begun."""
+        """One method's records so far; empty if it has not begun."""
         return read_records(self.method_folder(seed, method) / "metrics.parquet")
 
     def all_rows(self) -> list[Row]:
@@ -362,10 +364,10 @@ class RunFolder:
         write_table(self.path / "metrics.parquet", self.all_rows(), run_schema())
 
     def network(self, seed: int) -> Network:
-        """A seed's network; while its file does not change, it is read once.
+        """A seed's network; the file is read again only if it has changed.
 
         Raises:
-            InputError: the folder has none.
+            InputError: the folder has no network.
         """
         return _read_unchanged(read_network, self.seed_folder(seed) / "network.json")
 
@@ -375,11 +377,11 @@ class RunFolder:
         return list(_read_json(path)) if path.exists() else []
 
     def write_bounds(self, rows: Iterable[BoundRow]) -> None:
-        """Keep what was measured beside its bounds, for reports."""
+        """Write measurements and their bounds, for reports."""
         write_table(self.path / "bounds.parquet", map(asdict, rows), bound_schema())
 
     def read_bounds(self) -> list[BoundRow]:
-        """What `write_bounds` kept; empty if nothing was compared."""
+        """The rows that `write_bounds` wrote; empty if nothing was compared."""
         return [BoundRow(**row) for row in read_table(self.path / "bounds.parquet")]
 
     def note_versions(self, versions: Mapping[str, str]) -> None:
@@ -391,25 +393,25 @@ class RunFolder:
             )
 
     def versions(self) -> list[dict[str, str]]:
-        """What the run was made with: one entry, and one more for every change on resuming."""
+        """The versions that the run used: one entry, and one more for every change on resuming."""
         path = self.path / "versions.json"
         return list(_read_json(path)) if path.exists() else []
 
 
 def _meant(path: Path) -> str:
-    """Which folder with a run has a name like a mistyped one, as a question; empty if none has."""
+    """A question that suggests the run folder with the most similar name; empty without one."""
     runs = [file.parent.name for file in path.parent.glob("*/experiment.toml")]
     similar = difflib.get_close_matches(path.name, runs, n=1)
     return f"Did you mean {path.parent / similar[0]}?" if similar else ""
 
 
 def _missing_folders(path: Path) -> list[Path]:
-    """A folder and those above it that are not there, the innermost first."""
+    """The folder and its parents that do not exist, innermost first."""
     return [folder for folder in (path, *path.parents) if not folder.exists()]
 
 
 def _read_unchanged(read: Callable[[Path], Result], path: Path) -> Result:
-    """What a file holds; a large one is read again only if it has changed."""
+    """The content of a file; a large file is read again only if it has changed."""
     if not path.exists():
         return read(path)
     facts = path.stat()
@@ -423,7 +425,7 @@ def _read_once(read: Callable[[Path], Any], path: Path, changed_ns: int, size: i
 
 
 def _same_json(text: str, other: str) -> bool:
-    """Whether two texts are the same JSON; large files once had line breaks."""
+    """Whether two texts are the same JSON; older versions wrote large files with line breaks."""
     if text == other:
         return True
     with suppress(ValueError):
@@ -433,7 +435,7 @@ def _same_json(text: str, other: str) -> bool:
 
 def _changed(path: Path, seed: int) -> InputError:
     remedy = "Restore it, or choose another --out."
-    return InputError(f"{path.name} of seed {seed}", "changed", f"what {path} holds", remedy)
+    return InputError(f"{path.name} of seed {seed}", "changed", f"the content of {path}", remedy)
 
 
 def _check_same(old: Experiment, new: Experiment) -> None:
@@ -478,13 +480,13 @@ def _read_json(path: Path) -> Any:
 
 
 def next_free_folder(name: str, root: Path) -> Path:
-    """``root/name``, or the first of ``name-2``, ``name-3``, … that is not there yet."""
+    """``root/name``, or the first of ``name-2``, ``name-3``, … that does not exist."""
     candidates = (root / (name if k == 1 else f"{name}-{k}") for k in range(1, 10**6))
     return next(path for path in candidates if not path.exists())
 
 
 def newest_folder(name: str, root: Path) -> Path:
-    """The folder of the latest run of that name, to be resumed; ``root/name`` if there is none."""
+    """The folder of the latest run with this name, for resuming; ``root/name`` if there is none."""
     latest = root / name
     for k in range(2, 10**6):
         if not (root / f"{name}-{k}").exists():

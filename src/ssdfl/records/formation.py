@@ -15,13 +15,13 @@ from ssdfl.theory import Constants
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """What only data and model can provide; the defaults apply where neither is available.
+    """Facts that only data and model can provide; the defaults apply if neither is available.
 
     Attributes:
         gradient_bound: B of Assumption 2.
         smoothness: γ̂ of Assumption 1.
         initial_loss: L(θ⁰); ln 10 is the loss of guessing among ten classes.
-        message_bytes: the size of a model on the wire, by default that of the default experiment.
+        message_bytes: the size of a model on the wire; by default the default experiment's.
         sends_early: messages leave before devices train.
     """
 
@@ -33,7 +33,7 @@ class TaskFacts:
 
 
 def formation_settings(experiment: Experiment, facts: TaskFacts) -> FormationSettings:
-    """How to form an experiment's clusters; ``clusters.gradient_bound`` goes before the measured B.
+    """An experiment's formation settings; ``clusters.gradient_bound`` overrides the measured B.
 
     Examples:
         >>> formation_settings(Experiment(), TaskFacts()) == FormationSettings()

@@ -19,7 +19,7 @@ def load_records(folder: Path | str) -> pandas.DataFrame:
     In a sweep's folder, the first columns are the swept keys, such as ``schedule.tau_a``.
 
     Args:
-        folder: what ``ssdfl run`` or ``ssdfl sweep`` wrote its results into.
+        folder: the folder with the results of ``ssdfl run`` or ``ssdfl sweep``.
 
     Raises:
         InputError: the folder holds neither, or pandas is not installed.

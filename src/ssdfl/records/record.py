@@ -1,4 +1,4 @@
-"""The record of a cycle, and what each of its numbers means.
+"""The record of a cycle, and the meaning of its numbers.
 
 A metric is described once, where its field is declared. The Parquet schema, reports, pages and logs
 read the descriptions from `METRICS`. To add a metric, add a field here and compute it in the
@@ -18,19 +18,19 @@ from ssdfl.records.scores import ACCURACY, MOST_SCORES, SCALES, Goal, Score
 
 @dataclass(frozen=True)
 class Metric:
-    """What a number of a record means, and how to show it.
+    """The meaning of a number in a record, and how to show it.
 
     Attributes:
         name: the field of `Record`.
-        label: what an axis says.
-        unit: what it is shown in, such as ``%``, ``MB`` or ``s``; empty for a count or plain
+        label: the label of an axis.
+        unit: the unit it is shown in, such as ``%``, ``MB`` or ``s``; empty for a count or plain
             number.
-        column: a table's header; the unit or the label unless said otherwise.
-        noun: what one has more or less of in a sentence; the label unless said otherwise.
-        axis: it is a cost, counted from the start of the run, that curves are drawn against.
+        column: the header in a table; by default the unit or the label.
+        noun: its name in a sentence such as "fewest bytes"; by default the label.
+        axis: it is a cost, counted from the start of the run, that can be the x-axis of curves.
         ranked: it is a cost by which reports rank methods.
-        log: it is drawn on a logarithmic axis where all values are positive.
-        better: which end is the good one, if either.
+        log: it is drawn on a logarithmic axis if all values are positive.
+        better: ``higher`` or ``lower``, if either is better.
         optional: not every run measures it.
     """
 
@@ -47,7 +47,7 @@ class Metric:
 
     @property
     def scale(self) -> float:
-        """Divide a stored value by this to have it in `unit`.
+        """Divide a stored value by this to get it in `unit`.
 
         Examples:
             >>> METRICS["sent_bytes"].unit, METRICS["sent_bytes"].scale
@@ -60,7 +60,7 @@ def metric(label: str, *, default: Any = MISSING, **description: Any) -> Any:
     """A field of `Record` that is a metric; the other arguments are those of `Metric`.
 
     Args:
-        default: for engines that do not measure it, and for files written before it existed.
+        default: the value for engines that do not measure it, and for older files.
     """
     return field(default=default, metadata={"label": label, **description})
 
@@ -77,10 +77,10 @@ def of_score(
     """A field of `Record` about one of a task's scores; the score's description fills the gaps.
 
     Args:
-        label: with ``{}`` for the score's own, as ``column`` and ``noun``.
-        number: which of the task's scores.
-        better: which end is good, if it is not the score's.
-        column: without the unit; the unit or the label by default.
+        label: the label, with ``{}`` for the score's label; so are ``column`` and ``noun``.
+        number: the number of the score in the task.
+        better: ``higher`` or ``lower``, if it differs from the score's.
+        column: the header without the unit; the unit or the label by default.
         noun: the label by default.
     """
     templates = {"label": label, "column": column, "noun": noun}
@@ -91,7 +91,7 @@ def of_score(
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What a run has come to after a cycle. Costs count from the start of the run.
+    """The results of a run after a cycle. Costs count from the start of the run.
 
     A number that was not measured is NaN. Fields with a value per device or cluster are not
     metrics.
@@ -102,7 +102,7 @@ class Record:
             below also cover honest devices only.
         average_model_score: the score of the mean of all parameters.
         loss: mean test loss over devices; NaN if devices were not tested.
-        score_2, score_3, score_4: the task's other scores, means over devices; NaN if it has none.
+        score_2, score_3, score_4: the task's other scores, means over devices; NaN if missing.
         consensus_distance: root mean square distance of devices' parameters from their mean.
         effective_gradient: root mean square, over the cycle's training steps and devices, of the
             effective gradient (θ before − θ after) / η of `eq:expand_cluster_gd`.
@@ -173,7 +173,7 @@ class Record:
 
     @property
     def reported_score(self) -> float:
-        """The mean over devices, or that of the averaged model if only that was tested."""
+        """The mean score over devices, or the averaged model's if only that was tested."""
         return self.average_model_score if math.isnan(self.score) else self.score
 
 
@@ -184,7 +184,7 @@ TYPES: dict[str, Any] = get_type_hints(Record)
 
 
 def describe(one: Field[Any]) -> Metric:
-    """The metric of a field of `Record`, with what its description leaves out filled in.
+    """The metric of a field of `Record`, with missing parts of its description filled in.
 
     Examples:
         >>> describe(fields(Record)[0]).noun
@@ -202,7 +202,7 @@ def describe(one: Field[Any]) -> Metric:
 
 
 def _of_score(one: Field[Any], scores: Sequence[Score]) -> dict[str, Any]:
-    """What a score's description says of a field."""
+    """The parts of a field's description that follow from its score."""
     score = scores[one.metadata["number"] - 1]
     templates = one.metadata["templates"].items()
     said = {
@@ -220,7 +220,7 @@ def _of_score(one: Field[Any], scores: Sequence[Score]) -> dict[str, Any]:
 
 
 _UNNAMED = (ACCURACY, *(Score(f"score_{k}", f"score {k}") for k in range(2, MOST_SCORES + 1)))
-"""The scores of tasks of which nothing is known."""
+"""The scores that are assumed for an unknown task."""
 
 METRICS = {one.name: describe(one) for one in fields(Record) if TYPES[one.name] in (int, float)}
 """Every metric by name, in the order of the record's fields, for a task scored by accuracy."""
@@ -228,7 +228,7 @@ METRICS = {one.name: describe(one) for one in fields(Record) if TYPES[one.name] 
 
 @cache
 def metrics_of(goal: Goal) -> dict[str, Metric]:
-    """Every metric by name, those about scores as the task's scores are described.
+    """Every metric by name, with the task's own description of its scores.
 
     Examples:
         >>> from ssdfl.records.scores import SCORES
@@ -244,8 +244,8 @@ def metrics_of(goal: Goal) -> dict[str, Metric]:
 
 
 COSTS = tuple(name for name, one in METRICS.items() if one.axis)
-"""What curves are drawn against."""
+"""The metrics that can be the x-axis of curves."""
 RANKED_COSTS = tuple(name for name in COSTS if METRICS[name].ranked)
-"""What reports rank methods by."""
+"""The metrics by which reports rank methods."""
 QUANTITIES = tuple(name for name, one in METRICS.items() if not one.axis)
-"""What curves show."""
+"""The metrics that curves can show."""

@@ -1,7 +1,7 @@
-"""What results are judged by: the scores of tasks, each described once, and the value to reach.
+"""The scores that results are judged by, each described once, and the target to reach.
 
-The run's folder keeps a score's description. Records hold numbers alone; tables, pages, rankings,
-progress bars and logs take name, unit and the good end from here.
+The run's folder keeps the description of a score. Records hold only numbers. Tables, pages,
+rankings, progress bars and logs take the name, the unit and the better direction from here.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MOST_SCORES = 4
 
 @dataclass(frozen=True)
 class Score:
-    """What a task's models are tested for.
+    """A score by which a task's models are tested.
 
     Attributes:
-        name: what an experiment calls it.
-        label: what people call it, in the middle of a sentence.
-        unit: what it is shown in, such as ``%``; empty for a plain number.
-        better: which end is the good one.
-        target: the value to reach unless the experiment names another; None if there is none.
+        name: its name in an experiment.
+        label: its name within a sentence.
+        unit: the unit it is shown in, such as ``%``; empty for a plain number.
+        better: ``higher`` or ``lower``.
+        target: the default value to reach; None if there is none.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Score:
 
     @property
     def scale(self) -> float:
-        """Divide a stored value by this to have it in `unit`."""
+        """Divide a stored value by this to get it in `unit`."""
         return SCALES.get(self.unit, 1.0)
 
     @property
@@ -50,7 +50,7 @@ class Score:
 
     @property
     def best(self) -> str:
-        """What the best value is called."""
+        """The adjective for the best value."""
         return "Best" if self.better == "higher" else "Lowest"
 
     @property
@@ -64,7 +64,7 @@ class Score:
         return f"{self.label} {self.unit}".rstrip()
 
     def number(self, value: float) -> str:
-        """A value in its unit, without it.
+        """A value converted to its unit, without the unit's name.
 
         Examples:
             >>> [SCORES[name].number(0.4567) for name in ("accuracy", "r2", "mae")]
@@ -82,11 +82,11 @@ class Score:
         return f"{self.number(value)} {self.unit}".rstrip()
 
     def reaches(self, value: float, target: float) -> bool:
-        """Whether a value is as good as a target, or better; NaN is not."""
+        """Whether a value is at least as good as a target; NaN never is."""
         return self.sign * value >= self.sign * target
 
     def worst(self, values: Iterable[float]) -> float:
-        """The value at the bad end."""
+        """The worst of some values."""
         return self.sign * min(self.sign * value for value in values)
 
 
@@ -110,17 +110,17 @@ ACCURACY = SCORES["accuracy"]
 
 
 OWN_TESTS = "Each device is tested on its own held-out data; there is no common test set."
-"""A note on data, of runs whose devices have data of their own."""
+"""The note on data in runs whose devices have their own data."""
 
 
 @dataclass(frozen=True)
 class CrossTests:
-    """Everyone's model on everyone's held-out data.
+    """The scores of every model on every device's held-out data.
 
     Attributes:
         devices: their names.
-        samples: how many test samples each has.
-        scores: [model][test data].
+        samples: the number of test samples of each.
+        scores: indexed as [model][test data].
     """
 
     devices: tuple[str, ...]
@@ -133,7 +133,7 @@ class Goal:
     """How results are judged: the task's scores, the first of which ranks, and the value to reach.
 
     Attributes:
-        target: of the first score; None if there is none.
+        target: the value that the first score has to reach; None if there is none.
         reading: the ranked column of records: the devices' mean score, or the averaged model's.
     """
 
@@ -148,12 +148,12 @@ class Goal:
 
     @property
     def averaged(self) -> bool:
-        """Whether the averaged model is ranked, and not the devices' own."""
+        """Whether the averaged model is ranked rather than the devices' models."""
         return self.reading == READINGS[1]
 
     @property
     def noun(self) -> str:
-        """What is ranked, in the middle of a sentence.
+        """The name of the ranked score within a sentence.
 
         Examples:
             >>> Goal().noun, Goal(reading=READINGS[1]).noun
@@ -163,7 +163,7 @@ class Goal:
 
     @property
     def header(self) -> str:
-        """The same with its unit, for columns of numbers."""
+        """The name of the ranked score with its unit, for columns of numbers."""
         return f"{self.noun} {self.score.unit}".rstrip()
 
     @property
@@ -179,7 +179,7 @@ class Goal:
 
     @property
     def named_target(self) -> str:
-        """The target in a sentence: a number without a unit is preceded by what it is of.
+        """The target in a sentence; a number without a unit is preceded by the score's label.
 
         Examples:
             >>> Goal().named_target, Goal((SCORES["r2"],), 0.4).named_target
@@ -193,7 +193,7 @@ class Goal:
 
 
 def make_goal(scores: Sequence[Score], target: float | str, reading: str = READINGS[0]) -> Goal:
-    """An experiment's goal. The target is a number, or ``auto`` for the score's own."""
+    """An experiment's goal. The target is a number, or ``auto`` for the score's default."""
     wanted = scores[0].target if isinstance(target, str) else target
     return Goal(tuple(scores), wanted, reading)
 
@@ -207,7 +207,7 @@ def scores_from_json(found: Iterable[Mapping[str, Any]]) -> tuple[Score, ...]:
     """Descriptions from the run's folder.
 
     Raises:
-        InputError: they are none.
+        InputError: the descriptions are not valid.
     """
     try:
         return tuple(Score(**one) for one in found)

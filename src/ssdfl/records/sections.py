@@ -27,7 +27,7 @@ Options = dict[str, int | float | str | bool]
 
 
 def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Refuse values of which one is there twice."""
+    """Refuse duplicate values."""
     if len(set(values)) < len(values):
         raise ValueError("each only once")
     return values
@@ -41,7 +41,7 @@ def _known_engine(name: str) -> str:
 
 
 PARTITIONS = ("auto", "labels", "dirichlet", "iid", "size", "column", "files")
-"""How samples can be partitioned, apart from a user's own function."""
+"""The built-in ways to partition samples."""
 
 
 def _known_partition(name: str) -> str:
@@ -57,7 +57,7 @@ def _ascending(values: tuple[float, float]) -> tuple[float, float]:
 
 
 def _number_or_names(value: Any) -> int | tuple[str, ...]:
-    """Checked by hand, since pydantic explains a mistake in terms of one of the two."""
+    """Check a number or a list of names; pydantic's errors would mention only one of the two."""
     names = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
     if names and len(set(value)) == len(value):
         return tuple(value)
@@ -84,7 +84,7 @@ class Section(BaseModel):
 
 
 class NetworkSection(Section):
-    """Which network, and how its devices weigh each other."""
+    """The network and its mixing weights."""
 
     spec: str = Field(
         "sites:sites=4,size=5,seed=0", description="a spec or a file; see `ssdfl graph --help`"
@@ -120,7 +120,7 @@ class ClustersSection(Section):
     )
     liars: Annotated[int, Field(ge=0)] = Field(
         0,
-        description="how many liars per neighbourhood every cluster must survive under trimmed",
+        description="number of liars per neighbourhood every cluster must tolerate under trimmed",
     )
     variance_floor: NotNegative = Field(0.1, description="α, the variance floor of gradients")
     optimizer_weights: Annotated[
@@ -151,7 +151,7 @@ class ScheduleSection(Section):
 
 
 class FaultsSection(Section):
-    """What fails while it runs."""
+    """Faults during the run."""
 
     link_loss: Probability = Field(0.0, description="probability that a link fails in a step")
     device_loss: Probability = Field(
@@ -168,7 +168,7 @@ class FaultsSection(Section):
 
 
 class DataSection(Section):
-    """Which data, and who holds what."""
+    """The data, and how devices share them."""
 
     name: str = Field(
         "digits",
@@ -230,7 +230,7 @@ class DataSection(Section):
 
 
 class ShareSection(Section):
-    """What devices tell others of their data, for the formation of clusters."""
+    """What devices disclose about their data, for the formation of clusters."""
 
     labels: Literal["counts", "rounded", "none"] = Field(
         "counts",
@@ -239,7 +239,7 @@ class ShareSection(Section):
     samples: Literal["auto", "none", "sketch", "raw"] = Field(
         "auto",
         description="16 samples, to neighbours only: none, a random projection, or raw; auto is "
-        "none for real devices and data of their own, and raw, as in the paper, for dealt data",
+        "none for real devices and devices' own data, and raw, as in the paper, for dealt data",
     )
     gradient_sketch: Literal["auto", "yes", "no"] = Field(
         "auto",
@@ -249,7 +249,7 @@ class ShareSection(Section):
 
 
 class ModelSection(Section):
-    """What is trained."""
+    """The model to train."""
 
     name: str = Field(
         "mlp", description="mlp, logreg, cnn, resnet8, lstm or package.module:factory"
@@ -262,7 +262,7 @@ class ModelSection(Section):
 
 
 class TaskSection(Section):
-    """What is learnt, and what models are tested for."""
+    """The loss, and the scores of tests."""
 
     loss: str = Field(
         "auto",
@@ -351,7 +351,7 @@ class EvaluateSection(Section):
     @model_validator(mode="before")
     @classmethod
     def _know_old_name(cls, values: Any) -> Any:
-        """Accept ``target_accuracy``, as the target was called when there was no other score."""
+        """Accept ``target_accuracy``, the target's name when accuracy was the only score."""
         if not isinstance(values, dict) or "target_accuracy" not in values:
             return values
         others = without(values, ["target_accuracy"])
@@ -359,7 +359,7 @@ class EvaluateSection(Section):
 
 
 class EngineSection(Section):
-    """What executes the schedule."""
+    """The engine that executes the schedule."""
 
     name: Annotated[str, AfterValidator(_known_engine)] = Field(
         "local", description=describe_engines()

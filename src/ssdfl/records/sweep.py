@@ -17,22 +17,22 @@ from ssdfl.records.folder import Row, flat
 from ssdfl.records.scores import READINGS, Goal
 
 COMMON = {"name", "evaluate.target", "evaluate.target_accuracy", "task.metrics"}
-"""What all combinations of a sweep have in common."""
+"""The keys that are the same in all combinations of a sweep."""
 
 
 @dataclass(frozen=True)
 class Combination:
-    """One choice of a value for each key of a sweep, and the experiment that it makes."""
+    """One choice of a value for each key of a sweep, and the resulting experiment."""
 
     choices: Mapping[str, Any]
     experiment: Experiment
 
     def runs(self) -> list[Experiment]:
-        """Its runs of one method and one seed."""
+        """Its runs, each of one method and one seed."""
         return single_runs(self.experiment)
 
     def finished(self, root: Path) -> dict[str, dict[int, list[Row]]]:
-        """For each method and seed the records, of the runs in a cache that are whole."""
+        """The records of its complete runs in a cache, by method and seed."""
         found: dict[str, dict[int, list[Row]]] = {method: {} for method in self.experiment.methods}
         for one in self.runs():
             if rows := finished_rows(one, root):
@@ -45,7 +45,7 @@ class Sweep:
     """All combinations of a grid, in the order of its file.
 
     Attributes:
-        command: what does it again.
+        command: the command that repeats it.
     """
 
     name: str
@@ -67,10 +67,11 @@ class Sweep:
 
 
 def load_sweep(path: Path, settings: tuple[str, ...] = ()) -> Sweep:
-    """The sweep that a file describes, with ``a.b=value`` settings laid over what is not swept.
+    """The sweep that a file describes, with ``a.b=value`` settings for the keys not swept.
 
     Raises:
-        InputError: an unreadable file, no table ``[sweep]``, or a key or value that cannot be used.
+        InputError: the file is unreadable or has no table ``[sweep]``, or a key or value is not
+            valid.
     """
     values = read_values(path, settings)
     grid = _grid(values.pop("sweep", None))
@@ -93,8 +94,8 @@ def load_sweep(path: Path, settings: tuple[str, ...] = ()) -> Sweep:
 
 
 def _grid(table: object) -> dict[str, list[Any]]:
-    """Keys with dots, and their values; tables in the table are sections."""
-    remedy = 'Write such as "training.learning_rate" = [0.02, 0.05].'
+    """Dotted keys and their values; nested tables are sections."""
+    remedy = 'For example, write "training.learning_rate" = [0.02, 0.05].'
     if not isinstance(table, dict) or not table:
         raise InputError(
             "sweep", "none" if table is None else table, "a table of keys and lists", remedy

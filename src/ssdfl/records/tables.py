@@ -21,7 +21,7 @@ else:
     pa, parquet = LazyModule("pyarrow"), LazyModule("pyarrow.parquet")
 
 Row = dict[str, Any]
-"""A record, read from a file; ``method`` and ``seed`` say whose it is where there are several."""
+"""A record, read from a file; it has ``method`` and ``seed`` if there are several of them."""
 
 SWEEP_RECORDS = "records.parquet"
 """The records of all combinations, in the folder of a sweep."""
@@ -49,7 +49,7 @@ def run_schema() -> pa.Schema:
 
 
 def bound_schema() -> pa.Schema:
-    """The columns of what was measured beside its bounds."""
+    """The columns of measurements and their bounds."""
     return pa.schema(
         [
             ("seed", pa.int64()),
@@ -70,13 +70,13 @@ def to_frame(rows: list[Row]) -> Any:
 
 
 def write_table(path: Path, rows: Iterable[Row], schema: pa.Schema) -> None:
-    """Write rows to a Parquet file, whole or not at all."""
+    """Write rows to a Parquet file atomically."""
     with atomic_path(path) as temporary:
         parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), temporary)
 
 
 def write_swept_records(path: Path, swept: Mapping[str, Sequence[Any]], rows: list[Row]) -> None:
-    """Write records of several experiments, with what was swept in columns before theirs.
+    """Write records of several experiments, with the swept keys as first columns.
 
     Args:
         swept: for each key, its value in each row.
@@ -89,7 +89,7 @@ def write_swept_records(path: Path, swept: Mapping[str, Sequence[Any]], rows: li
 
 
 def _typed(values: Sequence[Any]) -> pa.Array:
-    """A column of the type that all values share, else of their texts."""
+    """A column of the type that all values share, or else of text."""
     try:
         return pa.array(values)
     except pa.ArrowException:
@@ -106,7 +106,7 @@ def read_frame(path: Path) -> Any:
 
 
 def read_table(path: Path) -> list[Row]:
-    """The rows of a Parquet file; none if there is no such file.
+    """The rows of a Parquet file; empty if there is no such file.
 
     Raises:
         InputError: the file is damaged.
@@ -116,7 +116,7 @@ def read_table(path: Path) -> list[Row]:
 
 
 def _read(path: Path, convert: Callable[[pa.Table], Any]) -> Any:
-    """A file's table, converted: its texts are decoded only then."""
+    """Read a file's table and convert it; text is decoded only during the conversion."""
     try:
         return convert(parquet.read_table(path))
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
@@ -125,19 +125,19 @@ def _read(path: Path, convert: Callable[[pa.Table], Any]) -> Any:
 
 
 def read_records(path: Path) -> list[Row]:
-    """The records in a file; what was added to `Record` since it was written has its default."""
+    """The records in a file; fields added to `Record` since it was written get their defaults."""
     return [{**_DEFAULTS, **_with_new_names(row)} for row in read_table(path)]
 
 
 def _with_new_names(row: Row) -> Row:
-    """A record of a version that knew no score but the accuracy."""
+    """Rename the columns of a record from a version in which accuracy was the only score."""
     if "accuracy" not in row:
         return row
     return {_NEW_NAMES.get(name, name): value for name, value in row.items()}
 
 
 def is_measured(row: Row, quantity: str = "score") -> bool:
-    """Whether a record has a quantity: what was not measured in its cycle is NaN.
+    """Whether a record has a quantity; it is NaN if it was not measured in the cycle.
 
     Examples:
         >>> is_measured({"score": 0.5}), is_measured({"score": math.nan})

@@ -1,4 +1,4 @@
-"""What a run is made with: the versions that a number may depend on."""
+"""The versions of packages that a run's numbers may depend on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures, tables and pages, made from a run's records alone."""
+"""Figures, tables and pages, made only from a run's records."""
 
 from ssdfl.report.bounds import plot_bounds_by_clusters, plot_measured_bounds
 from ssdfl.report.comparison import write_comparison

@@ -1,4 +1,4 @@
-"""Pictures of bounds: beside what a run measured, and against the number of clusters."""
+"""Plots of bounds: compared with a run's measurements, and against the number of clusters."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _bound_row(summary: BoundSummary, form: str) -> list[str]:
 
 
 def plot_measured_bounds(rows: Sequence[BoundRow], title: str) -> Figure:
-    """Measured, published and rigorous against cycles, averaged over clusters and seeds."""
+    """Plot measurements and both bounds against cycles, averaged over clusters and seeds."""
     figure = Figure(figsize=(13.5, 4.0), layout="constrained")
     figure.suptitle(title, parse_math=False)
     panels = figure.subplots(1, len(STATEMENTS))
@@ -66,7 +66,7 @@ def plot_measured_bounds(rows: Sequence[BoundRow], title: str) -> Figure:
 
 
 def bound_means(rows: Sequence[BoundRow]) -> tuple[list[int], dict[str, FloatArray]]:
-    """One statement's cycles, and for each of `KINDS` the (K,) means over clusters and seeds."""
+    """The cycles of a statement, and the (K,) means over clusters and seeds of each of `KINDS`."""
     by_cycle = group_by(rows, attrgetter("cycle"))
     cycles = sorted(by_cycle)
     means = {kind: np.array([_mean(by_cycle[k], kind) for k in cycles]) for kind in KINDS}
@@ -88,10 +88,10 @@ def _plot_statement(axes: Axes, rows: Sequence[BoundRow]) -> None:
 
 
 def plot_bounds_by_clusters(panels: Mapping[str, Mapping[int, FloatArray]], title: str) -> Figure:
-    """Theorem 1's bound, averaged over clusters and steps, against S, for several τ_a.
+    """Plot Theorem 1's bound, averaged over clusters and steps, against S, for several τ_a.
 
-    The paper's Figs. "Normalized intra-cluster gradients"; each curve is divided by its largest
-    value.
+    This is the paper's figure "Normalized intra-cluster gradients". Each curve is divided by its
+    largest value.
 
     Args:
         panels: title → τ_a → (N,) the bound for S = 1 … N.

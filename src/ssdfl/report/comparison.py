@@ -1,4 +1,4 @@
-"""``comparison.html``: several runs, or what a sweep has tried, on one page."""
+"""``comparison.html``: several runs, or the combinations of a sweep, on one page."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def write_comparison(folders: Sequence[RunFolder], path: Path, latex: bool = Fal
         latex: also write the table as LaTeX, Markdown and CSV, and the curves as PDF, beside it.
 
     Raises:
-        InputError: fewer than two folders, one twice, one without a tested run, or runs tested for
-            different things.
+        InputError: fewer than two folders, the same folder twice, a folder without a tested run, or
+            runs with different metrics.
     """
     _check_distinct(folders)
     names = run_names(folders)
@@ -50,7 +50,7 @@ def write_comparison(folders: Sequence[RunFolder], path: Path, latex: bool = Fal
 
 
 def _write_for_latex(base: Path, title: str, runs: Sequence[RunResults], goal: Goal) -> None:
-    """Write what a LaTeX document includes: the table of results, and curves as PDF."""
+    """Write files for a LaTeX document: the table of results, and curves as PDF."""
     names, summaries = _summaries(runs, goal)
     columns, values = flat_columns(summaries)
     named = ([name, *row] for name, row in zip(names, values, strict=True))
@@ -61,7 +61,10 @@ def _write_for_latex(base: Path, title: str, runs: Sequence[RunResults], goal: G
 
 
 def _shared_goal(folders: Sequence[RunFolder]) -> Goal:
-    """The first run's goal if all share it; of the mean model if one run has only that."""
+    """The goal of the first run, which all must share.
+
+    It is read from the mean model if some run tested only that.
+    """
     goal, *others = (folder.goal() for folder in folders)
     for folder, other in zip(folders[1:], others, strict=True):
         if other.score != goal.score:
@@ -77,7 +80,7 @@ def _check_distinct(folders: Sequence[RunFolder]) -> None:
     different = {folder.path.resolve() for folder in folders}
     if len(different) < max(2, len(folders)):
         got = ", ".join(str(folder.path) for folder in folders)
-        raise InputError("runs", got, "at least two, each once", "Name two folders or more.")
+        raise InputError("runs", got, "at least two different folders", "Name two folders or more.")
 
 
 def comparison_page(
@@ -87,7 +90,7 @@ def comparison_page(
 
     Args:
         runs: at least one.
-        commands: what repeats them.
+        commands: the commands that repeat them.
     """
     body = fill(
         "comparison.html",
@@ -103,20 +106,20 @@ def comparison_page(
 
 
 def _summaries(runs: Sequence[RunResults], goal: Goal) -> tuple[list[str], list[MethodSummary]]:
-    """Summaries of all methods of all runs, and each one's run."""
+    """The names of runs and the summaries of their methods, one pair per run and method."""
     found = [(run.name, summary) for run in runs for summary in run.summaries(goal)]
     return [name for name, _ in found], [summary for _, summary in found]
 
 
 def _table(runs: Sequence[RunResults], goal: Goal) -> Table:
-    """A line for every run and method."""
+    """One row per run and method."""
     names, summaries = _summaries(runs, goal)
     headers, rows = summary_table(summaries, goal)
     return Table(["run", *headers], [[name, *row] for name, row in zip(names, rows, strict=True)])
 
 
 def _data(runs: Sequence[RunResults], goal: Goal) -> dict[str, Any]:
-    """What the page's scripts draw."""
+    """The data for the page's scripts."""
     all_rows: list[Row] = []
     series: list[dict[str, Any]] = []
     for run in runs:

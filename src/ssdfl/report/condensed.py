@@ -1,4 +1,4 @@
-"""Large networks in few places: pages and figures draw groups of devices instead of devices."""
+"""Condense large networks: pages and figures draw groups of devices instead of single devices."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ssdfl.clusters import Clusters, clusters_of, labels_of
 from ssdfl.graph import Network, make_network
 
 MOST_DRAWN = 10_000
-"""Devices that are drawn one by one."""
+"""Up to this number, devices are drawn one by one."""
 GROUPS = 1000
 """Larger networks are drawn as about this many groups of devices."""
 
 
 @dataclass(frozen=True, eq=False)
 class Condensed:
-    """Groups of devices, each from one cluster, or of whole clusters if these are too many.
+    """Groups of devices, each within one cluster, or of whole clusters if there are too many.
 
     Attributes:
-        group: (N,) the number of each device's group, by their lowest device.
-        network: a device for each group, with the links between groups.
-        clusters: of groups.
+        group: (N,) the group of each device; groups are numbered by their lowest device.
+        network: one device per group, with the links between groups.
+        clusters: the clusters, as sets of groups.
     """
 
     group: IntArray
@@ -38,7 +38,7 @@ class Condensed:
         return np.unique(self.group, return_index=True)[1]
 
     def means(self, values: ArrayLike) -> FloatArray:
-        """(G,) the mean over each group of devices' values.
+        """(G,) the mean of the devices' values in each group.
 
         Examples:
             >>> from ssdfl.graph import load_network
@@ -50,7 +50,7 @@ class Condensed:
         return means
 
     def facts(self, devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Each group's samples and labels, its devices' optimizer, and whether one of them lies."""
+        """The samples, labels and optimizer of each group, and whether one of its devices lies."""
         if not devices:
             return []
         samples = np.bincount(self.group, [one["samples"] for one in devices]).astype(int).tolist()
@@ -74,7 +74,7 @@ class Condensed:
         return np.flatnonzero(np.bincount(self.group, lying)).tolist()
 
     def _kinds(self, optimizers: list[str]) -> list[str]:
-        """Each group's optimizer, or that there are several."""
+        """The optimizer of each group, or a note that there are several."""
         kinds, number = np.unique(optimizers, return_inverse=True)
         pairs = np.unique(np.stack([self.group, number], axis=1), axis=0)
         several = np.bincount(pairs[:, 0]) > 1
@@ -112,7 +112,7 @@ def condensed(network: Network, clusters: Clusters, groups: int) -> Condensed:
 
 
 def _groups(labels: IntArray, groups: int) -> IntArray:
-    """(N,) groups of about equally many devices, taken in the order of clusters."""
+    """(N,) groups of about equal size, taken in the order of clusters."""
     order = np.argsort(labels, kind="stable")
     number = np.arange(len(labels)) * groups // len(labels)
     sizes = np.bincount(labels)
@@ -129,7 +129,7 @@ def _groups(labels: IntArray, groups: int) -> IntArray:
 
 
 def _links(network: Network, group: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Links between groups, with the mean latency and bandwidth of what they stand for."""
+    """Links between groups, with the mean latency and bandwidth of the links they stand for."""
     ends = np.sort(group[network.links], axis=1)
     across = ends[:, 0] != ends[:, 1]
     n = int(group.max()) + 1

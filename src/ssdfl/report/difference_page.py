@@ -1,4 +1,4 @@
-"""A page of what a new plan changes."""
+"""A page that shows what a new plan changes."""
 
 from __future__ import annotations
 

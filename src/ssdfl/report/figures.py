@@ -1,4 +1,4 @@
-"""Pictures: the network with its clusters, and curves with a band over seeds."""
+"""Figures: the network with its clusters, and curves with a band over seeds."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ DASHES = ("-", "--", "-.", ":")
 INSIDE, BETWEEN = "#555555", "#999999"
 """Colours of links inside a cluster and between clusters."""
 MOST_NAMES = 8
-"""Of methods in one line of a legend."""
+"""The number of methods in one line of a legend."""
 MANY_DEVICES = 60
 """Above this number, devices are drawn small and without names."""
 
 
 def plot_network(network: Network, clusters: Clusters = (), title: str = "") -> Figure:
-    """The network with clusters coloured, links between clusters dashed, slower links thinner.
+    """Draw the network: clusters coloured, links between clusters dashed, slower links thinner.
 
-    Devices that have coordinates stand on a map.
+    Devices that have coordinates are drawn on a map.
     """
     figure = Figure(figsize=(6.4, 5.6), layout="constrained")
     axes = figure.add_subplot()
@@ -72,7 +72,7 @@ def _plot_map(figure: Figure, axes: Axes, positions: FloatArray) -> None:
     low, high = positions.min(axis=0), positions.max(axis=0)
     margin = np.maximum(
         (high - low) * [0.1, 0.2], 2.0
-    )  # a single city gets some of its surroundings, too
+    )  # show some surroundings even of a single city
     (west, south), (east, north) = low - margin, high + margin
     axes.set(xlim=(west, east), ylim=(south, north))
     stretch = 1 / np.cos(np.radians((south + north) / 2))
@@ -128,9 +128,9 @@ def _plot_name(axes: Axes, place: FloatArray, name: str) -> None:
 
 
 def layout(network: Network, labels: IntArray) -> Places:
-    """Where to draw devices: at coordinates, by springs, or as discs of clusters if many.
+    """Where to draw devices: at coordinates, by springs, or in discs of clusters if there are many.
 
-    Springs between clusters are longer, so that clusters stand apart.
+    Springs between clusters are longer, which keeps clusters apart.
     """
     if network.positions is not None:
         return dict(enumerate(network.positions))
@@ -145,7 +145,7 @@ def layout(network: Network, labels: IntArray) -> Places:
 
 
 def link_widths(network: Network) -> FloatArray:
-    """Line widths from 2 (fastest) to 0.7 (slowest link), by log time of a megabyte."""
+    """Line widths from 2 (fastest) to 0.7 (slowest link), by the log of a megabyte's time."""
     time = np.log(network.message_time_s(10**6))
     if not len(time) or np.ptp(time) == 0:
         return np.full(len(time), 1.4)
@@ -174,8 +174,8 @@ def plot_curves(
 
     Args:
         quantity: a metric's name.
-        costs: by default those that methods are ranked by.
-        goal: what the run is tested for; accuracy by default.
+        costs: by default the costs by which methods are ranked.
+        goal: the metric of the run's tests; accuracy by default.
     """
     metrics = metrics_of(goal or Goal())
     costs = costs or names_of_ranked_costs(rows)
@@ -217,10 +217,10 @@ def _style_axes(axes: Axes, cost: Metric, values: Sequence[float]) -> None:
 
 
 def save(figure: Figure, path: Path | str, dpi: int = 120) -> None:
-    """Write a figure as the ending says: PNG or PDF; the same figure gives the same bytes.
+    """Write a figure as PNG or PDF, by the suffix of the path; equal figures give equal bytes.
 
-    Characters that the font lacks, such as of a device's name in Chinese, become boxes; pages show
-    them. A warning for each of them would help nobody.
+    Characters that the font lacks, such as those of a Chinese device name, become boxes. Pages show
+    them correctly, so the warnings about them are suppressed.
     """
     with atomic_path(path) as temporary, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")

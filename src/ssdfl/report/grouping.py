@@ -1,4 +1,4 @@
-"""Things in groups."""
+"""Group items by a key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """Items by their keys, each group and the groups in the order in which they come.
+    """Items by key. Groups, and the items in each, keep the order of the input.
 
     Examples:
         >>> group_by(["ab", "c", "de"], len)

@@ -1,4 +1,4 @@
-"""Who holds what: samples of each device, and of which labels."""
+"""A figure of what devices hold: their samples, and the labels of these."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_LABELS = 30
 def plot_holdings(
     names: Sequence[str], sizes: IntArray, labels: IntArray | None, title: str
 ) -> Figure:
-    """A bar for each device, and below it how many samples of each label it holds.
+    """Draw a bar for each device, and below it its number of samples of each label.
 
     Args:
         labels: (devices, classes) counts; None if there are no classes.
@@ -43,7 +43,7 @@ def _draw_sizes(axes: Axes, sizes: IntArray, title: str) -> None:
 
 
 def _name_devices(axes: Axes, names: Sequence[str]) -> None:
-    """Names below the bars, unless they are too many to read."""
+    """Write names below the bars, unless there are too many to read."""
     axes.set_xlabel("device")
     shown = list(names) if len(names) <= MANY_DEVICES else []
     axes.set_xticks(range(len(shown)), shown, rotation=90, parse_math=False)

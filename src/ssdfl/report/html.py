@@ -40,7 +40,7 @@ RUN_SCRIPTS = (*PLAN_SCRIPTS, "curves.js", "devices.js", "bounds.js", "run_page.
 
 
 def write_report(folder: RunFolder, latex: bool = False) -> Path:
-    """Draw a run's figures into ``figures/``, write ``report.html``, and return the latter's path.
+    """Write a run's ``report.html`` and the figures in ``figures/``; returns the page's path.
 
     Args:
         latex: also write tables as LaTeX, Markdown and CSV into ``tables/``, and figures as PDF.
@@ -83,11 +83,11 @@ def run_body(
     figures: Sequence[tuple[Path, str]] = (),
     status: str = "",
 ) -> str:
-    """What a run's page shows; its scripts draw the rest from `run_data`.
+    """The body of a run's page; its scripts draw the rest from `run_data`.
 
     Args:
-        figures: pictures and captions for readers who allow no scripts.
-        status: shown on top, by a page that is served during the run.
+        figures: pictures and captions for readers with scripts turned off.
+        status: shown at the top of a page that is served during the run.
     """
     again = shlex.join(["ssdfl", "run", str(folder.experiment_file)])
     goal = folder.goal(experiment)
@@ -113,10 +113,10 @@ def run_body(
 
 
 _OF_TARGET = (
-    "A dash: no seed reached the target; (1/2): one of two did.",
-    "What it cost to reach the target is in the results above.",
+    "A dash means that no seed reached the target, (1/2) that one of two did.",
+    "The cost of reaching the target is in the results above.",
 )
-"""Notes that only make sense where there is a target."""
+"""Notes that only make sense if there is a target."""
 
 
 def run_parts(
@@ -164,7 +164,7 @@ def _own_tests(folder: RunFolder) -> str:
 
 
 def _lies(experiment: Experiment) -> str:
-    """Who lies and how; results are then of the honest devices."""
+    """Which devices lie, and how; results are then those of the honest devices."""
     liars, attack = experiment.faults.liars, experiment.faults.attack
     if not liars:
         return ""
@@ -173,13 +173,13 @@ def _lies(experiment: Experiment) -> str:
 
 
 def _data_notes(folder: RunFolder) -> str:
-    """What was done to the data."""
+    """How the data were prepared."""
     lines = "".join(f"<li>{escape(note)}</li>" for note in folder.notes())
-    return f"<h3>What was done to the data</h3><ul>{lines}</ul>" if lines else ""
+    return f"<h3>How the data were prepared</h3><ul>{lines}</ul>" if lines else ""
 
 
 def _cross_tests(folder: RunFolder, experiment: Experiment) -> str:
-    """Everyone's model on everyone's held-out data, if it was tested there."""
+    """Every model's score on every device's held-out data, if these were tested."""
     tests, score = folder.cross_tests(), folder.goal(experiment).score
     if tests is None:
         return ""
@@ -199,7 +199,7 @@ def _cross_tests(folder: RunFolder, experiment: Experiment) -> str:
 
 
 def _references(methods: Sequence[str]) -> str:
-    """What the reader should know about the methods that are not ranked."""
+    """Notes on the methods that are not ranked."""
     references = [find_method(method) for method in filter(is_reference, methods)]
     return " ".join(
         f"<em>{escape(one.name)}</em> ({escape(one.summary)}) is a reference and is not ranked."
@@ -239,15 +239,15 @@ def _how_to_get_bounds(folder: RunFolder, experiment: Experiment, goes_on: bool)
     """Why a page shows no bounds, and what to do about it."""
     if not engine_traits(experiment.engine.name).records_gaps:
         return (
-            f"No device of a {experiment.engine.name} sees what the bounds need. "
-            "Record it with another engine."
+            f"No device of a {experiment.engine.name} sees the quantities that the bounds need. "
+            "Record them with another engine."
         )
     if not experiment.evaluate.gaps:
-        return "Not recorded. Record it with --set evaluate.gaps=true --set training.local_steps=1."
+        return "Not recorded. Add --set evaluate.gaps=true --set training.local_steps=1 to the run."
     if experiment.training.local_steps > 1:
         return "The paper's bounds are for one local step. Run with --set training.local_steps=1."
     if goes_on:
-        return "Compared when the run ends."
+        return "The bounds are computed when the run ends."
     return (
         f"Not compared yet: {shlex.join(['ssdfl', 'bounds', str(folder.path)])}, then ssdfl report."
     )
@@ -272,7 +272,7 @@ def _write_for_latex(
     rows: Sequence[Row],
     drawings: Mapping[str, tuple[Figure, str]],
 ) -> None:
-    """Write what a LaTeX document includes: tables, and figures as PDF."""
+    """Write files for a LaTeX document: tables, and figures as PDF."""
     for name, (figure, _) in drawings.items():
         save(figure, folder.path / "figures" / f"{name}.pdf")
     goal, tables = folder.goal(experiment), folder.path / "tables"
@@ -292,7 +292,7 @@ def _drawings(
         "network": _network_figure(folder, experiment),
         goal.score.name.replace(":", "."): (
             plot_curves(rows, goal.reading, goal=goal),
-            f"{goal.noun.capitalize()} in tests against {costs}, seeds as bands.",
+            f"{goal.noun.capitalize()} in tests against {costs}; bands show the seeds.",
         ),
         "consensus": (
             plot_curves(rows, "consensus_distance"),
@@ -302,7 +302,7 @@ def _drawings(
 
 
 def _saved(folder: RunFolder, name: str, figure: Figure, caption: str) -> tuple[Path, str]:
-    """The path of a figure, once written as PNG, and its caption."""
+    """Write a figure as PNG; returns its path and caption."""
     path = folder.path / "figures" / f"{name}.png"
     save(figure, path)
     return path, caption

@@ -1,4 +1,4 @@
-"""The page of a running run: `report.html` that polls for news."""
+"""The page of a run in progress: a `report.html` that polls for updates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ssdfl.report.run_data import Facts, run_data
 
 
 def live_page(folder: RunFolder, experiment: Experiment, facts: Facts) -> str:
-    """The page before any record; it requests ``data.json`` from its server."""
+    """The page before the first record; it requests ``data.json`` from its server."""
     body = run_body(folder, experiment, (), status=asset("live.html"))
     data = run_data(folder, experiment, (), facts=facts)
     scripts = (*RUN_SCRIPTS, "live.js")
@@ -28,7 +28,7 @@ def live_news(
     status: dict[str, Any],
     facts: Facts,
 ) -> str:
-    """The content of ``data.json``: everything that the page shows of the records so far."""
+    """The content of ``data.json``: everything that the page shows about the records so far."""
     bounds = folder.read_bounds() if status["ended"] else []
     return to_json(
         {

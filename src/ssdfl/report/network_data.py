@@ -22,10 +22,9 @@ DRAWN_LINKS = 20_000
 
 
 def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
-    """Where devices are drawn, what they are called, and what links and computing cost.
+    """The places and names of devices, and the costs of links and computing.
 
-    Of more than 20 000 links only 20 000 are listed, evenly chosen; ``num_links`` and ``degrees``
-    count all.
+    At most 20 000 links are listed, evenly chosen; ``num_links`` and ``degrees`` count all links.
     """
     labels = labels_of(clusters, network.num_devices)
     links = _links(network)
@@ -44,14 +43,14 @@ def network_data(network: Network, clusters: Clusters) -> dict[str, Any]:
 
 
 def _megabytes(limits_Bps: FloatArray) -> list[float | None]:
-    """MB/s of each device's uplink or downlink, None if unlimited; empty if all are."""
+    """MB/s of each device's uplink or downlink; None if unlimited, empty if all are unlimited."""
     if not np.isfinite(limits_Bps).any():
         return []
     return [rounded(limit / 1e6) if math.isfinite(limit) else None for limit in limits_Bps.tolist()]
 
 
 def _drawn_at(network: Network, labels: IntArray) -> dict[str, Any]:
-    """Devices in a unit square; on a map, with the outline of the world."""
+    """Places of devices in a unit square, with the outline of the world if they are on a map."""
     if network.positions is not None and network.geographic:
         scale, shift = map_projection(network.positions)
         world = [(np.array(outline) * scale + shift).round(4).tolist() for outline in WORLD]
@@ -62,7 +61,7 @@ def _drawn_at(network: Network, labels: IntArray) -> dict[str, Any]:
 
 
 def _links(network: Network) -> list[list[float]]:
-    """Both ends of each link, how wide to draw it, its latency in ms and its bandwidth in MB/s."""
+    """The ends of each link, its drawn width, its latency in ms and its bandwidth in MB/s."""
     columns = zip(
         network.links.tolist(),
         link_widths(network).round(2).tolist(),
@@ -81,10 +80,10 @@ def drawn_data(network: Network, plan: Plan, groups: Condensed | None) -> dict[s
 
 
 def plan_data(plan: Plan, drawn: IntArray | None = None) -> dict[str, Any]:
-    """All candidates of a formed plan and which of them was chosen; none of one that was given.
+    """All candidates of a formed plan, and the chosen one; a given plan has no candidates.
 
     Args:
-        drawn: the devices that stand for all; all by default.
+        drawn: the devices that represent all devices; all by default.
     """
     chosen = [candidate.clusters for candidate in plan.candidates]
     shown = np.arange(plan.num_devices) if drawn is None else drawn
@@ -100,14 +99,14 @@ def plan_data(plan: Plan, drawn: IntArray | None = None) -> dict[str, Any]:
 def plan_reason(plan: Plan) -> str:
     """One sentence on why the plan has these clusters."""
     if not plan.candidates:
-        return f"S = {plan.num_clusters}, given and not formed: by {plan.partition}."
+        return f"S = {plan.num_clusters}, given rather than formed: by {plan.partition}."
     remark = plan.remark.partition(": ")[2]
     why = remark or "the best of the candidates that reach their conductance threshold."
     return f"S = {plan.num_clusters}: {why}"
 
 
 def diagnostics_table(plan: Plan) -> str:
-    """Which assumptions hold for the plan, and what it is predicted to cost."""
+    """Which assumptions hold for the plan, and its predicted costs."""
     words = {True: "holds", False: "does not hold", None: ""}
     rows = ((d.name, words[d.holds], d.detail) for d in plan.diagnostics)
     return html_table(("condition", "", "numbers"), rows)
@@ -125,7 +124,7 @@ def formation_line(plan: Plan) -> str:
 
 
 def settings_table(plan: Plan) -> str:
-    """The numbers that formation used."""
+    """The settings that formation used."""
     rows = (
         (name, value if isinstance(value, str) else f"{value:g}")
         for name, value in plan.settings.items()
@@ -161,7 +160,7 @@ def _candidate(candidate: Candidate, num_devices: int, shown: IntArray) -> dict[
 
 
 def _sizes(clusters: Clusters) -> str:
-    """Cluster sizes in words, equal ones counted: ``3 × 5, 2``."""
+    """Cluster sizes as text, with equal sizes counted: ``3 × 5, 2``."""
     counts = Counter(len(cluster) for cluster in clusters)
     return ", ".join(_counted(size, counts[size]) for size in sorted(counts, reverse=True))
 

@@ -1,4 +1,4 @@
-"""Numbers for people: three digits, thousands apart, bytes in a unit that fits."""
+"""Readable numbers: three digits, thousands separated, bytes in a suitable unit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ssdfl.records.record import Metric
 
 
 def number(value: float) -> str:
-    """A number with three digits, or to the unit from 100 on.
+    """A number with three digits, or rounded to an integer from 100 on.
 
     Examples:
         >>> number(0.01234), number(20), number(1234.5)
@@ -31,7 +31,7 @@ def data_size(num_bytes: float) -> str:
 
 
 def amount(value: float, metric: Metric) -> str:
-    """A metric's value with its unit, bytes in the one that fits.
+    """A metric's value with its unit; bytes are shown in a suitable one.
 
     Examples:
         >>> from ssdfl.records import METRICS
@@ -46,7 +46,7 @@ def amount(value: float, metric: Metric) -> str:
 
 
 def listed(words: Iterable[str]) -> str:
-    """Words as a sentence lists them.
+    """Words joined as in a sentence.
 
     Examples:
         >>> listed(["cycles"]), listed(["cycles", "bytes", "seconds"])

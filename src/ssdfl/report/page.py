@@ -1,4 +1,4 @@
-"""What the pages share: the shell with style, data and scripts, and tables."""
+"""Parts that the pages share: the shell with style, data and scripts, and tables."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def page(
     charts: bool = False,
     asks: str = "'none'",
 ) -> str:
-    """A whole page: one file that loads nothing else, which its content policy enforces.
+    """A whole page in one file. Its content security policy forbids it to load anything else.
 
     Args:
-        body: what it shows.
-        data: what its scripts read, as JSON.
-        scripts: of ``assets``, in order.
+        body: the content, as HTML.
+        data: the data for its scripts, written as JSON.
+        scripts: names in ``assets``, in order.
         charts: whether Plotly is needed.
-        asks: whom its scripts may ask; ``'self'`` for a page that is served and updated.
+        asks: where its scripts may send requests; ``'self'`` for a page that is served and updated.
     """
     return fill(
         "shell.html",

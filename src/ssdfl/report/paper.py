@@ -1,4 +1,4 @@
-"""The numbers of the paper's tables and figures, from our runs, with the paper's beside them."""
+"""The numbers of the paper's tables and figures from our runs, next to the paper's own."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Entry:
     """One number of a table or figure.
 
     Attributes:
-        threshold: the accuracy whose cost is reported, or empty where it is the final accuracy.
-        value: mean over seeds; None where a seed did not reach the threshold.
-        half_width: of its 95 % confidence interval; None for one seed.
-        of_mean: when the mean over seeds reaches the threshold, which also has a value where a seed
+        threshold: the accuracy whose cost is reported; empty if the final accuracy is reported.
+        value: the mean over seeds; None if some seed did not reach the threshold.
+        half_width: half the width of its 95 % confidence interval; None for one seed.
+        of_mean: when the mean over seeds reaches the threshold; it may do so even if some seed
             does not.
-        values: of each seed, so that methods can be compared seed by seed; a dash where there is
-            none.
-        reached: how many of the seeds have a value.
-        clusters: how many SSD-FL had, mean over seeds; None for other methods.
-        paper: what the paper reports: a number, a dash, or empty where it gives none.
+        values: the value of each seed, so that methods can be compared seed by seed; a dash if a
+            seed has none.
+        reached: how many seeds have a value.
+        clusters: the number of clusters of SSD-FL, mean over seeds; None for other methods.
+        paper: the paper's value: a number, a dash, or empty if it gives none.
     """
 
     panel: str
@@ -54,11 +54,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class _Question:
-    """A question to the runs of a case.
+    """A question about the runs of a case.
 
     Attributes:
         threshold: the accuracy to reach; None asks for the final accuracy.
-        cost: what it takes to reach it is counted in this.
+        cost: the metric that counts the cost of reaching it.
     """
 
     kind: str
@@ -72,7 +72,7 @@ class _Question:
         return "" if self.threshold is None else f"{self.threshold:g}"
 
     def answer(self, run: Sequence[Row]) -> float | None:
-        """One seed's number; None if there is none."""
+        """The number of one seed, if it has one."""
         if self.kind == "bound":
             return best_number_of_clusters(run)
         if self.threshold is None:
@@ -88,7 +88,7 @@ class _Question:
         return self._cost_to(self.threshold, means)
 
     def _cost_to(self, threshold: float, run: Sequence[Row]) -> float | None:
-        """In the cost's unit, interpolated as the paper's fractions of cycles are."""
+        """The cost in its unit, interpolated, since the paper gives fractions of cycles."""
         cost = cost_to_target(run, threshold, self.cost, self.reading, interpolate=True)
         return None if cost is None else cost / METRICS[self.cost].scale
 
@@ -111,14 +111,14 @@ def entries(artefact: Artefact, runs: Runs) -> list[Entry]:
 
 
 def _told(expected: Mapping[tuple[str, str, str, str], str], case: CaseKey) -> dict[str, str]:
-    """What the paper reports of a case, by threshold."""
+    """The paper's values for a case, by threshold."""
     return {identity[-1]: value for identity, value in expected.items() if identity[:-1] == case}
 
 
 def _questions(
     artefact: Artefact, panel: Variant, runs: Sequence[Sequence[Row]]
 ) -> list[_Question]:
-    """The quantities of a panel's case: each threshold in each cost, or the final accuracy."""
+    """The questions about a panel's case: each threshold in each cost, or the final accuracy."""
     asked = product(panel.thresholds or (None,), _costs(artefact, runs))
     return [
         _Question(artefact.kind, artefact.reading, threshold, cost) for threshold, cost in asked
@@ -126,12 +126,12 @@ def _questions(
 
 
 def _identity(row: Mapping[str, str]) -> tuple[str, str, str, str]:
-    """What identifies a number of the paper."""
+    """The key that identifies a number of the paper."""
     return row["panel"], row["point"], row["series"], row["threshold"]
 
 
 def _costs(artefact: Artefact, runs: Sequence[Sequence[Row]]) -> list[str]:
-    """What a threshold's cost is counted in."""
+    """The metrics that count the cost of a threshold."""
     if artefact.kind != "costs":
         return ["cycle"]
     return names_of_costs([row for run in runs for row in run])
@@ -173,7 +173,7 @@ def _shown(value: float | None) -> str:
 
 
 def _mean_clusters(kind: str, runs: Sequence[Sequence[Row]]) -> float | None:
-    """How many clusters SSD-FL had, mean over seeds; None for other methods and for bounds."""
+    """The number of clusters of SSD-FL, mean over seeds; None for other methods and for bounds."""
     if kind == "bound":
         return None
     numbers = [run[-1]["clusters"] for run in runs]
@@ -181,7 +181,7 @@ def _mean_clusters(kind: str, runs: Sequence[Sequence[Row]]) -> float | None:
 
 
 def best_number_of_clusters(rows: Sequence[Row]) -> float | None:
-    """The number of clusters of least score; None where every score is infinite."""
+    """The number of clusters with the lowest score; None if every score is infinite."""
     finite = [row for row in rows if math.isfinite(row["score"])]
     return float(min(finite, key=lambda row: row["score"])["clusters"]) if finite else None
 
@@ -192,7 +192,7 @@ def final(run: Sequence[Row], reading: str) -> float | None:
 
 
 def half_width(values: Sequence[float]) -> float | None:
-    """Of the 95 % confidence interval of a mean (Student's t); None for one value.
+    """Half the width of the 95 % confidence interval of a mean (Student's t); None for one value.
 
     Examples:
         >>> round(half_width([1.0, 2.0, 3.0]), 2)

@@ -56,7 +56,7 @@ def plot_artefact(artefact: Artefact, runs: Runs, numbers: Sequence[Entry]) -> F
 
 
 def _plots(artefact: Artefact, numbers: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """What each plot shows, by title: one entry per curve with all thresholds.
+    """The entries of each plot, by title: one entry per curve with all thresholds.
 
     A table's plot shows every entry.
     """
@@ -97,14 +97,14 @@ def _plot_curves(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[E
 
 
 def _tested(of_seeds: Sequence[Sequence[Row]], artefact: Artefact) -> list[int]:
-    """The places of records with a test."""
+    """The positions of records with a test."""
     return [k for k, row in enumerate(of_seeds[0]) if is_measured(row, artefact.reading)]
 
 
 def _plot_band(
     axes: Axes, cycles: Sequence[int], by_cycle: Sequence[Sequence[float]], colour: str, label: str
 ) -> None:
-    """Means over seeds in per cent, in the band of their confidence intervals."""
+    """Plot means over seeds in per cent, with a band of their confidence intervals."""
     middle = np.array([100 * fmean(values) for values in by_cycle])
     spread = np.array([100 * (half_width(values) or 0.0) for values in by_cycle])
     axes.plot(cycles, middle, color=colour, label=label, linewidth=1.6)
@@ -121,7 +121,7 @@ def _percents(entries: Sequence[Entry]) -> tuple[list[float], list[float]]:
 
 
 def _plot_table(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
-    """Ours and the paper's side by side: thresholds across, a place for each method beside them."""
+    """Plot our numbers and the paper's side by side, grouped by threshold, then by method."""
     series = group_by(entries, attrgetter("series"))
     top = 1.05 * artefact.cases[0].experiment.cycles
     for place, (colour, (name, own)) in enumerate(
@@ -137,7 +137,7 @@ def _plot_table(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[En
 
 
 def _plot_ours(axes: Axes, x: float, entry: Entry, colour: str, top: float) -> None:
-    """A dot with its interval, a ring if only the mean gets there, else a mark at the top."""
+    """Plot a dot with its interval, a ring if only the mean gets there, or a mark at the top."""
     if entry.value is not None:
         half = entry.half_width or 0.0
         axes.errorbar([x], [entry.value], [half], fmt="o", color=colour, markersize=4, capsize=2)
@@ -148,7 +148,7 @@ def _plot_ours(axes: Axes, x: float, entry: Entry, colour: str, top: float) -> N
 
 
 def _plot_reported(axes: Axes, x: float, entry: Entry, colour: str, top: float) -> None:
-    """A cross where the paper is, at the top if it has a dash."""
+    """Plot a cross at the paper's number, or at the top if it has a dash."""
     if entry.paper:
         axes.plot(
             x, top if entry.paper == NONE else float(entry.paper), "x", color=colour, markersize=6
@@ -184,14 +184,14 @@ def _plot_bars(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Ent
 def _plot_papers(
     axes: Axes, x: Sequence[float], entries: Sequence[Entry], colour: str, size: float
 ) -> None:
-    """A cross for each number that the paper quotes."""
+    """Plot a cross for each number that the paper quotes."""
     for at, entry in zip(x, entries, strict=True):
         if entry.paper:
             axes.plot(at, 100 * float(entry.paper), "x", color=colour, markersize=size)
 
 
 def _plot_bound(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
-    """Scores over the least of each τ_a, geometric means over seeds; none if undefined."""
+    """Plot scores over the lowest of each τ_a, as geometric means over seeds where defined."""
     for colour, entry in _coloured(entries):
         of_seeds = map(_relative_scores, runs[entry.panel, entry.point, entry.series])
         scores = sorted(chain.from_iterable(of_seed.items() for of_seed in of_seeds))
@@ -206,7 +206,7 @@ def _plot_bound(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[En
 
 
 def _relative_scores(run: Sequence[Row]) -> dict[int, float]:
-    """The finite scores over the least of them, by the number of clusters."""
+    """The finite scores divided by the lowest of them, by the number of clusters."""
     finite = {row["clusters"]: row["score"] for row in run if math.isfinite(row["score"])}
     least = min(finite.values(), default=1.0)
     return {number: score / least for number, score in finite.items()}

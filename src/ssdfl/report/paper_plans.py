@@ -1,4 +1,4 @@
-"""Which rule chose an artefact's clusters: a line per run, and a sentence for all."""
+"""The rules that chose an artefact's clusters: a line per run, and a summary sentence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ssdfl.report.paper import Runs
 
 @dataclass(frozen=True)
 class PlanLine:
-    """How the clusters of one run were chosen; `Decision` says what the numbers are.
+    """How the clusters of one run were chosen; `Decision` documents the numbers.
 
     Attributes:
         clusters: S.
@@ -73,7 +73,7 @@ def _line(case: Case, seed: int, decision: Decision) -> PlanLine:
 
 
 def write_plans(path: Path, lines: Sequence[PlanLine]) -> None:
-    """Write the lines as CSV; what a plan lacks is empty, an infinite score ``inf``."""
+    """Write the lines as CSV; missing values are empty, an infinite score is ``inf``."""
     with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(PlanLine.__dataclass_fields__), lineterminator="\n")
         writer.writeheader()
@@ -91,7 +91,7 @@ def _text(value: object) -> object:
 
 
 def plans_sentence(lines: Sequence[PlanLine]) -> str:
-    """Count plans by rule, their clusters, and scores that say nothing."""
+    """A sentence that counts plans by rule, their clusters, and infinite scores."""
     counts = Counter(map(attrgetter("rule"), lines))
     rules = listed(f"{count} by the rule “{CHOICES[rule]}”" for rule, count in counts.most_common())
     infinite = sum(math.isinf(line.score or 0.0) for line in lines)

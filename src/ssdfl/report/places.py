@@ -1,4 +1,4 @@
-"""Where devices are drawn: on a map, at their own places, by springs, or in discs of clusters."""
+"""Where devices are drawn: on a map, at given places, by springs, or in discs of clusters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def map_projection(positions: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     low, high = positions.min(axis=0), positions.max(axis=0)
     middle = (low + high) / 2
-    span = np.maximum((high - low) * 1.12, 4.0)  # a single city gets some of its surroundings, too
+    span = np.maximum((high - low) * 1.12, 4.0)  # show some surroundings even of a single city
     shape = np.array(MAP_SHAPE)
     stretch = np.array([np.cos(np.radians(middle[1])), 1.0])
     pixels_per_degree = (shape / (span * stretch)).min()
@@ -38,7 +38,7 @@ def sunflower(count: int) -> FloatArray:
 
 
 def discs_of_clusters(network: Network, labels: IntArray) -> FloatArray:
-    """(N, 2) each cluster's devices in a disc of its size, linked clusters close together."""
+    """(N, 2) places: each cluster fills a disc of its size; linked clusters are close together."""
     sizes = np.bincount(labels)
     centres = _centres(network, labels, len(sizes)) * 2.2 * np.sqrt(sizes.sum())
     places = np.zeros((network.num_devices, 2))
@@ -48,7 +48,7 @@ def discs_of_clusters(network: Network, labels: IntArray) -> FloatArray:
 
 
 def _centres(network: Network, labels: IntArray, num_clusters: int) -> FloatArray:
-    """(S, 2) of clusters, by springs between linked ones; of very many, spread evenly."""
+    """(S, 2) centres of clusters, by springs between linked ones, or spread evenly if very many."""
     if num_clusters > _SPRINGS:
         return sunflower(num_clusters)
     ends = labels[network.links]

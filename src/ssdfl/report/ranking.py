@@ -1,4 +1,4 @@
-"""Which summaries of one run or several can be ranked, and the sentence that says who won."""
+"""Select the summaries that can be ranked, and name the winner in a sentence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ONLY_WHOLE_RUNS = "Only complete runs are ranked, on the seeds that every ranked
 
 @dataclass(frozen=True)
 class RunResults:
-    """A run's experiment and records; where several are compared, also its name."""
+    """A run's experiment and records, and its name if several runs are compared."""
 
     experiment: Experiment
     rows: Sequence[Row]
@@ -28,7 +28,7 @@ class RunResults:
 
     @property
     def missing(self) -> str:
-        """What an unfinished run lacks; empty if nothing."""
+        """What an unfinished run lacks; empty if the run is complete."""
         total = self.experiment.all_cycles
         return f"{len(self.rows)} of {total} cycles are recorded" if len(self.rows) < total else ""
 
@@ -44,19 +44,19 @@ class RunResults:
 
     @property
     def tested_devices(self) -> bool:
-        """Whether every device's model was tested, and not only their mean."""
+        """Whether every device's model was tested, rather than only their mean."""
         return any(map(is_measured, self.rows))
 
     def label(self, method: str) -> str:
-        """What a method is called where runs are compared."""
+        """The name of a method in a comparison of runs."""
         return f"{method} in {self.name}" if self.name else method
 
     def summaries(self, goal: Goal) -> list[MethodSummary]:
-        """A summary of each method that has tested."""
+        """A summary of each method that has been tested."""
         return summarise_rows(self.rows, self.experiment.cycles, len(self.experiment.seeds), goal)
 
     def without_references(self) -> RunResults:
-        """The same without the records of reference methods."""
+        """These results without the records of reference methods."""
         references = self.references
         rows = [row for row in self.rows if row["method"] not in references]
         return replace(self, rows=rows)
@@ -74,7 +74,7 @@ class RunResults:
 def is_reference(method: str) -> bool:
     """Whether a method is a reference that is not ranked.
 
-    A user's own method whose module is not on this machine is none.
+    A user's own method counts as ranked if its module is not on this machine.
     """
     try:
         return find_method(method).reference
@@ -85,8 +85,8 @@ def is_reference(method: str) -> bool:
 def rankable(runs: Sequence[RunResults], goal: Goal) -> list[MethodSummary]:
     """Summaries that can be compared, without references unless there is nothing else.
 
-    Of a run that is not finished these are the methods that have whole runs, on the seeds that all
-    of these have completed; or, if there is no such seed, how far each method is.
+    An unfinished run contributes its complete methods, on the seeds that all of them finished. If
+    there is no such seed, it contributes the progress of each method.
     """
     contenders = [run.without_references() for run in runs]
     ranked = contenders if any(run.rows for run in contenders) else runs
@@ -101,7 +101,7 @@ def _rankable_of(run: RunResults, goal: Goal) -> list[MethodSummary]:
 
 
 def headline(runs: Sequence[RunResults], goal: Goal) -> str:
-    """Who won, by which score, which references are not ranked, and which runs are not finished."""
+    """The winner and its score, the references that are not ranked, and the unfinished runs."""
     summaries = rankable(runs, goal)
     unfinished = [_unfinished(run) for run in runs if run.missing]
     sentences = [verdict(summaries, goal), *_only_mean(runs, goal), *_not_ranked(runs), *unfinished]
@@ -111,7 +111,7 @@ def headline(runs: Sequence[RunResults], goal: Goal) -> str:
 
 
 def _only_mean(runs: Sequence[RunResults], goal: Goal) -> list[str]:
-    """Say why scores are those of averaged models, if they are."""
+    """A sentence on why scores are those of averaged models, if they are."""
     if not goal.averaged:
         return []
     without = [run.name for run in runs if not run.tested_devices]
@@ -121,7 +121,7 @@ def _only_mean(runs: Sequence[RunResults], goal: Goal) -> list[str]:
 
 
 def _not_ranked(runs: Sequence[RunResults]) -> list[str]:
-    """Say that references are not ranked, unless there is nothing else to rank."""
+    """A sentence on references that are not ranked, unless there is nothing else to rank."""
     methods = dict.fromkeys(chain.from_iterable(run.methods for run in runs))
     references = list(filter(is_reference, methods))
     if len(references) in (0, len(methods)):

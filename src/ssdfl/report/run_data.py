@@ -1,4 +1,4 @@
-"""A run as its page's scripts read it: curves, networks, plans, bounds, in a few MB."""
+"""A run's data for the scripts of its page: curves, networks, plans, bounds, in a few MB."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ CURVE_POINTS = 300
 DEVICE_NUMBERS = 120_000
 SHOWN_CYCLES = 10
 GROUPED = "grouped"
-"""Under which a seed's facts keep its groups of devices, which are not part of the page."""
+"""The key of a seed's groups of devices in its facts; they are not part of the page."""
 DRAWN_NEXT = {
     READINGS[0]: ("loss", "consensus_distance"),
     READINGS[1]: ("consensus_distance", "effective_gradient"),
 }
-"""What a page's second and third chart show at first, by what is ranked."""
+"""The initial metrics of a page's second and third chart, by the metric that is ranked."""
 
 Facts = dict[int, dict[str, Any]]
-"""What the folder records about each seed's network, plan and devices."""
+"""The recorded facts about each seed's network, plan and devices."""
 
 
 def run_data(
@@ -54,10 +54,10 @@ def run_data(
     bounds: Sequence[BoundRow] = (),
     facts: Facts | None = None,
 ) -> dict[str, Any]:
-    """Everything that a run's page draws.
+    """All data that a run's page draws.
 
     Args:
-        facts: what earlier calls found, so that it is not found again; added to.
+        facts: a cache of earlier calls' results; this call adds to it.
     """
     facts = {} if facts is None else facts
     goal = folder.goal(experiment)
@@ -129,7 +129,7 @@ def _seeds(
 
 
 def _add_facts(facts: Facts, folder: RunFolder, seeds: Iterable[int]) -> None:
-    """Add the seeds whose plan has been made since."""
+    """Add the seeds whose plan has been made since the last call."""
     for seed in seeds:
         plan = None if seed in facts else folder.plan(seed)
         if plan is not None:
@@ -160,7 +160,7 @@ def _facts(folder: RunFolder, seed: int, plan: Plan) -> dict[str, Any]:
 
 
 def _device_scores(rows: Sequence[Row], most: int, groups: Condensed | None) -> dict[str, Any]:
-    """By method: the cycles that tested, thinned out, and devices' or groups' scores after each."""
+    """By method: some of the tested cycles, and the scores of devices or groups after each."""
     tested = rows_by_method(row for row in rows if is_measured(row))
     return {
         method: _scores_by_cycle(run, most, groups)
@@ -179,7 +179,7 @@ def _scores_by_cycle(run: Sequence[Row], most: int, groups: Condensed | None) ->
 
 
 def _bounds(rows: Sequence[BoundRow]) -> list[dict[str, Any]]:
-    """Means over clusters and seeds of measured, published and rigorous, by statement."""
+    """Means over clusters and seeds of measurements and both bounds, by statement."""
     by_method = group_by(rows, attrgetter("method"))
     by_statement = {
         method: group_by(own, attrgetter("statement")) for method, own in by_method.items()

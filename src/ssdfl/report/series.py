@@ -17,10 +17,10 @@ from ssdfl.report.grouping import group_by
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A quantity of one method wherever it was recorded: (P,) arrays.
+    """A quantity of one method at each recorded cycle, as (P,) arrays.
 
     Attributes:
-        costs: since the start, mean over seeds, by the names of costs.
+        costs: the costs since the start, mean over seeds, by name.
         mean, low, high: over the seeds that have the cycle; during a run some seeds are ahead.
     """
 
@@ -65,7 +65,7 @@ def _values(rows: Sequence[Row], name: str) -> FloatArray:
 
 
 def shown_metrics(rows: Sequence[Row], metrics: Mapping[str, Metric] = METRICS) -> list[Metric]:
-    """The metrics that every run has, and those optional ones that some of these records have."""
+    """The metrics that every run has, and the optional ones that some of these records have."""
     return [metric for metric in metrics.values() if not metric.optional or _any_has(rows, metric)]
 
 
@@ -74,12 +74,12 @@ def _any_has(rows: Sequence[Row], metric: Metric) -> bool:
 
 
 def names_of_costs(rows: Sequence[Row]) -> list[str]:
-    """The costs that curves of these records can be drawn against."""
+    """The costs that can be the x-axis of these records' curves."""
     return [metric.name for metric in shown_metrics(rows) if metric.axis]
 
 
 def names_of_ranked_costs(rows: Sequence[Row]) -> list[str]:
-    """The costs of these records that methods are ranked by."""
+    """The costs of these records by which methods are ranked."""
     return [name for name in names_of_costs(rows) if METRICS[name].ranked]
 
 

@@ -28,19 +28,19 @@ class MethodSummary:
     """A method's results over seeds.
 
     Attributes:
-        score, score_std: final score of honest devices, as `reading` says: mean and deviation over
-            seeds.
-        score_worst: the same of the worst device, mean over seeds; NaN where devices were not
+        score, score_std: final score of honest devices in the column `reading`: mean and deviation
+            over seeds.
+        score_worst: final score of the worst device, mean over seeds; NaN if devices were not
             tested.
         seeds_at_target: how many seeds reached the target; 0 if there is none.
-        to_target: what it cost to reach the target, by the name of a cost that methods are ranked
-            by: the mean over the seeds that reached it. A cost that no seed has is left out.
-        totals: what the whole run cost, by the name of a cost: the mean over seeds. A cost that was
-            not measured, such as real seconds in a simulation, is left out.
+        to_target: the cost of reaching the target, by the name of a ranked cost: the mean over the
+            seeds that reached it. A cost that no seed has is left out.
+        totals: the cost of the whole run, by the name of a cost: the mean over seeds. A cost that
+            was not measured, such as real seconds in a simulation, is left out.
         metric: the name of the score.
-        liar_score: the same of the devices that lie; None if there are none.
-        unfinished: what there is, such as ``1 of 2 seeds`` or ``after cycle 3``; empty if all is
-            there.
+        liar_score: final score of the devices that lie; None if there are none.
+        unfinished: the progress so far, such as ``1 of 2 seeds`` or ``after cycle 3``; empty if the
+            run is complete.
         reading: the column of records that is ranked, and that has to reach the target.
     """
 
@@ -74,7 +74,7 @@ class MethodSummary:
 
     @property
     def cycles(self) -> int:
-        """How many cycles were run."""
+        """The number of cycles run."""
         return int(self.totals["cycle"])
 
     @property
@@ -149,13 +149,13 @@ def summarise(folder: RunFolder) -> list[MethodSummary]:
 
 
 def summarise_rows(rows: Iterable[Row], cycles: int, seeds: int, goal: Goal) -> list[MethodSummary]:
-    """Summaries of the methods that have tested at least once, in the order of their records.
+    """Summaries of the methods that were tested at least once, in the order of their records.
 
-    A method that has not finished is summarised over the seeds that have, or, if none has, over all
-    that have tested, up to the last cycle that all of them have tested.
+    An unfinished method is summarised over its finished seeds. If there are none, it is summarised
+    over all tested seeds, up to the last cycle that was tested on all of them.
 
     Args:
-        cycles, seeds: how many there are once all is done.
+        cycles, seeds: their numbers in the complete run.
     """
     summaries = []
     for method, of_seeds in rows_by_method(rows).items():
@@ -166,7 +166,7 @@ def summarise_rows(rows: Iterable[Row], cycles: int, seeds: int, goal: Goal) -> 
 
 
 def rows_by_method(rows: Iterable[Row]) -> dict[str, dict[int, list[Row]]]:
-    """Records by method and seed, each in the order in which they come."""
+    """Records by method and seed, in their original order."""
     by_method = group_by(rows, itemgetter("method"))
     return {method: group_by(own, itemgetter("seed")) for method, own in by_method.items()}
 
@@ -174,7 +174,7 @@ def rows_by_method(rows: Iterable[Row]) -> dict[str, dict[int, list[Row]]]:
 def _comparable_runs(
     of_seeds: Seeds, cycles: int, seeds: int, reading: str
 ) -> tuple[list[Sequence[Row]], str]:
-    """The seeds that have come equally far, as far as possible, and what is missing."""
+    """Runs of equal length over the seeds, as long as possible, and a note on what is missing."""
     tested = [run for run in of_seeds.values() if _has_test(run, reading)]
     if not tested:
         return [], ""
@@ -187,7 +187,7 @@ def _comparable_runs(
 def _up_to_shared_test(
     runs: Sequence[Sequence[Row]], reading: str
 ) -> tuple[list[Sequence[Row]], str]:
-    """Runs up to the last cycle that all of them have tested."""
+    """Runs up to the last cycle that was tested in all of them."""
     last = min(_last_test(run, reading)["cycle"] for run in runs)
     return [_until(run, last) for run in runs], f"after cycle {last}"
 
@@ -205,14 +205,14 @@ def _last_test(run: Sequence[Row], reading: str) -> Row:
 
 
 def seeds_done(done: int, seeds: int) -> str:
-    """How many seeds have finished, if not all have."""
+    """The number of finished seeds, if not all have finished."""
     return f"{done} of {seeds} seeds" if done < seeds else ""
 
 
 def summarise_method(
     method: str, runs: Sequence[Sequence[Row]], goal: Goal, unfinished: str = ""
 ) -> MethodSummary:
-    """One method's summary, of the records of each seed up to the same cycle."""
+    """Summarise one method from the records of each seed up to the same cycle."""
     tests = [_last_test(run, goal.reading) for run in runs]
     scores, worst = _values(tests, goal.reading), _values(tests, "score_worst")
     reached = {name: _costs_to_target(runs, goal, name) for name in RANKED_COSTS}
@@ -233,7 +233,7 @@ def summarise_method(
 
 
 def _costs_to_target(runs: Sequence[Sequence[Row]], goal: Goal, name: str) -> list[float]:
-    """Of the seeds that reached the target, if there is one."""
+    """The costs of the seeds that reached the target, if there is a target."""
     if goal.target is None:
         return []
     costs = (
@@ -249,5 +249,5 @@ def _values(rows: Sequence[Row], name: str) -> list[float]:
 
 
 def _means(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Means by name; what has no value is left out."""
+    """Means by name; names without a value are left out."""
     return {name: fmean(known) for name, known in values.items() if known}

@@ -1,4 +1,4 @@
-"""A sweep's combinations side by side: records, tables, a figure, and a page."""
+"""Compare a sweep's combinations: records, tables, a figure, and a page."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SweepResult:
 
 
 def sweep_results(sweep: Sweep, cache: Path) -> list[SweepResult]:
-    """The results of each method with each combination, as far as the cache has finished runs."""
+    """The results of each method with each combination whose runs the cache has finished."""
     goal = sweep.goal(cache)
     return [
         SweepResult(combination, runs, _summary(combination, method, runs, goal), goal)
@@ -65,7 +65,7 @@ def _summary(
 
 
 def sweep_table(sweep: Sweep, results: Sequence[SweepResult]) -> Table:
-    """A line for each combination and method: the choices, then the summary."""
+    """One row per combination and method: the choices, then the summary."""
     headers, rows = summary_table([result.summary for result in results], _goal(results))
     with_choices = [
         [*map(str, result.combination.choices.values()), *row]
@@ -107,7 +107,7 @@ def _write_csv(sweep: Sweep, results: Sequence[SweepResult], path: Path) -> None
         [*result.combination.choices.values(), *own]
         for result, own in zip(results, values, strict=True)
     )
-    write_csv(path, [*sweep.keys, *columns], rows)  # a key may be called as a column is
+    write_csv(path, [*sweep.keys, *columns], rows)  # a key may have the name of a column
 
 
 def _named_runs(sweep: Sweep, results: Sequence[SweepResult]) -> list[RunResults]:
@@ -124,7 +124,7 @@ def _named_runs(sweep: Sweep, results: Sequence[SweepResult]) -> list[RunResults
 
 
 def _combination_name(sweep: Sweep, combination: Combination) -> str:
-    """``tau_a 3, tau_r 1``: the last words of the keys where those differ, or the whole keys."""
+    """Such as ``tau_a 3, tau_r 1``: the last words of the keys, or whole keys if these coincide."""
     names = [key.rpartition(".")[2] for key in sweep.keys]
     if len(set(names)) < len(names):
         names = list(sweep.keys)
@@ -133,7 +133,7 @@ def _combination_name(sweep: Sweep, combination: Combination) -> str:
 
 
 def plot_sweep(sweep: Sweep, results: Sequence[SweepResult]) -> Figure:
-    """The final score, and megabytes to the target, of each combination and method."""
+    """Plot the final score, and megabytes to the target, of each combination and method."""
     labels = ["\n".join(map(str, one.choices.values())) for one in sweep.combinations]
     width = min(24.0, max(6.4, 0.5 * len(labels) + 2))
     figure = Figure(figsize=(width, 6.4), layout="constrained")
@@ -175,6 +175,6 @@ def _plot_cost(
     summaries: Sequence[MethodSummary],
     style: Mapping[str, Any],
 ) -> None:
-    """Megabytes to the target; nothing where it was not reached."""
+    """Plot megabytes to the target where it was reached."""
     megabytes = [summary.to_target.get("sent_bytes", math.nan) / 1e6 for summary in summaries]
     axes.errorbar(places, megabytes, **style)

@@ -1,4 +1,4 @@
-"""Summaries as the tables that commands print and pages show."""
+"""Tables of summaries, which commands print and pages show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ssdfl.report.summary import MethodSummary
 
 NONE = "–"
 COMPARED_COST = "sent_bytes"
-"""The cost of a cycle that the table of costs also gives as a multiple of the least."""
+"""The cost per cycle that the table of costs also gives as a multiple of the lowest."""
 
 
 class Table(NamedTuple):
@@ -37,7 +37,7 @@ def summary_table(summaries: Sequence[MethodSummary], goal: Goal) -> Table:
 
 
 def _score_columns(summaries: Sequence[MethodSummary], goal: Goal) -> list[list[str]]:
-    """The score of all devices and the worst, or of the honest, their worst, and those that lie."""
+    """Mean and worst score of all devices, or of the honest ones together with the liars' score."""
     score = goal.score
     final = [_final_score(summary, score) for summary in summaries]
     if not any(summary.lied_to for summary in summaries):
@@ -55,7 +55,7 @@ def _with_unit(text: str, score: Score) -> str:
 
 
 def cost_table(summaries: Sequence[MethodSummary]) -> Table:
-    """What methods cost, in total and per cycle."""
+    """The costs of methods, in total and per cycle."""
     columns = [["method", *map(_name, summaries)]]
     for metric in measured_costs(summaries)[1:]:
         totals, of_cycle = _totals(summaries, metric), _costs_of_cycle(summaries, metric)
@@ -82,7 +82,7 @@ def _column(header: str, values: Sequence[float], metric: Metric) -> list[str]:
 
 
 def _totals(summaries: Sequence[MethodSummary], metric: Metric) -> list[float]:
-    """The costs of complete runs; NaN for those that did not measure them."""
+    """The costs of complete runs; NaN for runs that did not measure them."""
     return [summary.totals.get(metric.name, math.nan) for summary in summaries]
 
 
@@ -91,13 +91,13 @@ def _costs_of_cycle(summaries: Sequence[MethodSummary], metric: Metric) -> list[
 
 
 def _multiples(costs: Sequence[float]) -> list[str]:
-    """Each cost over the least; nothing where that is 0."""
+    """Each cost divided by the lowest; a dash if that is 0."""
     least = min(costs, default=0.0)
     return [f"{cost / least:,.2f}" if least > 0 else NONE for cost in costs]
 
 
 def measured_costs(summaries: Sequence[MethodSummary]) -> list[Metric]:
-    """The costs that every run has, and those that some of these have; cycles are the first."""
+    """The costs that every run has, and the ones that some of these have; cycles come first."""
     always = {name for name in COSTS if not METRICS[name].optional}
     known = always.union(*(summary.totals for summary in summaries))
     return [METRICS[name] for name in COSTS if name in known]
@@ -108,7 +108,7 @@ def _name(summary: MethodSummary) -> str:
 
 
 def _worst_column(summaries: Sequence[MethodSummary], score: Score, title: str) -> list[list[str]]:
-    """The column of the worst device's score; none where devices were not tested."""
+    """The column of the worst device's score, if devices were tested."""
     worst = [summary.score_worst for summary in summaries]
     if worst and all(map(math.isnan, worst)):
         return []

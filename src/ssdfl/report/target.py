@@ -17,19 +17,19 @@ def cost_to_target(
     interpolate: bool = False,
     start: float = 0.0,
 ) -> float | None:
-    """What a run had spent when a quantity first reached a target; None if it never did.
+    """The cost at which a run's quantity first reached a target, or None if it never did.
 
-    Summaries, headlines and sweeps do not interpolate: they give the cost of the first test at the
-    target or better, which is what somebody who stops there has paid. The paper's tables have
-    fractions of cycles, so the artefacts of `ssdfl reproduce` interpolate linearly between that
-    test and the one before it.
+    Summaries, headlines and sweeps do not interpolate. They give the cost of the first test at the
+    target or better, which is the price of stopping there. The paper's tables have fractions of
+    cycles, so the artefacts of `ssdfl reproduce` interpolate linearly between that test and the one
+    before it.
 
     Args:
         run: one seed's records, in order; cycles without a test are skipped.
-        cost: the name of a cost, such as ``sent_bytes``; the answer is in what records store.
+        cost: the name of a cost, such as ``sent_bytes``; the answer is in the unit of the records.
         quantity: the metric that has to reach the target.
         better: ``lower`` if the quantity has to fall to the target.
-        start: what the quantity is taken to be at cost 0, for interpolation before the first test.
+        start: the assumed value at cost 0, for interpolation before the first test.
 
     Examples:
         >>> run = [{"cycle": 1, "score": 0.4}, {"cycle": 2, "score": 0.6}]

@@ -1,4 +1,4 @@
-"""Who won, and by how much, in plain words."""
+"""The winners and their margins, in plain words."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LEVEL_SHARE = 0.005
 
 @dataclass(frozen=True)
 class Winner:
-    """Who won in one category.
+    """The winner of one category.
 
     Attributes:
-        category: such as ``Fewest bytes to 85 %``.
-        method: who won it; all of them where several take as many.
+        category: its name, such as ``Fewest bytes to 85 %``.
+        method: the winning method, or all of them in a tie.
         value: the winner's number, with its unit.
-        margin: how far ahead of whom; empty if there is nobody else.
-        noun: what is counted, if the category is a cost.
+        margin: the lead over the second; empty if there is no other method.
+        noun: the counted units, if the category is a cost.
     """
 
     category: str
@@ -36,7 +36,7 @@ class Winner:
 
 
 def winners(summaries: Sequence[MethodSummary], goal: Goal) -> list[Winner]:
-    """The best final score, and the least of each cost to the target with every seed.
+    """The best final score, and the lowest of each cost to the target with every seed.
 
     Methods that have not finished are not ranked.
     """
@@ -56,7 +56,7 @@ def _soonest(finished: Sequence[MethodSummary], goal: Goal) -> list[Winner]:
 
 
 def _shared_costs(summaries: Sequence[MethodSummary]) -> list[Metric]:
-    """The costs to the target that are known for all of some methods."""
+    """The costs to the target that are known for all given methods."""
     if not summaries:
         return []
     shared = set.intersection(*(set(summary.to_target) for summary in summaries))
@@ -64,7 +64,7 @@ def _shared_costs(summaries: Sequence[MethodSummary]) -> list[Metric]:
 
 
 def verdict(summaries: Sequence[MethodSummary], goal: Goal) -> str:
-    """Which method was best and which was first, or how far each is if none has finished."""
+    """The best and the fastest method, or the progress of each if none has finished."""
     if not summaries:
         return "There is nothing to rank yet."
     found = winners(summaries, goal)
@@ -142,7 +142,7 @@ def _ahead(best: MethodSummary, second: MethodSummary, score: Score) -> str:
 
 
 def _lead(best: MethodSummary, other: MethodSummary, score: Score) -> float:
-    """How much better a score is, in its unit."""
+    """The difference of two scores in their unit, positive if the first is better."""
     return score.sign * (best.score - other.score) / score.scale
 
 

@@ -1,4 +1,4 @@
-"""The paper's statements as functions: `published` as printed, `rigorous` in forms that hold."""
+"""The paper's statements as functions: `published` as printed, `rigorous` in corrected form."""
 
 from ssdfl.theory import published, rigorous
 from ssdfl.theory.constants import ClusterTerms, Constants

@@ -1,4 +1,4 @@
-"""The constants that the paper's statements are written in."""
+"""The constants in the paper's statements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LARGEST = 1e50
 
 @dataclass(frozen=True)
 class Constants:
-    """What a bound needs to know about training.
+    """The constants of training in the bounds.
 
     Attributes:
         learning_rate: η.
@@ -22,8 +22,8 @@ class Constants:
         gradient_bound: B of Assumption 2.
         smoothness: γ̂, the largest γ_i of Assumption 1.
         initial_loss: L_i(θ⁰); ln 10 is the loss of guessing among ten classes.
-        tolerance: Δ_tol, the consensus gap that is tolerated (the paper's 10).
-        variance_floor: α of Assumption 4 (the paper's 0.1).
+        tolerance: Δ_tol, the tolerated consensus gap (10 in the paper).
+        variance_floor: α of Assumption 4 (0.1 in the paper).
     """
 
     learning_rate: float = 0.01
@@ -56,7 +56,7 @@ class Constants:
 
 @dataclass(frozen=True)
 class ClusterTerms:
-    """What a bound needs to know about a cluster or the whole network, and its mixing matrix.
+    """The terms of a cluster, or of the whole network, and its mixing matrix in the bounds.
 
     Attributes:
         size: N_s.

@@ -1,4 +1,4 @@
-"""The effective loss that SSD-FL descends, and its gradient, for real parameter vectors.
+"""The effective loss that SSD-FL minimises, and its gradient, for real parameter vectors.
 
 In an intra-cluster regime the update ``X ← Ã X − η G̃`` (`eq:cluster_2gether_update`) with
 ``G̃ = G + M + μ (X − X⁰)`` (`eq:tildeg_cluster_wide`, `eq:prf_intracons_1`) is a step of length η
@@ -18,7 +18,7 @@ from ssdfl.graph import MixingMatrix
 
 @dataclass(frozen=True, eq=False)
 class RegimeState:
-    """Where devices are in an intra-cluster regime.
+    """The state of devices in an intra-cluster regime.
 
     Attributes:
         X: (N, d) parameters θ_i.
@@ -65,9 +65,8 @@ def effective_loss(
 
     Args:
         losses: (N,) L_i(θ_i).
-        centred: count the momentum term from the start of the regime, ``(θ − θ⁰)ᵀ M`` and not
-            ``θᵀ M``. Its gradient is the same; but the published term depends on where the origin
-            of θ lies.
+        centred: count the momentum term from the start of the regime: ``(θ − θ⁰)ᵀ M`` instead of
+            ``θᵀ M``. The gradient is the same, but the published term depends on the origin of θ.
 
     Examples:
         >>> from scipy.sparse import csr_array

@@ -1,4 +1,4 @@
-"""Theorem 2 as a score: with Lemma 1's finite recursion for the consensus gap."""
+"""Theorem 2 as a score, with Lemma 1's finite recursion for the consensus gap."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ssdfl.theory.published import integrated_convergence
 def consensus_gap(constants: Constants, clusters: Sequence[ClusterTerms]) -> float:
     """A bound on ‖Δ̂‖ after a training regime that starts in agreement.
 
-    Inside a cluster, Lemma 1's recursion for its finite number of steps,
-    ``2ηB √N_s Σ_{p < τ_a} (λ₂(Ã_s) + η)^p``; between clusters, means that move apart by at most 2ηB
-    in each.
+    Inside a cluster, it uses Lemma 1's recursion for a finite number of steps,
+    ``2ηB √N_s Σ_{p < τ_a} (λ₂(Ã_s) + η)^p``. Between clusters, means move apart by at most 2ηB per
+    step.
 
     Examples:
         >>> two = [ClusterTerms(size=1, lambda_2=0.0, lambda_min=1.0, amplification=0.0)] * 2
@@ -39,9 +39,9 @@ def integrated_bound(
 ) -> float:
     """Theorem 2's bound on a cycle's squared gradients with `consensus_gap`, from agreeing devices.
 
-    The theorem weighs the gap by τ_r − 1, so at τ_r = 1 it would not see the clusters' gap at all;
-    here it weighs τ_r, which is larger. The gap's factor γ^eff holds ``(1 − λ_N(Ã)) / η``, which is
-    0 for single devices and large for clusters that mix, so single devices have the least bound;
+    The theorem weighs the gap by τ_r − 1, so at τ_r = 1 it would ignore the clusters' gap. Here its
+    weight is τ_r, which is larger. The gap's factor γ^eff contains ``(1 − λ_N(Ã)) / η``, which is 0
+    for single devices and large for clusters that mix. So single devices have the lowest bound;
     Φ_min excludes them.
     """
     bound = integrated_convergence(

@@ -1,7 +1,7 @@
-"""The paper's statements as they are printed, one function each.
+"""The paper's statements as printed, one function each.
 
-Where a proof has a gap the statement may fail: `ssdfl.theory.rigorous` has the same functions in
-forms that hold, `docs/theory.md` says what differs and why.
+If a proof has a gap, the statement may fail. `ssdfl.theory.rigorous` has the same functions in
+forms that hold, and `docs/theory.md` explains the differences.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def gamma(constants: Constants, cluster: ClusterTerms) -> float:
 
 
 def _momentum(constants: Constants, cluster: ClusterTerms) -> float:
-    """``τ_a B √N_s``: how far two steps' momenta can be apart."""
+    """``τ_a B √N_s``: the largest distance between two steps' momenta."""
     return constants.tau_a * constants.gradient_bound * math.sqrt(cluster.size)
 
 
@@ -72,7 +72,7 @@ def intra_convergence(constants: Constants, cluster: ClusterTerms, initial: floa
         initial: ``L̃_s`` at the start of the regime.
 
     Returns:
-        The bound, or infinity where η ≥ 2 / (α̂_s Γ_s) and the theorem says nothing.
+        The bound, or infinity if η ≥ 2 / (α̂_s Γ_s), where the theorem does not apply.
     """
     η, Γ = constants.learning_rate, gamma(constants, cluster)
     denominator = _descent(constants, cluster)
@@ -98,7 +98,7 @@ def intra_consensus(constants: Constants, cluster: ClusterTerms, initial_gap: fl
     `thm:intra_cons`. Proof: `eq:prf_intracons_3` … `eq:prf_intracons_9`.
 
     Returns:
-        The bound, or infinity where η ≥ 1 − λ₂(Ã_s).
+        The bound, or infinity if η ≥ 1 − λ₂(Ã_s).
     """
     η, rate = constants.learning_rate, cluster.lambda_2 + constants.learning_rate
     if rate >= 1:
@@ -126,8 +126,8 @@ def integrated_convergence(
 
     `thm:combined_conv`. Proof: `eq:combconv1` … `eq:combconv14`.
 
-    γ^eff and Γ hold λ_N(Ã), the least eigenvalue of all clusters; the factor of the gap holds λ₂
-    and λ_N of A.
+    γ^eff and Γ contain λ_N(Ã), the smallest eigenvalue of all clusters. The factor of the gap
+    contains λ₂ and λ_N of A.
 
     Args:
         network: the terms of the whole network with A.
@@ -135,8 +135,8 @@ def integrated_convergence(
         gap: ``‖Δ̂^{k,0}‖``.
 
     Returns:
-        The bound, or infinity where η is above a cluster's ``1 − λ₂(Ã_s)`` or ``2 / (α̂_s Γ_s)``,
-        where the bound's own denominator is not positive, or where A does not mix.
+        The bound, or infinity if η is above a cluster's ``1 − λ₂(Ã_s)`` or ``2 / (α̂_s Γ_s)``, if
+        the bound's denominator is not positive, or if A does not mix.
     """
     η, B, τ_a, τ_r = (
         constants.learning_rate,
@@ -170,7 +170,7 @@ def _training_terms(network: ClusterTerms, clusters: Sequence[ClusterTerms]) -> 
 
 
 def _descent(constants: Constants, cluster: ClusterTerms) -> float:
-    """``η − ½ α̂_s η² Γ_s``, the denominator of both theorems: positive where η < 2 / (α̂_s Γ_s)."""
+    """``η − ½ α̂_s η² Γ_s``, the denominator of both theorems: positive if η < 2 / (α̂_s Γ_s)."""
     η, Γ = constants.learning_rate, gamma(constants, cluster)
     return η - (cluster.amplification + 1) * η**2 * Γ / 2
 
@@ -194,7 +194,7 @@ def integrated_average(
 def largest_learning_rate(constants: Constants, clusters: Sequence[ClusterTerms]) -> float:
     """The supremum of the η that Theorem 1 and Lemma 1 allow in every cluster, 0 if there is none.
 
-    Γ_s depends on η itself. Solved for it, ``η < 2 / (α̂_s Γ_s)`` (`eq:prf_intraconv_5`) is
+    Γ_s depends on η. Solved for η, ``η < 2 / (α̂_s Γ_s)`` (`eq:prf_intraconv_5`) becomes
     ``η < (2 − α̂_s (1 − λ_min)) / (α̂_s (γ̂_s + 1 + τ_a B √N_s))``.
 
     Examples:

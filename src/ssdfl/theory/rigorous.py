@@ -1,9 +1,9 @@
 """The paper's statements in forms that hold, named as in `ssdfl.theory.published`.
 
-What differs, and the derivations, are in `docs/theory.md`. In short: the effective loss changes
-from step to step through its momentum term, which is counted from the start of the regime here;
-mixing contracts by the largest *absolute* eigenvalue; proximal factors may differ between devices;
-no norm needs to be above 1.
+`docs/theory.md` has the differences and derivations. In short: the effective loss changes from step
+to step through its momentum term, which is counted here from the start of the regime. Mixing
+contracts by the largest *absolute* eigenvalue. Proximal factors may differ between devices. No norm
+needs to be above 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def momentum_norm(constants: Constants, cluster: ClusterTerms, step: int) -> flo
 
 
 def momentum_gap(constants: Constants, cluster: ClusterTerms) -> float:
-    """The largest ``‖M_q¹ − M_q²‖`` of two steps of a regime."""
+    """The largest ``‖M_q¹ − M_q²‖`` between two steps of a regime."""
     τ_a = constants.tau_a
     pairs = [(later, earlier) for later in range(τ_a) for earlier in range(later)]
     return max(
@@ -61,7 +61,7 @@ def loss_gap(
 ) -> float:
     """Corollary 1: ``L̃_s(θ¹) − L̃_s(θ²) ≤ slope + ½ γ ‖θ¹ − θ²‖² + ‖θ¹ − θ⁰‖ ‖M¹ − M²‖``.
 
-    Instead of `coro:re_smooth`.
+    This replaces `coro:re_smooth`.
 
     Args:
         slope: ``∇L̃_s(θ²)ᵀ(θ¹ − θ²)``.
@@ -75,8 +75,8 @@ def loss_gap(
 def intra_convergence(constants: Constants, cluster: ClusterTerms, initial: float) -> float:
     """Theorem 1 (`thm:intra_conv`): a bound on a regime's ``Σ_q E‖∇L̃_s‖²`` for losses ≥ 0.
 
-    ``(L̃_s + ½ α τ_a η² γ + (η / 2ε) Σ_q ‖M_q‖²) / (η (1 − ε / 2) − ½ α̂_s η² γ)``; ε pays for
-    momentum and is 0 where there is none.
+    ``(L̃_s + ½ α τ_a η² γ + (η / 2ε) Σ_q ‖M_q‖²) / (η (1 − ε / 2) − ½ α̂_s η² γ)``. ε is the share
+    of descent that momentum costs, and 0 without momentum.
 
     Args:
         initial: ``L̃_s`` at the start of the regime.
@@ -109,13 +109,13 @@ def intra_convergence_limit(constants: Constants, cluster: ClusterTerms) -> floa
 
 
 def _momentum_share(constants: Constants, cluster: ClusterTerms) -> float:
-    """ε, which part of the descent pays for momentum; 0 where there is none in a regime."""
+    """ε, the share of descent that momentum costs; 0 if a regime has none."""
     has_momentum = cluster.rho > 0 and constants.tau_a > 1
     return _SHARE if has_momentum else 0.0
 
 
 def _descent(constants: Constants, cluster: ClusterTerms, ε: float) -> float:
-    """``η (1 − ε / 2) − ½ α̂_s η² γ``: the least decrease per squared gradient."""
+    """``η (1 − ε / 2) − ½ α̂_s η² γ``: the smallest decrease per squared gradient."""
     η, γ = constants.learning_rate, effective_smoothness(constants, cluster)
     return η * (1 - ε / 2) - (cluster.amplification + 1) * η**2 * γ / 2
 
@@ -125,9 +125,9 @@ def intra_consensus(constants: Constants, cluster: ClusterTerms, initial_gap: fl
 
     It holds for every η.
 
-    Two recursions: of the gap, ``Δ ← λ̄ Δ + η (√N_s B + ‖M_q‖ + μ̂ D)``, and of the distance from
-    the start, ``D ← (1 + η μ̂) D + (1 − λ_min) Δ⁰ + η (√N_s B + ‖M_q‖)``, since unequal proximal
-    factors turn a common displacement into disagreement.
+    There are two recursions: for the gap, ``Δ ← λ̄ Δ + η (√N_s B + ‖M_q‖ + μ̂ D)``, and for the
+    distance from the start, ``D ← (1 + η μ̂) D + (1 − λ_min) Δ⁰ + η (√N_s B + ‖M_q‖)``. The second
+    is needed because unequal proximal factors turn a common displacement into disagreement.
     """
     if cluster.size == 1:
         return 0.0
@@ -145,7 +145,7 @@ def intra_consensus(constants: Constants, cluster: ClusterTerms, initial_gap: fl
 
 
 def contraction(cluster: ClusterTerms) -> float:
-    """``λ̄ = max(|λ₂|, |λ_min|)``: what a mixing leaves at most; 0 for one device."""
+    """``λ̄ = max(|λ₂|, |λ_min|)``: the largest share that a mixing leaves; 0 for one device."""
     return max(abs(cluster.lambda_2), abs(cluster.lambda_min)) if cluster.size > 1 else 0.0
 
 
@@ -163,9 +163,9 @@ def integrated_convergence(
 ) -> float:
     """Theorem 2 (`thm:combined_conv`): a bound on a cycle's ``Σ_q E‖∇L̃‖²``.
 
-    The regime's part is the sum of Theorem 1 over clusters. While mixing, the effective loss is
-    that of the end of training, its gradient there is at most a step's away from the last one's,
-    and mixing moves the parameters by at most ``max |1 − λ^j| ‖Δ̂‖`` in j steps.
+    The regime's part is the sum of Theorem 1 over clusters. While mixing, the effective loss stays
+    as at the end of training. Its gradient there differs from the last one by at most one step, and
+    mixing moves the parameters by at most ``max |1 − λ^j| ‖Δ̂‖`` in j steps.
 
     Args:
         network: the terms of the whole network with A.
@@ -210,7 +210,7 @@ def _last_momentum_step(constants: Constants, cluster: ClusterTerms) -> float:
 
 
 def _displacement(network: ClusterTerms, steps: int) -> float:
-    """``max |1 − λ^j|`` over the eigenvalues of A but the first."""
+    """``max |1 − λ^j|`` over all eigenvalues of A except the first."""
     if steps == 0 or network.size == 1:
         return 0.0
     inside = [network.lambda_min, network.lambda_2]

@@ -1,4 +1,4 @@
-"""The conductance that a cluster must have, from Lemma 1 by Cheeger's inequality."""
+"""The smallest allowed conductance of a cluster, from Lemma 1 by Cheeger's inequality."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ def conductance_threshold(
 ) -> float:
     """``Φ_min(S) = sqrt(2η + 4ηB √⌊N/S⌋ / Δ_tol)`` (`eq:final_cheeger_conduct`).
 
-    The largest consensus gap of Lemma 1 that is tolerated (`eq:delta_tolerable_init`) asks for a
-    spectral gap, and Cheeger's inequality ``Φ² / 2 ≤ 1 − λ₂`` (`eq:cheeger_upper`) turns that into
-    a conductance.
+    The tolerated consensus gap of Lemma 1 (`eq:delta_tolerable_init`) requires a spectral gap, and
+    Cheeger's inequality ``Φ² / 2 ≤ 1 − λ₂`` (`eq:cheeger_upper`) turns that into a conductance.
 
     Args:
         with_tau_a: keep Lemma 1's τ_a as a factor of the second term; the published form drops it.
-        step: a name of `THRESHOLD_STEPS`, what stands for η.
+        step: the step size in place of η, a name of `THRESHOLD_STEPS`.
 
     Examples:
         >>> constants = Constants(learning_rate=0.02, gradient_bound=1.0, tolerance=10.0)

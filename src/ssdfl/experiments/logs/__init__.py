@@ -1,4 +1,4 @@
-"""Records for tools that users already have: TensorBoard, MLflow, Weights & Biases."""
+"""Write records to other tools: TensorBoard, MLflow, Weights & Biases."""
 
 from ssdfl.experiments.logs.base import scalars
 from ssdfl.experiments.logs.opening import LOGS, logging_to

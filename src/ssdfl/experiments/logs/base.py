@@ -1,4 +1,4 @@
-"""What every log shares: how records reach it, and under which names."""
+"""The interface of logs, and the names of metrics in them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ssdfl.records.record import METRICS
 from ssdfl.records.tables import Row, is_measured
 
 Outcome = Literal["FINISHED", "KILLED", "FAILED"]
-"""How a run ended: MLflow's words."""
+"""How a run ended, in MLflow's terms."""
 
 ALWAYS_MEASURED = "transmissions"
-"""A metric that every record has: its last step is the last cycle that a log knows."""
+"""A metric that every record has; its last step is the last cycle in a log."""
 STEP = "cycle"
-"""The metric that the others are logged against."""
+"""The metric on the x-axis of all others."""
 
 
 class Log(Protocol):
-    """Where records go in addition to the run's folder."""
+    """A destination for records in addition to the run's folder."""
 
     def last(self, seed: int, method: str) -> int:
         """The last cycle that was written before this run was resumed; 0 if none was."""
@@ -27,11 +27,11 @@ class Log(Protocol):
         """Add one cycle's record."""
 
     def close(self, outcome: Outcome) -> None:
-        """Nothing more comes."""
+        """End the log."""
 
 
 def scalars(row: Row) -> dict[str, float]:
-    """A record's metrics but the cycle; those not measured in this cycle are left out.
+    """A record's metrics without the cycle; metrics not measured in this cycle are left out.
 
     Examples:
         >>> scalars({"cycle": 1, "loss": 0.5, "score": float("nan")})

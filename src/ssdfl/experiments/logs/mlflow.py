@@ -26,9 +26,7 @@ class MLflowLog:
     """
 
     def __init__(self, experiment: Experiment, out: Path, resumed: bool) -> None:
-        os.environ.setdefault(
-            "MLFLOW_DISABLE_TELEMETRY", "true"
-        )  # a run reports to nobody that it runs
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # no telemetry
         self._mlflow = require("mlflow", "mlflow")
         self._entities = require("mlflow.entities", "mlflow")
         logging.getLogger("mlflow").setLevel(logging.WARNING)
@@ -52,12 +50,12 @@ class MLflowLog:
         self._try(partial(self._add, seed, method, row))
 
     def close(self, outcome: Outcome) -> None:
-        """Nothing more comes."""
+        """End the MLflow runs."""
         for run in self._open.values():
             self._try(partial(self._client.set_terminated, run, outcome))
 
     def _connect(self) -> None:
-        """Find MLflow's experiment of our experiment's name, or make it."""
+        """Find or create the MLflow experiment with our experiment's name."""
         if self._group:
             return
         name = self._experiment.name
@@ -73,7 +71,7 @@ class MLflowLog:
             raise InputError("MLflow tracking", place, "a place to write to", remedy) from error
 
     def _try(self, work: Callable[[], Result]) -> Result | None:
-        """Call MLflow; after a failure do nothing more, since the folder has the records."""
+        """Call MLflow; after a failure, stop logging, since the folder has the records."""
         if self._lost:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Which logs there are, and giving each the cycles that it lacks."""
+"""Open logs by name, and add the cycles that each lacks."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class _OnlyNew:
 def logging_to(
     names: Sequence[str], experiment: Experiment, folder: RunFolder
 ) -> Iterator[Callable[[Advance], None]]:
-    """A function that adds every record to the named logs; closing says how the run ended.
+    """A context manager whose function adds every record to the named logs.
 
     Nothing is written before the first record. Logs that lack cycles of an earlier run get those
-    too.
+    too. On exit, each log is closed with how the run ended.
 
     Raises:
         InputError: there is no such log, or its extra is not installed.
@@ -84,7 +84,7 @@ def _open_logs(names: Sequence[str], experiment: Experiment, folder: RunFolder) 
 
 
 def _rows_of(advance: Advance, folder: RunFolder) -> list[Row]:
-    """The record of a cycle done now; of one done earlier, all that the folder has."""
+    """The record of a cycle done now, or all of the folder's if the cycle was done earlier."""
     if advance.record is not None:
         return [asdict(advance.record)]
     return folder.read_rows(advance.seed, advance.method)
@@ -94,7 +94,7 @@ def _close(log: Log, kind: type[BaseException] | None, *_: object) -> None:
     """Close a log; an error here hides neither the other logs nor the run's own error."""
     try:
         log.close(_outcome(kind))
-    except Exception as error:  # of a disk or whatever else is behind a log
+    except Exception as error:  # from the disk or anything else behind a log
         warn(f"A log could not be closed: {error}")
 
 

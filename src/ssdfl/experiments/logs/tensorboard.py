@@ -46,7 +46,7 @@ class TensorBoardLog:
         writer.flush()
 
     def close(self, outcome: Outcome) -> None:
-        """Nothing more comes."""
+        """Close the event files."""
         for writer in self._writers.values():
             writer.close()
 

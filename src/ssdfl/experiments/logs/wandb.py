@@ -20,13 +20,13 @@ from ssdfl.records.folder import flat
 from ssdfl.records.tables import Row
 
 EXIT_CODES: dict[Outcome, int] = {"FINISHED": 0, "KILLED": 255, "FAILED": 1}
-"""What W&B itself reports for a program that ended so."""
+"""The exit codes that W&B itself reports for these outcomes."""
 UPLOAD_LIMIT_S = 60.0
 """How long the end of a run waits for the server, unless the user's settings say otherwise."""
 
 
 class _Known(BaseModel):
-    """A W&B run of a method and seed, and the last cycle that was handed to it."""
+    """A W&B run of a method and seed, and the last cycle that was written to it."""
 
     id: str
     last: int = 0
@@ -42,13 +42,13 @@ class WandbLog:
     """A W&B run for every method and seed, in a project with the experiment's name.
 
     ``WANDB_MODE``, ``WANDB_PROJECT``, ``WANDB_ENTITY`` and the other settings of W&B apply. W&B
-    keeps its own copy of everything in the run's folder, in ``wandb``: a server that is lost costs
-    no record, since ``wandb sync`` uploads that copy. ``wandb/ssdfl.json`` names the runs, so a
-    resumed run continues in them.
+    keeps its own copy of everything in the run's folder, in ``wandb``. If the server is lost, no
+    record is lost with it, since ``wandb sync`` uploads that copy. ``wandb/ssdfl.json`` names the
+    runs, so a resumed run continues in them.
     """
 
     def __init__(self, experiment: Experiment, out: Path, resumed: bool) -> None:
-        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # nobody hears of our user's errors
+        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # no error reports
         self._wandb = require("wandb", "wandb")
         self._experiment, self._out = experiment, out
         self._settings = self._wandb.setup(self._wandb.Settings(silent=True)).settings
@@ -60,7 +60,7 @@ class WandbLog:
         self._reached = self._lost = False
 
     def last(self, seed: int, method: str) -> int:
-        """The last cycle that the server has; offline, the last that was written."""
+        """The last cycle that the server has or, offline, the last one written."""
         name = _name(seed, method)
         if name not in self._index.runs:
             return 0
@@ -88,7 +88,7 @@ class WandbLog:
             self._finish(name, 0)
 
     def close(self, outcome: Outcome) -> None:
-        """Nothing more comes."""
+        """Finish the W&B runs."""
         for name in list(self._open):
             self._finish(name, EXIT_CODES[outcome])
 
@@ -106,7 +106,7 @@ class WandbLog:
             raise self._unreachable(error) from error
 
     def _run(self, seed: int, method: str) -> Any:
-        """The open W&B run of a method and seed; None if there is no W&B any more."""
+        """The open W&B run of a method and seed; None after W&B has failed."""
         name = _name(seed, method)
         if name not in self._open and not self._lost:
             start = partial(self._start, seed, method)
@@ -121,7 +121,7 @@ class WandbLog:
         return self._open.get(name)
 
     def _start(self, seed: int, method: str) -> Any:
-        """Open the run: an earlier one again, or one with every key of the experiment."""
+        """Open the run: reopen an earlier one, or create one with every key of the experiment."""
         name = _name(seed, method)
         known = self._index.runs.setdefault(name, _Known(id=secrets.token_hex(8)))
         values = flat(self._experiment.model_dump(mode="json"))
@@ -147,14 +147,14 @@ class WandbLog:
         return run
 
     def _run_settings(self) -> Any:
-        """Of a run: W&B prints nothing between our lines, and never waits for good."""
+        """The settings of a run: W&B prints nothing between our lines, and never waits forever."""
         limit_s = self._settings.finish_timeout or UPLOAD_LIMIT_S
         return self._wandb.Settings(
             silent=True, console="off", finish_timeout=limit_s, finish_timeout_raises=True
         )
 
     def _finish(self, name: str, code: int) -> None:
-        """End a run; what the server does not take in time stays in the folder."""
+        """End a run; records that the server does not accept in time stay in the folder."""
         run = self._open.pop(name)
         try:
             run.finish(exit_code=code)
@@ -177,7 +177,7 @@ class WandbLog:
     def _unreachable(self, error: Exception) -> InputError:
         remedy = "Run `wandb login`, or set WANDB_MODE=offline and upload later with `wandb sync`."
         place, said = self._settings.base_url, f"W&B says: {error}"
-        return InputError("W&B server", place, "a server that lets us in", f"{remedy} {said}")
+        return InputError("W&B server", place, "a server that accepts our key", f"{remedy} {said}")
 
     def _save(self) -> None:
         write_text(self._file, self._index.model_dump_json(indent=1), durable=False)
@@ -188,7 +188,7 @@ def _name(seed: int, method: str) -> str:
 
 
 def _read(file: Path) -> _Index:
-    """The runs that an earlier run in this folder opened; none if it wrote no such log."""
+    """The W&B runs that an earlier run in this folder opened, if any."""
     if not file.exists():
         return _Index()
     try:

@@ -1,4 +1,4 @@
-"""Bound one cell: ascend, add violated triangles, stop when it is proved or hopeless."""
+"""Bound one cell: ascend, add violated triangles, and stop when it is proved or hopeless."""
 
 from __future__ import annotations
 
@@ -12,24 +12,22 @@ from ssdfl.graph.certified.relaxation import Dual, Relaxation
 from ssdfl.graph.certified.timer import Timer
 
 FIRST_SMOOTHING = 3e-4
-NEXT_SMOOTHING = 3e-5  # of a part of a cell that was bounded before
+NEXT_SMOOTHING = 3e-5  # for a part of a cell that was bounded before
 _LEAST_SMOOTHING = 1e-6
 _SHRINK = 0.85
-_ITERATIONS = (
-    50  # between two additions of triangles; with few of them the ascent never gathers speed
-)
+_ITERATIONS = 50  # between two additions of triangles; with fewer, the ascent never gathers speed
 _ROUNDS = 60
 _TRIANGLES = 3000
 _VIOLATION = 1e-2
 _LOOK_BACK = 4
-_PATIENCE = 6  # stop if the last rounds' gain, this many times, would not be enough
+_PATIENCE = 6  # stop if this many times the last rounds' gain would not be enough
 
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """A cell's sets cut at least ``dual.slope · (n − 2 size)² + offset``.
+    """A bound: the cut of every set of a cell is at least ``dual.slope · (n − 2 size)² + offset``.
 
-    ``missing`` is what is not shown yet; ``Y`` estimates the products of entries.
+    ``missing`` is the offset that is still to be proved; ``Y`` estimates the products of entries.
     """
 
     dual: Dual
@@ -44,7 +42,7 @@ class Bounded:
 
 
 def bound_cell(problem: Problem, cell: Cell, dual: Dual, smoothing: float, timer: Timer) -> Bounded:
-    """Bound the cuts of a cell's sets, from multipliers of a cell that holds it."""
+    """Bound the cuts of a cell's sets, starting from multipliers of a larger cell."""
     relaxation = Relaxation(problem, cell, dual.slope)
     wanted = problem.shortfall(cell.smallest, cell.largest, dual.slope)
     offsets: list[float] = []
@@ -61,7 +59,7 @@ def bound_cell(problem: Problem, cell: Cell, dual: Dual, smoothing: float, timer
 
 
 def _hopeless(offsets: list[float], wanted: float) -> bool:
-    """Whether the bound grows too slowly to get there."""
+    """Whether the bound grows too slowly to reach its goal."""
     if len(offsets) <= _LOOK_BACK:
         return False
     gain = offsets[-1] - offsets[-1 - _LOOK_BACK]

@@ -15,7 +15,7 @@ from ssdfl.graph.certified.relaxation import Dual, start
 from ssdfl.graph.certified.timer import Timer
 
 _SAME = 1e-8
-_FEW = 3  # remaining entries at which dividing is pointless: only rounding loosens the bound
+_FEW = 3  # with so few entries left, dividing is pointless: only rounding loosens the bound
 
 
 @dataclass(eq=False)
@@ -30,18 +30,18 @@ class Node:
     parts: list[Node] = field(default_factory=list)
 
     def ratio(self, problem: Problem) -> float:
-        """What the cell's sets conduct at least, as far as its bound shows."""
+        """The lower bound on the conductance of the cell's sets that its own bound proves."""
         if self.bounded is None:
             return 0.0
         cell, found = self.cell, self.bounded
         return problem.ratio(cell.smallest, cell.largest, found.dual.slope, found.offset)
 
     def shown(self, problem: Problem) -> float:
-        """What they conduct at least, as far as its bound or those of its parts show."""
+        """The lower bound that its own bound or those of its parts prove."""
         return max(self.ratio(problem), self.shown_by_parts(problem))
 
     def shown_by_parts(self, problem: Problem) -> float:
-        """What its parts show, 0 if there are none."""
+        """The lower bound that its parts prove; 0 if there are none."""
         return min((part.shown(problem) for part in self.parts), default=0.0)
 
 
@@ -51,13 +51,13 @@ def prove(problem: Problem, timer: Timer, look: Callable[[FloatArray], bool]) ->
     Args:
         problem: the mixing matrix and the best cut known.
         timer: when it runs out, leaves keep the bounds that they have.
-        look: gets each relaxation's estimate of the products; true stops the proof (a better cut
-            was found).
+        look: called with each relaxation's estimate of the products; True stops the proof, since a
+            better cut was found.
     """
     root = _divided_by_sizes(problem, whole(problem.num_devices))
     waiting: list[Node] = []
     for done, node in enumerate(root.parts):
-        # Together the first cells hold all sets, so each gets a bound.
+        # Together the first cells cover all sets, so each needs a bound.
         _bound(problem, node, timer.share(len(root.parts) - done), waiting)
         if look(_bounded(node).Y):
             return root
@@ -70,7 +70,7 @@ def prove(problem: Problem, timer: Timer, look: Callable[[FloatArray], bool]) ->
 
 
 def _bound(problem: Problem, node: Node, timer: Timer, waiting: list[Node]) -> None:
-    """Bound a cell; one that is not closed waits to be divided."""
+    """Bound a cell; a cell that is not closed waits to be divided."""
     node.bounded = bound_cell(problem, node.cell, node.dual, node.smoothing, timer)
     if not node.bounded.closed:
         waiting.append(node)
@@ -87,7 +87,7 @@ def spectral(problem: Problem, lambda_2: float) -> Node:
 
 
 def _divided_by_sizes(problem: Problem, cell: Cell) -> Node:
-    """Ranges of sizes, narrow near half of the devices, where the bound has to be best."""
+    """Divide by ranges of sizes, narrow near half of the devices, where the bound must be tight."""
     root = Node(cell, start(problem, cell), FIRST_SMOOTHING)
     largest, width = cell.largest, 1
     while largest >= 1:
@@ -141,10 +141,10 @@ def _by_pair(node: Node) -> list[Node]:
 
 
 def _pivot(Y: FloatArray) -> tuple[int, int]:
-    """The entry whose relations to others are most settled, and the one least related to it.
+    """The entry whose relations to others are most certain, and the entry least related to it.
 
-    The last group holds the entry that stands for "inside"; at half of the devices both sides are
-    alike, so that entry says nothing.
+    The last group holds the entry that stands for "inside". At half of the devices both sides are
+    symmetric, so that entry carries no information.
     """
     spread = np.sqrt(np.maximum(np.diag(Y), _SAME))
     related = np.abs(Y / np.outer(spread, spread))[:-1, :-1]

@@ -1,7 +1,7 @@
 """Cells of a proof: all sets with a number of devices in a range and some devices on known sides.
 
-A set is a vector y of ±1, +1 inside, and a last entry that stands for "inside" and keeps every form
-even: a device is in the set where it agrees with that entry. Fixing that two entries agree or
+A set is a vector y of ±1 entries, +1 inside. A last entry stands for "inside" and keeps every form
+even: a device is in the set if it agrees with that entry. Fixing whether two entries agree or
 differ merges them.
 """
 
@@ -25,7 +25,7 @@ class Cell:
 
     @property
     def num_groups(self) -> int:
-        """Entries that are still free."""
+        """The number of free entries."""
         return int(self.group.max()) + 1
 
     def sized(self, smallest: int, largest: int) -> Cell:
@@ -40,7 +40,7 @@ class Cell:
         return replace(self, group=group, sign=np.where(moved, sign * self.sign, self.sign))
 
     def fold(self, form: FloatArray) -> FloatArray:
-        """A quadratic form of all entries as one of the groups."""
+        """A quadratic form of all entries, as a form of the groups."""
         fold = np.zeros((len(self.group), self.num_groups))
         fold[np.arange(len(self.group)), self.group] = self.sign
         folded: FloatArray = fold.T @ form @ fold

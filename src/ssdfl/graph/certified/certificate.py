@@ -1,4 +1,4 @@
-"""Conductance with a certificate that a checker without any of this code can verify."""
+"""Conductance with a certificate that an independent checker can verify."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _VERSION = 1
 _ROUNDING = 1e-12
 _SLACK = 1e-7
 _STATES = 1 << 21
-_ROUNDED = 3  # vectors of a relaxation along which cuts are looked for
+_ROUNDED = 3  # vectors of a relaxation along which cuts are searched
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Conductance and its proof for JSON; `ssdfl.graph.certified.check` says how it reads."""
+    """Conductance and its proof for JSON; `ssdfl.graph.certified.check` documents the format."""
 
     conductance: Conductance
     proof: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
-        """What `check_certificate` reads."""
+        """The input of `check_certificate`."""
         found = self.conductance
         return {
             "version": _VERSION,
@@ -58,17 +58,17 @@ class Certificate:
 def certify(W: MixingMatrix, seconds: float = CERTIFY_SECONDS) -> Certificate:
     """Φ of a mixing matrix with a proof of its lower end; its cut proves the upper one.
 
-    First the search over a moving frontier of devices, which ends for narrow networks such as
-    grids. Else branch and bound: cells of sets, each with a bound from semidefinite duality. If the
-    time is over, Φ is the interval that is proved so far.
+    It first searches over a moving frontier of devices, which succeeds for narrow networks such as
+    grids. Otherwise it uses branch and bound: cells of sets, each with a bound from semidefinite
+    duality. If the time runs out, Φ is the interval proved so far.
 
     Args:
         W: a mixing matrix.
-        seconds: time of one core after which no cell is divided any more; what has begun is
+        seconds: time of one core after which no more cells are divided; cells in progress are
             finished.
 
     Raises:
-        InputError: more than 1,000 devices.
+        InputError: there are more than 1,000 devices.
 
     Examples:
         >>> from ssdfl.graph import load_network, metropolis
@@ -99,7 +99,7 @@ def _certify_connected(W: MixingMatrix, timer: Timer) -> Certificate:
 
 
 def relaxation_certificate(W: MixingMatrix, cut: BoolArray, timer: Timer) -> Certificate:
-    """By branch and bound, from the start again whenever a relaxation leads to a better cut."""
+    """A certificate by branch and bound; it restarts when a relaxation leads to a better cut."""
     while True:
         problem = Problem(W, cut, cut_conductance(W, cut))
         best = [cut]
@@ -110,14 +110,14 @@ def relaxation_certificate(W: MixingMatrix, cut: BoolArray, timer: Timer) -> Cer
     trees = [tree, spectral(problem, slowest_mode(W)[0])]
     tree = max(trees, key=lambda root: root.shown(problem))
     shown = tree.shown(problem)
-    # The checker allows for rounding; so does the end that is claimed, unless all cells are closed.
+    # The checker allows for rounding; so does the claimed end, unless all cells are closed.
     lower = problem.upper if shown >= problem.upper * (1 - EXACT) else shown * (1 - _SLACK)
     proof = {"kind": "relaxation", "units": problem.units, "tree": _tree(tree, problem)}
     return Certificate(_interval(lower, problem.upper, cut), proof)
 
 
 def _finds_better(W: MixingMatrix, Y: FloatArray, best: list[BoolArray]) -> bool:
-    """Whether refined cuts along a relaxation's main vectors beat the best; if so, keeps one."""
+    """Whether refined cuts along a relaxation's main vectors beat the best; keeps the best one."""
     vectors = np.linalg.eigh(Y[:-1, :-1])[1][:, ::-1].T[:_ROUNDED]
     cuts = [refine(W, sweep_cut(W, vector)) for vector in vectors]
     found = min(cuts, key=lambda cut: cut_conductance(W, cut))
@@ -138,7 +138,7 @@ def _interval(lower: float, upper: float, cut: BoolArray) -> Conductance:
 
 
 def _tree(node: Node, problem: Problem) -> dict[str, Any]:
-    """A cell as JSON; a pair is named by the first entries of its groups."""
+    """A cell as JSON; a pair is given by the first entries of its groups."""
     if node.ratio(problem) >= node.shown_by_parts(problem):
         return {"bound": _bound(node, problem.num_devices)}
     parts = [_tree(part, problem) for part in node.parts]

@@ -1,21 +1,21 @@
-"""Check a certificate of conductance: this file needs NumPy and nothing else of the package.
+"""Check a certificate of conductance. This file needs only NumPy, and nothing of the package.
 
 A certificate says that every set of at most half of n devices has cut / size ≥ ``lower``, and that
 ``cut`` is a set that has ``upper``. Its proof is one of:
 
 ``none``
-    nothing to show: ``lower`` is 0.
+    nothing to prove: ``lower`` is 0.
 ``frontier``
     an ``order`` of the devices in which all sets can be enumerated. Partial sets are compared if
-    they agree on the devices that still have neighbours to come: one that is no larger and has no
-    larger cut − lower · size makes the others pointless.
+    they agree on the devices that still have neighbours to come. A set dominates the others if it
+    is no larger and its cut − lower · size is no larger.
 ``relaxation``
     a ``tree`` of cells. The entries of a set are y₀ … yₙ₋₁ = ±1, +1 for its devices, and yₙ = 1. A
     cell is divided by ``sizes`` of sets, or by a ``pair`` of entries that agree (first part) or
     differ (second part). A cell's ``bound`` has multipliers; with them, zᵀ M z ≥ r λ_min(M) bounds
-    the cut of each of its sets, where z are the r entries that are not tied to an earlier one. If
-    every weight is a multiple of 1 / ``units``, so is every cut. The certificate's own ``cut``
-    needs no bound.
+    the cut of each of its sets; z are the r entries that are not tied to an earlier one. If every
+    weight is a multiple of 1 / ``units``, so is every cut. The certificate's own ``cut`` needs no
+    bound.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _KIND_SIGNS = {0: (1, 1, 1), 1: (1, -1, -1), 2: (-1, 1, -1), 3: (-1, -1, 1)}
 
 
 class Refused(ValueError):
-    """A certificate that does not show what it says."""
+    """A certificate that does not prove its claim."""
 
 
 def check_certificate(weights: Matrix, certificate: dict[str, Any]) -> None:
     """Verify a certificate against an (n, n) mixing matrix, as a dense array.
 
     Raises:
-        Refused: what does not hold.
+        Refused: the certificate is not valid; the message names the first failure.
     """
     W = np.asarray(weights, dtype=np.float64)
     try:
@@ -108,7 +108,7 @@ def _nothing(W: Matrix, proof: dict[str, Any], inside: Matrix, lower: float, upp
 def _by_frontier(
     W: Matrix, proof: dict[str, Any], inside: Matrix, lower: float, upper: float
 ) -> float:
-    """``lower`` if no set conducts less by more than rounding, else it is refused."""
+    """``lower``, if no set conducts less by more than rounding; otherwise raises."""
     order = [int(device) for device in proof["order"]]
     n = len(W)
     _demand(sorted(order) == list(range(n)), "the order does not name every device once")
@@ -149,7 +149,7 @@ def _both_sides(
 
 
 def _forget(masks: Integers, frontier: list[int], needed: list[bool]) -> tuple[Integers, list[int]]:
-    """The frontier's devices that are needed, with their bits moved together."""
+    """The devices of the frontier that are still needed, with their bits packed."""
     moved = np.zeros_like(masks)
     kept = [place for place, need in enumerate(needed) if need]
     for bit, place in enumerate(kept):
@@ -160,7 +160,7 @@ def _forget(masks: Integers, frontier: list[int], needed: list[bool]) -> tuple[I
 def _best_of_each(
     masks: Integers, sizes: Integers, values: Matrix
 ) -> tuple[Integers, Integers, Matrix]:
-    """Of partial sets alike at the frontier, those that no set of at most their size beats."""
+    """Among partial sets equal at the frontier, those that no set of at most their size beats."""
     by_group = np.lexsort((values, sizes, masks))
     masks, sizes, values = masks[by_group], sizes[by_group], values[by_group]
     # Ranks are whole numbers, so that a running minimum within groups is exact.
@@ -177,7 +177,7 @@ def _best_of_each(
 
 
 def _by_tree(W: Matrix, proof: dict[str, Any], inside: Matrix, lower: float, upper: float) -> float:
-    """What the tree shows of all sets but the cut, which has ``upper``."""
+    """The lower bound that the tree proves for all sets but the cut, which has ``upper``."""
     n = len(W)
     y = 2 * inside - 1
     off_diagonal = W - np.diag(np.diag(W))
@@ -187,7 +187,7 @@ def _by_tree(W: Matrix, proof: dict[str, Any], inside: Matrix, lower: float, upp
 
 
 class _Grid:
-    """The values that cuts can have: multiples of a unit, of known parity if devices' are alike."""
+    """The possible values of cuts: multiples of a unit, with known parity if devices' are equal."""
 
     def __init__(self, off_diagonal: Matrix, units: int) -> None:
         self.off_diagonal, self.units = off_diagonal, units
@@ -218,12 +218,12 @@ class _Cell:
         return self.ties[entry] == (entry, 1)
 
     def tied(self, first: int, second: int, sign: int) -> _Cell:
-        """The part in which two free entries are alike or opposite."""
+        """The part in which two free entries are equal or opposite."""
         ties = [(first, sign * own) if head == second else (head, own) for head, own in self.ties]
         return _Cell((self.low, self.high), ties)
 
     def matrix(self) -> Matrix:
-        """All entries from the free ones."""
+        """The matrix that maps the free entries to all entries."""
         free = list(filter(self.is_free, range(len(self.ties))))
         column = {entry: place for place, entry in enumerate(free)}
         tie = np.zeros((len(self.ties), len(free)))
@@ -233,7 +233,7 @@ class _Cell:
 
 
 def _walk(grid: _Grid, node: dict[str, Any], cell: _Cell, y: Matrix) -> float:
-    """What a cell's sets conduct at least."""
+    """The lower bound on the conductance of a cell's sets."""
     if "bound" in node:
         return _leaf(grid, node["bound"], cell, y)
     cells = _by_sizes(node, cell) if "sizes" in node else _by_pair(node, cell)
@@ -274,7 +274,7 @@ def _leaf(grid: _Grid, bound: dict[str, Any], cell: _Cell, y: Matrix) -> float:
 
 
 def _limited(bound: dict[str, Any], n: int, cell: _Cell, y: Matrix) -> tuple[Matrix, float]:
-    """The limits' forms by their multipliers, and what they take off the bound."""
+    """The limits' forms times their multipliers, and what they subtract from the bound."""
     limits = _limits(n, cell.low, cell.high, y)
     multipliers = np.array(bound["limits"], dtype=np.float64)
     _demand(multipliers.shape == (len(limits),), "a limit has no multiplier")
@@ -284,7 +284,7 @@ def _limited(bound: dict[str, Any], n: int, cell: _Cell, y: Matrix) -> tuple[Mat
 
 
 def _limits(n: int, low: int, high: int, y: Matrix) -> list[tuple[Matrix, float]]:
-    """Forms of the entries and what they are at most for sets of these sizes other than the cut."""
+    """Forms of the entries, and their upper limits for sets of these sizes other than the cut."""
     ones = np.concatenate([np.ones(n), [0.0]])
     cut = np.concatenate([y, [0.0]])
     other = (np.outer(cut, cut), float((n - 2) ** 2))
@@ -300,7 +300,7 @@ def _limits(n: int, low: int, high: int, y: Matrix) -> list[tuple[Matrix, float]
 
 
 def _take_triangles(M: Matrix, bound: dict[str, Any]) -> float:
-    """Subtract the triangles' forms from M; returns what that adds to the bound, −Σ weight."""
+    """Subtract the triangles' forms from M; returns the change of the bound, −Σ weight."""
     total = 0.0
     for (i, j, k, kind), weight in zip(bound["triangles"], bound["weights"], strict=True):
         _demand(weight >= 0 and 0 <= i < j < k < len(M), "a triangle is not one")
@@ -312,7 +312,7 @@ def _take_triangles(M: Matrix, bound: dict[str, Any]) -> float:
 
 
 def _least_eigenvalue(M: Matrix) -> float:
-    """λ_min, less what floating point may have got wrong."""
+    """λ_min minus a bound on floating-point errors."""
     symmetric = (M + M.T) / 2
     error = 8 * len(M) * np.finfo(np.float64).eps * float(np.linalg.norm(symmetric))
     return float(np.linalg.eigvalsh(symmetric)[0]) - error

@@ -1,4 +1,4 @@
-"""What a proof is about: a mixing matrix, the best known cut, and possible cut values."""
+"""The subject of a proof: a mixing matrix, the best known cut, and possible cut values."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 from ssdfl.arrays import BoolArray, FloatArray
 from ssdfl.graph.mixing import MixingMatrix, links_of
 
-_DENOMINATOR = 10**4  # of a weight
-_UNITS = 10**7  # units to 1 at most: cuts are then whole numbers that floats hold exactly
+_DENOMINATOR = 10**4  # the largest denominator of a weight
+_UNITS = 10**7  # the most units per 1: cuts are then whole numbers that floats hold exactly
 _ROUNDING = 1e-9
 _CLOSE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Show that no set conducts less than ``cut``, whose conductance is ``upper``."""
+    """The claim that no set conducts less than ``cut``, whose conductance is ``upper``."""
 
     W: MixingMatrix
     cut: BoolArray
@@ -28,7 +28,7 @@ class Problem:
 
     @property
     def num_devices(self) -> int:
-        """Devices in all."""
+        """The number of devices."""
         return int(self.W.shape[0])
 
     @cached_property
@@ -45,7 +45,7 @@ class Problem:
 
     @cached_property
     def parity(self) -> int | None:
-        """0 or 1 if all devices' links weigh an even or an odd number of units, else None.
+        """0 or 1 if all devices' links weigh an even or an odd number of units, otherwise None.
 
         Then a set's cut is even, or odd exactly if the set has an odd number of devices.
         """
@@ -59,7 +59,7 @@ class Problem:
         return float(1 - self.W.diagonal().mean())
 
     def possible(self, size: int, bound: float) -> float:
-        """The least value of at least ``bound`` that the cut of a set of this size can have."""
+        """The smallest possible cut of a set of this size that is at least ``bound``."""
         if not self.units:
             return bound
         units = ceil(bound * self.units - _ROUNDING * self.units)
@@ -68,7 +68,7 @@ class Problem:
         return units / self.units
 
     def enough(self, size: int) -> float:
-        """A bound on cuts of this size that suffices to show that none beats the best one known."""
+        """A bound on cuts of this size that proves that none beats the best known one."""
         wanted = self.upper * size
         if not self.units:
             return wanted
@@ -77,12 +77,12 @@ class Problem:
         return min(wanted, best - step / self.units + 2 * _ROUNDING)
 
     def ratio(self, smallest: int, largest: int, slope: float, offset: float) -> float:
-        """What sets conduct at least if their cuts are at least slope · (n − 2 size)² + offset."""
+        """The lowest conductance of sets with cuts of at least slope · (n − 2 size)² + offset."""
         sizes = range(smallest, largest + 1)
         return min(self.possible(size, self.bound(size, slope) + offset) / size for size in sizes)
 
     def shortfall(self, smallest: int, largest: int, slope: float) -> float:
-        """The least offset with which such bounds show that no set beats the best one known."""
+        """The smallest offset with which such bounds prove that no set beats the best known one."""
         sizes = range(smallest, largest + 1)
         return max(self.enough(size) - self.bound(size, slope) for size in sizes)
 
@@ -92,7 +92,7 @@ class Problem:
 
 
 def laplacian(W: MixingMatrix) -> FloatArray:
-    """(n, n) yᵀ L y / 4 is the cut of the set that y, of ±1, stands for."""
+    """(n, n) the matrix L for which yᵀ L y / 4 is the cut of the set with ±1 vector y."""
     L: FloatArray = -W.toarray()
     np.fill_diagonal(L, 0.0)
     np.fill_diagonal(L, -L.sum(axis=1))

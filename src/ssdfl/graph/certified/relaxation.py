@@ -1,10 +1,10 @@
 """A lower bound on a cell's cuts: a semidefinite relaxation with triangle inequalities.
 
-For every set of the cell, cut − slope · (n − 2 size)² ≥ zᵀ M z + Σ d − Σ μ − Σ σ · limit, whose
-multipliers are those of zᵢ² = 1 (d), of triangles (μ ≥ 0), and of limits (σ ≥ 0): the range of
-sizes, and that the set is another one than the best known. And zᵀ M z ≥ r λ_min(M) for r entries of
-±1. So any multipliers prove a bound; good ones are found by ascent on a smoothed dual (Malick and
-Roupin, Mathematical Programming 140, 2013).
+For every set of the cell, cut − slope · (n − 2 size)² ≥ zᵀ M z + Σ d − Σ μ − Σ σ · limit. The
+multipliers belong to zᵢ² = 1 (d), to triangles (μ ≥ 0), and to limits (σ ≥ 0): the range of sizes,
+and that the set differs from the best known one. And zᵀ M z ≥ r λ_min(M) for r entries of ±1. So
+any multipliers prove a bound. Good ones are found by ascent on a smoothed dual (Malick and Roupin,
+Mathematical Programming 140, 2013).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MEMORY = 10
 
 @dataclass(frozen=True, eq=False)
 class Dual:
-    """Multipliers of a relaxation; see the module."""
+    """Multipliers of a relaxation; see the module's docstring."""
 
     slope: float
     limits: FloatArray
@@ -40,7 +40,7 @@ class Dual:
     weights: FloatArray
 
     def after_merge(self, kept: int, gone: int, sign: int) -> Dual:
-        """The multipliers to start from where group ``gone`` is ``sign`` times group ``kept``."""
+        """Initial multipliers for the part where group ``gone`` is ``sign`` times ``kept``."""
         diagonal = self.diagonal.copy()
         diagonal[kept] += diagonal[gone]
         triangles, which = tri.after_merge(self.triangles, kept, gone, sign)
@@ -50,7 +50,7 @@ class Dual:
         )
 
     def with_triangles(self, more: IntArray) -> Dual:
-        """Without the triangles that do not matter, and with others."""
+        """The multipliers without unimportant triangles, and with new ones."""
         size = len(self.diagonal)
         kept = self.weights > 0
         old, weights = self.triangles[kept], self.weights[kept]
@@ -63,7 +63,7 @@ class Dual:
 
 
 def start(problem: Problem, cell: Cell) -> Dual:
-    """Multipliers to begin with, and the slope that suits the cell."""
+    """Initial multipliers, and a slope that suits the cell."""
     n = problem.num_devices
     few, many = (n - 2 * cell.smallest) ** 2, (n - 2 * cell.largest) ** 2
     rise = problem.enough(cell.smallest) - problem.enough(cell.largest)
@@ -74,7 +74,7 @@ def start(problem: Problem, cell: Cell) -> Dual:
 
 
 def limits_of(problem: Problem, cell: Cell) -> list[tuple[FloatArray, float]]:
-    """Quadratic forms with their upper limits for all of the cell's sets but the best one known."""
+    """Quadratic forms with their upper limits for all sets of the cell but the best known one."""
     n = problem.num_devices
     ones, last = np.append(np.ones(n), 0.0), np.append(np.zeros(n), 1.0)
     best = np.append(np.where(problem.cut, 1.0, -1.0), 0.0)
@@ -104,7 +104,7 @@ class Relaxation:
         self.best: Dual | None = None
 
     def ascend(self, dual: Dual, smoothing: float, iterations: int) -> Dual:
-        """Improve multipliers; `best` and `offset` keep those of the best bound on the way."""
+        """Improve multipliers; `best` and `offset` keep the best bound found."""
         size = len(dual.diagonal)
         self._triangles = dual.triangles
         limited: list[tuple[float | None, float | None]] = [(0, _MOST * self._scale)] * len(

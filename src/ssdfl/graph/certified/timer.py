@@ -1,4 +1,4 @@
-"""How much of the computing time that was asked for is left."""
+"""A timer for the remaining computing time."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import time
 
 
 class Timer:
-    """Seconds of this thread's computing, so that a busy machine proves as much as an idle one."""
+    """Counts this thread's CPU seconds, so that a busy machine proves as much as an idle one."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.thread_time() + seconds
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left, 0 if none are."""
+        """The remaining seconds, at least 0."""
         return max(0.0, self._end - time.thread_time())
 
     def share(self, parts: int) -> Timer:
-        """A timer for one of several equal parts of what is left."""
+        """A timer for one of several equal parts of the remaining time."""
         return Timer(self.left_s / parts)

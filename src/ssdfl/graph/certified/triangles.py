@@ -11,7 +11,7 @@ from ssdfl.arrays import FloatArray, IntArray
 
 SIGNS = np.array([(1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)])
 _ENDS = ((0, 1), (0, 2), (1, 2))
-_PER_ENTRY = 200  # at most, of one first entry and kind: a spread of them helps more than the worst
+_PER_ENTRY = 200  # the most per first entry and kind: diverse ones help more than the worst
 
 
 def none() -> IntArray:
@@ -20,7 +20,7 @@ def none() -> IntArray:
 
 
 def slack(Y: FloatArray, triangles: IntArray) -> FloatArray:
-    """How far each inequality is from its limit; negative where Y violates it."""
+    """The distance of each inequality from its limit; negative if Y violates it."""
     i, j, k, kind = triangles.T
     signs = SIGNS[kind]
     gap: FloatArray = 1 + signs[:, 0] * Y[i, j] + signs[:, 1] * Y[i, k] + signs[:, 2] * Y[j, k]
@@ -62,16 +62,17 @@ def _violated_at(Y: FloatArray, first: int, tolerance: float) -> IntArray:
 
 
 def codes(triangles: IntArray, size: int) -> IntArray:
-    """One number for each triangle, to compare them by."""
+    """One number for each triangle, for comparisons."""
     i, j, k, kind = triangles.T
     numbers: IntArray = ((i * size + j) * size + k) * 4 + kind
     return numbers
 
 
 def after_merge(triangles: IntArray, kept: int, gone: int, sign: int) -> tuple[IntArray, IntArray]:
-    """The triangles once ``gone`` is ``sign`` times ``kept``, and which of the old ones they are.
+    """The triangles after ``gone`` became ``sign`` times ``kept``, and their old indices.
 
-    Those that had both entries say nothing any more. A changed sign makes another kind of triangle.
+    Triangles with both entries are dropped, since they say nothing any more. A changed sign makes
+    another kind of triangle.
     """
     ends = triangles[:, :3]
     alive = np.flatnonzero(~((ends == kept).any(axis=1) & (ends == gone).any(axis=1)))
@@ -86,7 +87,7 @@ def after_merge(triangles: IntArray, kept: int, gone: int, sign: int) -> tuple[I
 def _in_order(ends: IntArray, signs: IntArray) -> IntArray:
     """Rows with ascending ends; the pair opposite to an end keeps its sign."""
     order = np.argsort(ends, axis=1)
-    # A pair is named by the end it leaves out: pair 0 leaves out end 2, pair 1 end 1, pair 2 end 0.
+    # Pair 0 leaves out end 2, pair 1 end 1, and pair 2 end 0.
     without = signs[:, ::-1]
     ordered = np.take_along_axis(without, order, axis=1)[:, ::-1]
     kind = (ordered[:, None, :] == SIGNS[None]).all(axis=2).argmax(axis=1)

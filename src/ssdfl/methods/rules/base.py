@@ -1,4 +1,4 @@
-"""A rule says what a device sends and how it uses what it receives.
+"""A rule decides what a device sends and how it uses what it receives.
 
 A rule is a few pure functions over rows: row i of an (n, d) array belongs to device i. Engines call
 them with torch tensors of many devices, a real device with one row.
@@ -21,18 +21,18 @@ from ssdfl.methods.moment import Moment, Rows
 MOST_MATRICES = 4
 
 Memory = dict[str, Rows]
-"""What a rule keeps from step to step, by name: (n, k) rows."""
+"""The state that a rule keeps from step to step, by name: (n, k) rows."""
 
 
 class Message:
-    """What devices send in a step, as receivers will see it.
+    """The messages of devices in a step, as receivers will see them.
 
     Args:
-        parts: (n, k) rows, one or more vectors that travel together.
-        compressor: how they travel; as they are by default.
-        exact: (n, k) what was compressed, if ``parts`` are what receivers see of it.
-        kept: (n, k) what a device keeps back, so that mixing loses nothing: it is added to W
-            applied to the messages.
+        parts: (n, k) rows, one or more vectors that are sent together.
+        compressor: encodes them for the wire; by default they are sent unchanged.
+        exact: (n, k) the rows before compression, if ``parts`` are the decoded ones.
+        kept: (n, k) rows that the sender keeps back, so that mixing loses nothing: they are added
+            to W applied to the messages.
 
     Attributes:
         parts: the vectors, in order.
@@ -65,12 +65,12 @@ class Message:
 
     @property
     def width(self) -> int:
-        """K, numbers of one device's message before they are compressed."""
+        """K, the number of values in a device's message before compression."""
         return sum(int(part.shape[1]) for part in self.parts)
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of one device's message on the wire, which costs, clock and plan use."""
+        """The bytes of a device's message on the wire, as used by costs, clock and plan."""
         itemsize = int(self.parts[0].itemsize)
         if self.compressor is None:
             return self.width * itemsize
@@ -84,24 +84,24 @@ class Move(Protocol):
         """(n, d) the displacement."""
 
     def direction(self) -> Rows:
-        """(n, d) what local steps went down along on average: the displacement over −η E."""
+        """(n, d) the mean descent direction of local steps: the displacement over −η E."""
 
     def added_to(self, rows: Rows) -> Rows:
         """The rows plus the displacement; ``rows`` is overwritten."""
 
     def applied_to(self, theta: Rows) -> Rows:
-        """The same in new memory."""
+        """The rows plus the displacement, in new memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Inbox:
-    """What some devices with the same number m of messages have received in a step.
+    """The messages received in a step by devices that all received the same number m of them.
 
     Attributes:
-        places: (g,) which of the rows in hand these devices are.
-        weights: (m, g) w_ij of the neighbours whose messages came.
-        rows: (m, g, k) their messages, in the order of the neighbours' numbers.
-        senders: (m, g) these numbers.
+        places: (g,) the positions of these devices among the current rows.
+        weights: (m, g) w_ij of the neighbours whose messages arrived.
+        rows: (m, g, k) their messages, sorted by the neighbours' numbers.
+        senders: (m, g) the neighbours' numbers.
     """
 
     places: Rows
@@ -111,9 +111,9 @@ class Inbox:
 
 
 class Heard:
-    """What devices hear in a step, computed when it is asked for.
+    """The messages that devices receive in a step, computed on request.
 
-    What is missing (a link that is down, a device that is gone, a bad message) is not in it. Its
+    Missing messages (a link that is down, a device that is gone, a bad message) are left out. Their
     weight is on the diagonal of W.
 
     """
@@ -129,9 +129,9 @@ class Heard:
 
     @cached_property
     def mixed(self) -> Rows:
-        """(n, k) W applied to the messages, and what senders kept back; for linear rules."""
+        """(n, k) W applied to the messages, plus what senders kept back; for linear rules."""
         if self._mixed is None:
-            raise TypeError("heard.mixed is only there for rules with linear = True")
+            raise TypeError("heard.mixed is only available to rules with linear = True")
         return self._mixed()
 
     @cached_property
@@ -141,30 +141,30 @@ class Heard:
 
     @cached_property
     def sent(self) -> Rows:
-        """(n, k) these devices' own messages as others see them, not to be written into."""
+        """(n, k) these devices' own messages as others see them; read-only."""
         return self._sent()
 
     def each(self) -> Iterator[Inbox]:
-        """What devices received, one by one; for rules that are not linear."""
+        """The received messages, one by one; for rules that are not linear."""
         if self._each is None:
-            raise TypeError("heard.each is only there for rules with linear = False")
+            raise TypeError("heard.each is only available to rules with linear = False")
         return self._each()
 
 
 class Rule(ABC):
-    """How devices exchange and combine. Subclass it for a rule of your own.
+    """How devices exchange and combine parameters. Subclass it to write your own rule.
 
     Attributes:
-        early: `send` does not look at the move, so messages may leave before training, which hides
-            them.
-        linear: `receive` uses ``heard.mixed`` and ``heard.own`` only.
-        additive: `receive` returns ``heard.mixed`` plus the move if the rule is early, else
-            ``heard.mixed``, and there is no memory. Engines may then add up in any order.
-        steers: local steps ask `steer`.
-        steady: the rule needs a schedule that takes turns with few matrices, all of whose messages
-            arrive.
-        matrices: how many, as `on` found.
-        compressor: how messages travel; None if they travel as they are.
+        early: `send` does not use the move, so messages may leave before training, which hides
+            their transfer time.
+        linear: `receive` uses only ``heard.mixed`` and ``heard.own``.
+        additive: `receive` returns ``heard.mixed``, plus the move if the rule is early, and there
+            is no memory. Engines may then add terms in any order.
+        steers: local steps call `steer`.
+        steady: the rule needs a schedule that alternates between few matrices, and every message
+            has to arrive.
+        matrices: the number of these matrices, set by `on`.
+        compressor: encodes messages; None if they are sent unchanged.
     """
 
     early: bool = True
@@ -176,10 +176,10 @@ class Rule(ABC):
     compressor: Compressor | None = None
 
     def on(self, matrices: int | None) -> Self:
-        """A steady rule for a schedule with this many matrices; None if it never repeats.
+        """The rule for a schedule with this many matrices; None if the schedule never repeats.
 
         Raises:
-            InputError: it cannot run on such a schedule.
+            InputError: the rule cannot run on such a schedule.
         """
         if matrices is None or matrices > MOST_MATRICES:
             got = (
@@ -187,8 +187,8 @@ class Rule(ABC):
                 if matrices is None
                 else f"one of {matrices} matrices"
             )
-            expected = f"one that takes turns with at most {MOST_MATRICES} matrices, without faults"
-            remedy = "The rule must hear every message. Take cta:compressor=… instead."
+            expected = f"one that alternates between at most {MOST_MATRICES} matrices, no faults"
+            remedy = "The rule must receive every message. Use cta:compressor=… instead."
             raise InputError(f"schedule of {type(self).__name__}", got, expected, remedy)
         fitting = copy(self)
         object.__setattr__(fitting, "matrices", matrices)
@@ -196,24 +196,24 @@ class Rule(ABC):
 
     @property
     def plain_messages(self) -> bool:
-        """Messages are the parameters as they are: `send` is the one below."""
+        """Whether messages are the plain parameters: `send` is the default one."""
         return type(self).send is Rule.send
 
     def init(self, theta: Rows) -> Memory:
-        """What devices at (n, d) parameters keep before the first step."""
+        """The memory of devices at (n, d) parameters before the first step."""
         return {}
 
     def steer(self, at: Moment, memory: Memory) -> Rows:
-        """(n, d) what every local step goes down along besides its own direction."""
+        """(n, d) a direction that every local step adds to its own."""
         raise NotImplementedError
 
     def send(
         self, at: Moment, theta: Rows, move: Move | None, memory: Memory
     ) -> tuple[Message, Memory]:
-        """What devices send, and what they keep. ``move`` is None if the rule is early.
+        """The messages of devices, and the memory to keep. ``move`` is None if the rule is early.
 
-        By default the parameters: at the start of the step if the rule is early, else after
-        training. A rule's own may write into the tensors of ``memory``.
+        By default, the messages are the parameters: at the start of the step if the rule is early,
+        otherwise after training. An override may write into the tensors of ``memory``.
         """
         if self.early:
             return Message(theta), memory
@@ -224,7 +224,7 @@ class Rule(ABC):
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
     ) -> tuple[Rows, Memory]:
-        """(n, d) parameters after the step, and what devices keep.
+        """(n, d) parameters after the step, and the memory to keep.
 
         It may write into ``heard.mixed`` and into the tensors of ``memory``, not into ``theta``.
         """

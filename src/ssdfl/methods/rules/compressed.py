@@ -1,4 +1,4 @@
-"""Rules whose messages are compressed: with error compensation, or plainly."""
+"""Rules with compressed messages, with or without error compensation."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ssdfl.methods.rules.base import Heard, Memory, Message, Move, Rule
 from ssdfl.methods.rules.wrapped import WrappedRule
 
 _KEPT = ("public", "sum")
-"""What CHOCO keeps for each matrix: x̂ and s."""
+"""The memory of CHOCO for each matrix: x̂ and s."""
 
 
 @dataclass(frozen=True)
 class Choco(Rule):
-    """CHOCO: devices send compressed changes to a public copy of themselves, and mix the copies.
+    """CHOCO: devices send compressed changes of a public copy of themselves, and mix the copies.
 
         x½ = x − η g,  q = Q(x½ − x̂),  x̂ ← x̂ + q,  s ← s + W q,  x⁺ = x½ + γ (s − x̂)
 
-    s = W x̂ only while W stays the same, so there is a pair (x̂, s) for each of the schedule's
-    matrices: for `ssdfl` one of the clusters and one of the whole network. Copies start from the
-    model all know.
+    s = W x̂ holds only while W stays the same, so there is a pair (x̂, s) for each matrix of the
+    schedule. For `ssdfl` these are one for the clusters and one for the whole network. Copies start
+    from the initial model.
 
     Source: Koloskova, Stich and Jaggi, CHOCO-SGD, ICML 2019; Koloskova, Lin, Stich and Jaggi, ICLR
     2020.
@@ -37,13 +37,13 @@ class Choco(Rule):
         check_range("gamma", self.gamma, 0, 1, "1 mixes in full; 0 suits the compressor.")
 
     def init(self, theta: Rows) -> Memory:
-        """Everyone's public copy is the initial model."""
+        """All public copies are the initial model."""
         return {f"{name}{k}": theta.clone() for k in range(self.matrices) for name in _KEPT}
 
     def send(
         self, at: Moment, theta: Rows, move: Move | None, memory: Memory
     ) -> tuple[Message, Memory]:
-        """What changes in the public copy."""
+        """The compressed change of the public copy."""
         assert move is not None
         public = memory[f"public{at.matrix}"]
         change = move.applied_to(theta) - public
@@ -54,7 +54,7 @@ class Choco(Rule):
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
     ) -> tuple[Rows, Memory]:
-        """Part of the way to the mean of the public copies."""
+        """Move part of the way to the mean of the public copies."""
         mixed = memory[f"sum{at.matrix}"].add_(heard.mixed)
         apart = mixed - memory[f"public{at.matrix}"]
         gamma = self.gamma or self.compressor.gamma
@@ -63,13 +63,12 @@ class Choco(Rule):
 
 @dataclass(frozen=True)
 class Compressed(WrappedRule):
-    """Another rule with compressed messages; what compression loses stays with the sender.
+    """Another rule with compressed messages; the sender keeps the compression error.
 
         x⁺ = x + (W Q(x) − Q(x)) in place of W x
 
-    So the mean of all devices is kept, whatever Q does. It costs no memory and runs on any
-    schedule, but devices agree only as far as Q tells them apart: `choco` does better with strong
-    compression.
+    So the mean of all devices is preserved for any Q. It needs no memory and runs on any schedule,
+    but devices agree only up to the resolution of Q: with strong compression, `choco` does better.
 
     Source: Carli, Fagnani, Frasca and Zampieri, Gossip consensus via quantized communication, 2010.
     """
@@ -84,7 +83,7 @@ class Compressed(WrappedRule):
     def send(
         self, at: Moment, theta: Rows, move: Move | None, memory: Memory
     ) -> tuple[Message, Memory]:
-        """What the rule within sends, compressed."""
+        """The inner rule's messages, compressed."""
         message, memory = super().send(at, theta, move, memory)
         assert self.compressor is not None
         exact = message.rows

@@ -1,10 +1,10 @@
 """Rules that reach the optimum of all devices' data with a constant learning rate.
 
-Each gives every device a correction c_i that local steps go down along besides the gradient, with Σ
-c_i = 0 at any step, whichever matrices mix. They end where g_i + c_i = 0 for everyone: where Σ g_i
-= 0. With more than one local step, the correction acts in each of them. g_i is what device i's
-optimizer goes down along, so the optimum is that of all data alike only if optimizers are alike:
-momentum ρ counts up to 1/(1 − ρ) times.
+Each rule gives every device a correction c_i, which local steps add to the gradient. Σ c_i = 0 at
+every step, for any mixing matrices. A fixed point has g_i + c_i = 0 for all devices, so Σ g_i = 0.
+With more than one local step, the correction acts in each of them. g_i is the descent direction of
+device i's optimizer. The optimum weighs all data equally only if all optimizers are the same: with
+momentum ρ, a device counts up to 1/(1 − ρ) times.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ssdfl.methods.rules.base import Heard, Memory, Message, Move, Rule
 
 @dataclass(frozen=True)
 class GradientTracking(Rule):
-    """Gradient tracking: devices go down along an estimate of everyone's mean gradient.
+    """Gradient tracking: devices descend along an estimate of the mean gradient of all.
 
         y = ȳ + g − g₋,  x⁺ = W (x − η y),  ȳ⁺ = W y
 
-    Two vectors are sent, x − η y and y; g and ȳ are kept. With E local steps it is K-GT: each of
-    them goes down along g + c, c = ȳ − g₋, and y is their mean. A device that does not train sends
-    x and ȳ, so that trackers cross clusters when all mix, and Σ ȳ = Σ g holds at every step. Exact
-    if optimizers are alike.
+    Two vectors are sent, x − η y and y; g and ȳ are kept. With E local steps it is K-GT: each step
+    descends along g + c, with c = ȳ − g₋, and y is their mean. A device that does not train sends x
+    and ȳ. So trackers cross clusters when all devices mix, and Σ ȳ = Σ g holds at every step. It is
+    exact if all optimizers are the same.
 
     Source: Di Lorenzo and Scutari, NEXT, IEEE TSIPN 2016; Nedić, Olshevsky and Shi, DIGing, SIAM J.
     Optim. 2017; Liu, Lin, Koloskova and Stich, K-GT, Optimization Methods and Software 2024.
@@ -34,11 +34,11 @@ class GradientTracking(Rule):
     steers = True
 
     def init(self, theta: Rows) -> Memory:
-        """No gradient is known."""
+        """Zero, since no gradient is known."""
         return {"tracker": theta * 0, "gradient": theta * 0}
 
     def steer(self, at: Moment, memory: Memory) -> Rows:
-        """From the own gradient to everyone's."""
+        """The difference between the mean gradient's estimate and the device's own gradient."""
         return memory["tracker"] - memory["gradient"]
 
     def send(
@@ -61,17 +61,17 @@ class GradientTracking(Rule):
 
 
 def _gain(at: Moment) -> float:
-    """From how far devices are apart to a correction of their local steps.
+    """The factor from the distance between devices to a correction of their local steps.
 
     A correction acts in all local steps until the next one: those of a step, or those of a cycle if
-    the step only mixes. It is the same for all devices, so that corrections keep adding up to 0.
+    the step only mixes. The factor is the same for all devices, so corrections still sum to 0.
     """
     return 1 / (at.rate * at.local_steps * (1 if at.training else at.training_steps))
 
 
 @dataclass(frozen=True)
 class ExactDiffusion(Rule):
-    """Exact diffusion, or D²: one vector corrects what mixing different optima gets wrong.
+    """Exact diffusion, or D²: one vector corrects the bias from mixing different optima.
 
         φ = x − η (g + c),  x⁺ = W̄ φ,  c⁺ = c + (φ − W̄ φ) / η,  W̄ = (I + W) / 2
 
@@ -97,7 +97,7 @@ class ExactDiffusion(Rule):
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
     ) -> tuple[Rows, Memory]:
-        """Halfway to the mixed parameters."""
+        """Move halfway to the mixed parameters."""
         apart = heard.own - heard.mixed
         memory["correction"].add_(apart, alpha=_gain(at) / 2)
         return heard.mixed.add_(apart, alpha=0.5), memory
@@ -105,7 +105,7 @@ class ExactDiffusion(Rule):
 
 @dataclass(frozen=True)
 class Extra(Rule):
-    """EXTRA: the paper's rule with a correction that makes it exact, and messages that leave early.
+    """EXTRA: the paper's rule with a correction that makes it exact; messages leave early.
 
         x⁺ = W x − η (g + c),  c⁺ = c + (x − W x) / (2 η)
 

@@ -1,4 +1,4 @@
-"""Rules by text: ``name:key=value,…``, with options of a compressor or an inner rule."""
+"""Find rules by name: ``name:key=value,…``, with options of a compressor or an inner rule."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ RULES: dict[str, Callable[..., Rule]] = {
 }
 
 RULE, COMPRESSOR = "rule", "compressor"
-"""The options that name a rule within, and how messages are compressed."""
+"""The options that name an inner rule and a compressor."""
 
 
 def find_rule(text: str) -> Rule:
     """The rule that ``name:key=value,…`` names, or a user's own by ``package.module:name``.
 
-    A user's own is a class or function that returns a rule, called with the options. The option
-    ``compressor`` names a compressor for the messages of any rule, whose own options stand beside
-    it; with `outer`, ``rule`` names the rule within, likewise.
+    A user's own is a class or function that is called with the options and returns a rule. The
+    option ``compressor`` names a compressor for the messages of any rule; its options follow in the
+    same list. With `outer`, ``rule`` names the inner rule in the same way.
 
     Raises:
-        InputError: no such rule, an option that it does not take, or something that is no rule.
+        InputError: there is no such rule, it does not take an option, or it is not a rule.
 
     Examples:
         >>> find_rule("choco:compressor=topk,fraction=0.1,gamma=0.3")

@@ -1,4 +1,4 @@
-"""Rules with a momentum of their own: of every step, or of whole cycles."""
+"""Rules with momentum, per step or per cycle."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class QuasiGlobalMomentum(Rule):
 
         x⁺ = W (x − η (g + β m)),  m⁺ = β m + (1 − β) (x − x⁺) / η
 
-    Each of E local steps goes down along g + β m, and η becomes η E in m. A step that only mixes is
-    part of the training step before it: it adds (1 − β)(x − x⁺)/(η E), and m does not fade.
+    Each of E local steps descends along g + β m, and η becomes η E in m. A step that only mixes
+    counts as part of the training step before it: it adds (1 − β)(x − x⁺)/(η E), and m does not
+    decay.
 
     Source: Lin, Karimireddy, Stich and Jaggi, Quasi-global momentum, ICML 2021.
     """
@@ -35,11 +36,11 @@ class QuasiGlobalMomentum(Rule):
         _check_momentum("beta", self.beta)
 
     def init(self, theta: Rows) -> Memory:
-        """Zero at first; β m is kept instead of m, since local steps use it."""
+        """Zero. β m is kept instead of m, since local steps use it."""
         return {"pull": theta * 0}
 
     def steer(self, at: Moment, memory: Memory) -> Rows:
-        """The momentum's part of a local step."""
+        """The momentum term of a local step."""
         return memory["pull"]
 
     def receive(
@@ -55,12 +56,13 @@ class QuasiGlobalMomentum(Rule):
 
 @dataclass(frozen=True)
 class Outer(WrappedRule):
-    """SlowMo or DiLoCo: another rule, and after every cycle a Nesterov step along what it moved.
+    """SlowMo or DiLoCo: another rule, with a Nesterov step along its displacement after each cycle.
 
         Δ = x₀ − x_τ,  v ← μ v + Δ,  x₀⁺ = x₀ − α (Δ + μ v)
 
-    x₀ is where a device began the cycle, x_τ where the rule within took it. Each device does it
-    alone; the mean of all devices takes the same step. What the inner rule keeps is left as it is.
+    x₀ is a device's position at the start of the cycle, and x_τ its position after the inner rule.
+    Each device takes the step alone; the mean of all devices takes the same step. The inner rule's
+    memory is left unchanged.
 
     Source: Wang, Tantia, Ballas and Rabbat, SlowMo, ICLR 2020; Douillard et al., DiLoCo, 2023.
     """
@@ -70,11 +72,11 @@ class Outer(WrappedRule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range("rate", self.rate, 0, 10, "1 takes what the cycle moved as it is.")
+        check_range("rate", self.rate, 0, 10, "1 takes the cycle's displacement unchanged.")
         _check_momentum("momentum", self.momentum)
 
     def init(self, theta: Rows) -> Memory:
-        """Where the first cycle begins."""
+        """The parameters at the start of the first cycle."""
         return self.with_inner(
             {"anchor": theta.clone(), "velocity": theta * 0}, self.rule.init(theta)
         )

@@ -10,11 +10,11 @@ from ssdfl.methods.rules.base import Heard, Memory, Move, Rule
 
 @dataclass(frozen=True)
 class CombineThenAdapt(Rule):
-    """The paper's rule `eq:intraC_updates`: mix and train from where the step starts.
+    """The paper's rule `eq:intraC_updates`: mix and train from the same starting point.
 
         x⁺ = W x − η g̃(x)
 
-    Messages travel while devices train.
+    Messages are sent while devices train.
 
     Source: the paper; Nedić and Ozdaglar, Distributed subgradient methods, IEEE TAC 2009.
     """
@@ -30,11 +30,11 @@ class CombineThenAdapt(Rule):
 
 @dataclass(frozen=True)
 class AdaptThenCombine(Rule):
-    """Train, then mix: what code usually does where the paper's text leaves it open.
+    """Train, then mix: the usual implementation where a paper's text leaves it open.
 
         x⁺ = W (x − η g̃(x))
 
-    A message leaves when its device has trained, so sending does not hide behind computing.
+    A message leaves after its device has trained, so its transfer does not overlap with computing.
 
     Source: Chen and Sayed, Diffusion adaptation strategies, IEEE TSP 2012.
     """

@@ -1,4 +1,4 @@
-"""Rules that withstand a few neighbours whose messages are wrong."""
+"""Rules that tolerate wrong messages from a few neighbours."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ssdfl.methods.rules.base import Heard, Inbox, Memory, Move, Rule
 
 
 class RobustRule(Rule):
-    """Sends as `cta` does; x⁺ combines own and neighbours' parameters robustly, plus the move."""
+    """Sends like `cta`; combines own and neighbours' parameters robustly, and adds the move."""
 
     linear = False
 
     def receive(
         self, at: Moment, theta: Rows, move: Move, memory: Memory, heard: Heard
     ) -> tuple[Rows, Memory]:
-        """The combined parameters plus the move; a device that hears nothing keeps its own."""
+        """The combined parameters plus the move; without messages, a device keeps its own."""
         after = theta.clone()
         for inbox in heard.each():
             after[inbox.places] = self.combined(theta[inbox.places], inbox)
@@ -33,16 +33,16 @@ class RobustRule(Rule):
 
 @dataclass(frozen=True)
 class Clipped(RobustRule):
-    """ClippedGossip: a neighbour may pull a device only so far.
+    """ClippedGossip: limits how far a neighbour can pull a device.
 
         x⁺ = x + Σ_j w_ij clip(x_j − x, τ_i) − η g,  clip(v, τ) = v min(1, τ / ‖v‖)
 
-    With ``radius = 0`` a device sets τ_i at each step to the distance of its neighbour number liars
-    + 1 from the far end, so that at most that many messages are clipped. A fixed radius of ∞ makes
-    it `cta`.
+    With ``radius = 0`` a device sets τ_i at each step to the distance of its (liars + 1)-th
+    farthest neighbour, so that at most ``liars`` messages are clipped. A fixed radius of ∞ makes it
+    `cta`.
 
     Source: He, Karimireddy and Jaggi, Byzantine-robust decentralized learning via ClippedGossip,
-    2022; the adaptive radius is that of its authors' code.
+    2022; the adaptive radius is from its authors' code.
     """
 
     radius: float = 0.0
@@ -53,7 +53,7 @@ class Clipped(RobustRule):
         check_range("liars", self.liars, 0)
 
     def combined(self, own: Rows, inbox: Inbox) -> Rows:
-        """Own parameters and what is left of the neighbours' pulls."""
+        """Own parameters plus the clipped pulls of the neighbours."""
         apart = inbox.rows - own
         distances = apart.norm(dim=-1)
         radius = self.radius or self._radius(distances)
@@ -61,7 +61,7 @@ class Clipped(RobustRule):
         return apart.mul_((inbox.weights * left)[:, :, None]).sum(0).add_(own)
 
     def _radius(self, distances: Rows) -> Rows:
-        """(g,) the distance within which all but a few neighbours are."""
+        """(g,) the distance that all but a few neighbours do not exceed."""
         place = max(0, len(distances) - 1 - self.liars)
         return distances.sort(0).values[place]
 
@@ -72,8 +72,8 @@ class Trimmed(RobustRule):
 
         x⁺ = mean of own and neighbours' values without the b largest and b smallest − η g
 
-    Withstands b = ``liars`` wrong neighbours. A device with too few neighbours to drop 2 b values
-    keeps its own.
+    It tolerates b = ``liars`` wrong neighbours. A device with too few neighbours to drop 2 b values
+    keeps its own parameters.
 
     Source: Yin, Chen, Kannan and Bartlett, Byzantine-robust distributed learning, ICML 2018; Fang,
     Yang and Bajwa, BRIDGE, IEEE TSIPN 2022.
@@ -99,7 +99,7 @@ class Median(RobustRule):
 
         x⁺ = median of own and neighbours' values − η g
 
-    Stands wrong neighbours as long as they are fewer than half of a device and its neighbours.
+    It tolerates wrong neighbours if they are fewer than half of a device and its neighbours.
 
     Source: Yin, Chen, Kannan and Bartlett, Byzantine-robust distributed learning, ICML 2018.
     """
@@ -121,10 +121,10 @@ def median(rows: list[Rows]) -> Rows:
 
 
 def _mean_of_ordered(rows: list[Rows], wanted: range) -> Rows:
-    """The mean of the values that sorting puts at the ``wanted`` places, in every coordinate.
+    """The mean of the values at the ``wanted`` ranks, in every coordinate.
 
-    Rows are compared and exchanged as a whole: much faster than to sort each coordinate's few
-    values.
+    Whole rows are compared and exchanged, which is much faster than sorting the few values of each
+    coordinate.
     """
     for low, high, needed in _exchanges(len(rows), wanted):
         one, other = rows[low], rows[high]
@@ -139,22 +139,22 @@ def _mean_of_ordered(rows: list[Rows], wanted: range) -> Rows:
 
 
 Exchange = tuple[int, int, frozenset[int]]
-"""Two places, for the smaller and the larger, and which of the two is needed later."""
+"""Two positions, for the smaller and the larger value, and which of them is needed later."""
 
 
 @lru_cache(maxsize=1024)
 def _exchanges(count: int, wanted: range) -> tuple[Exchange, ...]:
-    """Which pairs to compare, in order, so that the wanted places hold what sorting gives.
+    """The pairs to compare, in order, after which the wanted positions hold the sorted values.
 
-    Of two networks, the one with fewer operations: to take off few at the ends is cheaper than to
-    sort.
+    Of two sorting networks, the one with fewer operations is used: removing a few values at the
+    ends is cheaper than sorting all.
     """
     networks = (_merge_exchange(count), _ends_taken_off(count, wanted))
     return min((_needed(list(pairs), wanted) for pairs in networks), key=_operations)
 
 
 def _needed(pairs: list[tuple[int, int]], wanted: range) -> tuple[Exchange, ...]:
-    """What of a network the wanted places depend on."""
+    """The exchanges of a network on which the wanted positions depend."""
     needed, kept = set(wanted), []
     for low, high in reversed(pairs):
         later = frozenset({low, high} & needed)
@@ -169,9 +169,9 @@ def _operations(exchanges: tuple[Exchange, ...]) -> int:
 
 
 def _ends_taken_off(count: int, wanted: range) -> Iterator[tuple[int, int]]:
-    """Brings the smallest values below the wanted places, one by one, then the largest above them.
+    """Move the smallest values below the wanted positions, then the largest above, one by one.
 
-    What is left in the wanted places is not sorted: it is summed.
+    The values left in the wanted positions are not sorted, since they are only summed.
     """
     for place in range(wanted[0]):
         yield from ((place, other) for other in range(place + 1, count))

@@ -13,10 +13,10 @@ _INNER = "inner."
 
 @dataclass(frozen=True)
 class WrappedRule(Rule):
-    """Does what the rule within does, and has its traits; subclasses change some of it.
+    """Delegates to an inner rule and has its traits; subclasses change parts of it.
 
     Attributes:
-        rule: the rule within.
+        rule: the inner rule.
     """
 
     rule: Rule
@@ -26,32 +26,32 @@ class WrappedRule(Rule):
             object.__setattr__(self, trait, getattr(self.rule, trait))
 
     def on(self, matrices: int | None) -> Self:
-        """With the rule within made for the schedule."""
+        """The same rule, with the inner rule made for the schedule."""
         return replace(self, rule=self.rule.on(matrices))
 
     @property
     def plain_messages(self) -> bool:
-        """If those of the rule within are, and nothing is done to them."""
+        """Whether the inner rule's messages are plain and are sent unchanged."""
         return self.rule.plain_messages and type(self).send is WrappedRule.send
 
     def init(self, theta: Rows) -> Memory:
-        """What the rule within keeps."""
+        """The inner rule's memory."""
         return self.with_inner({}, self.rule.init(theta))
 
     def steer(self, at: Moment, memory: Memory) -> Rows:
-        """As the rule within does."""
+        """The inner rule's direction."""
         return self.rule.steer(at, self.inner(memory))
 
     def send(
         self, at: Moment, theta: Rows, move: Move | None, memory: Memory
     ) -> tuple[Message, Memory]:
-        """What the rule within sends."""
+        """The inner rule's messages."""
         message, kept = self.rule.send(at, theta, move, self.inner(memory))
         return message, self.with_inner(memory, kept)
 
     @staticmethod
     def inner(memory: Memory) -> Memory:
-        """What the rule within keeps, by its own names."""
+        """The inner rule's memory, by its own names."""
         return {
             name.removeprefix(_INNER): rows
             for name, rows in memory.items()
@@ -60,5 +60,5 @@ class WrappedRule(Rule):
 
     @staticmethod
     def with_inner(memory: Memory, kept: Memory) -> Memory:
-        """The memory with what the rule within keeps."""
+        """The memory, with the inner rule's memory added."""
         return {**memory, **{_INNER + name: rows for name, rows in kept.items()}}
