@@ -272,10 +272,28 @@ def small_mesh(form: str) -> dict[str, float]:
     return {"start_s": first_s, "cpu_s": cpu_s, "peak_MB": max(peaks.values())}
 
 
+ONE_STEP = f"""
+import torch
+torch.set_num_threads(1)
+x = torch.randn({SMALL_ROWS}, {SMALL_COLUMNS})
+y = x[:, :10].argmax(1)
+layers = torch.nn.Linear({SMALL_COLUMNS}, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10)
+model = torch.nn.Sequential(*layers)
+torch.nn.functional.cross_entropy(model(x[:16]), y[:16]).backward()
+with torch.no_grad():
+    for parameter in model.parameters():
+        parameter -= 0.1 * parameter.grad
+    (model(x).argmax(1) == y).float().mean()
+"""
+
+
 def small_devices() -> dict[str, Any]:
     """What PyTorch takes by itself, our imports, and whole devices."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages are compiled, too
+    process_of("import ssdfl.mesh.device")  # compiles what is not
     return {
         "import torch": process_of("import torch"),
+        "a step of PyTorch": process_of(ONE_STEP),
         "import ssdfl.mesh.device": process_of("import ssdfl.mesh.device"),
         "npz": small_mesh("npz"),
         "parquet": small_mesh("parquet"),
@@ -286,8 +304,8 @@ def print_small(found: dict[str, Any]) -> None:
     """As a table."""
     print("| | peak MB of a process | its CPU seconds to the first step | seconds for all |")
     print("|---|---|---|---|")
-    for name in ("import torch", "import ssdfl.mesh.device"):
-        print(f"| `{name}` alone | {found[name]['peak_MB']:.0f} | {found[name]['cpu_s']:.1f} | |")
+    for name in ("import torch", "a step of PyTorch", "import ssdfl.mesh.device"):
+        print(f"| {name} alone | {found[name]['peak_MB']:.0f} | {found[name]['cpu_s']:.1f} | |")
     for form in ("npz", "parquet"):
         one = found[form]
         start = f"{one['peak_MB']:.0f} | {one['cpu_s']:.1f} | {one['start_s']:.1f}"

@@ -8,12 +8,13 @@ import signal
 import subprocess
 import time
 from contextlib import contextmanager, suppress
+from functools import cache
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 
-from forked import Forked
+import forked
 from ssdfl.learning import load_dataset
 from ssdfl.mesh.folder import init_mesh
 from ssdfl.mesh.processes import MeshProcesses, parameters
@@ -45,12 +46,18 @@ def _forked(words, **options):
     """`subprocess.Popen`, but a server with imports done starts ``python -m ssdfl WORDS``."""
     if words[1:3] != ["-m", "ssdfl"]:
         return Popen(words, **options)
-    return Forked("forked:run_command", words[3:], **options)
+    return forked.Forked("forked:run_command", words[3:], **options)
 
 
 def forked_devices():
     """Starts the devices of meshes in a moment, where a command or an engine starts them."""
     return patch("ssdfl.mesh.processes.subprocess.Popen", _forked)
+
+
+def run_command(words):
+    """In a forked process: ``ssdfl WORDS``, whose devices are forked as well."""
+    with forked_devices():
+        forked.run_command(words)
 
 
 @contextmanager
@@ -147,12 +154,18 @@ def accuracies(mesh):
     return np.array(found)
 
 
-def check_as_good(mesh, undisturbed):
+@cache
+def undisturbed():
+    """A record without faults, by the local engine, which a mesh equals."""
+    return local_parameters(small("cycles=100", "evaluate.every=100"), "ssdfl")[1]
+
+
+def check_as_good(mesh):
     """Faults cost neither accuracy nor agreement; stopped devices are some steps apart."""
-    assert accuracies(mesh).mean() == pytest.approx(undisturbed.score, abs=0.05)
+    assert accuracies(mesh).mean() == pytest.approx(undisturbed().score, abs=0.05)
     X = final_parameters(mesh)
     spread = np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean())
-    assert spread < 5 * undisturbed.consensus_distance
+    assert spread < 5 * undisturbed().consensus_distance
 
 
 def _own_ports():

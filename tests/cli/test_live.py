@@ -173,9 +173,9 @@ def test_what_goes_wrong_is_shown_and_said_once(run, monkeypatch, capsys):
             with found.value as answer:
                 assert (answer.code, answer.read()) == (
                     500,
-                    b"The page cannot be made: KeyError: 'lost'",
+                    b"Cannot build the page: KeyError: 'lost'",
                 )
-    assert capsys.readouterr().err == "ssdfl: The page cannot be made: KeyError: 'lost'\n"
+    assert capsys.readouterr().err == "ssdfl: Cannot build the page: KeyError: 'lost'\n"
 
 
 def test_a_reader_that_goes_away_is_no_news_but_other_errors_are(run, capsys):
@@ -194,8 +194,11 @@ def test_a_reader_that_goes_away_is_no_news_but_other_errors_are(run, capsys):
 def test_a_live_page_says_when_bounds_are_compared(tmp_path):
     experiment = load_experiment(None, [*SETTINGS, "evaluate.gaps=true", "training.local_steps=1"])
     live = LiveRun(RunFolder(tmp_path), experiment)
-    assert "Compared when the run ends." in live.page()
-    assert "Compared when the run ends." in json.loads(live.news(-1)[1])["parts"]["bounds"]
+    assert "The bounds are computed when the run ends." in live.page()
+    assert (
+        "The bounds are computed when the run ends."
+        in json.loads(live.news(-1)[1])["parts"]["bounds"]
+    )
 
 
 def test_strangers_get_nothing(run):
@@ -221,7 +224,7 @@ def test_a_port_that_is_taken_or_impossible(run):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with (
-            pytest.raises(InputError, match="a port that is free"),
+            pytest.raises(InputError, match="a free port"),
             serving(run.live, taken.getsockname()[1]),
         ):
             pass

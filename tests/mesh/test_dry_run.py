@@ -52,7 +52,7 @@ COMPUTING = threading.RLock()
 
 
 def one_at_a_time(function):
-    """Devices that share a process share a model, too, so they must not compute at once."""
+    """Devices of one process share a model and PyTorch's generator: never two at a time."""
 
     def alone(*arguments):
         with COMPUTING:
@@ -64,7 +64,7 @@ def one_at_a_time(function):
 def run_together(folders, monkeypatch):
     """All devices as threads of this process; gives what each has sent, by name."""
     monkeypatch.setattr(device, "GrpcTransport", Recorder)
-    for name in ("described", "measured"):
+    for name in ("draw", "described", "measured"):
         monkeypatch.setattr(Member, name, one_at_a_time(getattr(Member, name)))
     SENT.clear()
     devices = [RunningDevice(folder) for folder in folders]

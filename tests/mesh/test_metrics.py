@@ -12,7 +12,8 @@ import pytest
 
 from ssdfl.errors import InputError
 from ssdfl.mesh.hosts import loopback_hosts
-from ssdfl.mesh.metrics import CONTENT_TYPE, Reading, metrics_text, serving_metrics
+from ssdfl.mesh.metrics import Reading, metrics_text, serving_metrics
+from ssdfl.mesh.metrics_server import CONTENT_TYPE
 
 ROOT = Path(__file__).parents[2]
 FULL = Reading("São Paulo", **{one.name: 1.5 for one in fields(Reading)[1:]})

@@ -1,11 +1,19 @@
 """What a device believes of its neighbours' statuses."""
 
+import threading
 from collections import Counter
 
 import pytest
 
 from ssdfl.mesh.mesh_pb2 import Absent, Response, Status
-from ssdfl.mesh.neighbours import MAX_MISSES, PING_DEADLINE_S, Neighbours
+from ssdfl.mesh.neighbours import (
+    HURRY_S,
+    MAX_MISSES,
+    PING_DEADLINE_S,
+    PING_EVERY_S,
+    RETURN_S,
+    Neighbours,
+)
 from ssdfl.mesh.reply_times import LEAST_S
 from ssdfl.mesh.transport import UnreachableError
 
@@ -93,3 +101,70 @@ def test_only_adaptive_deadlines_follow_what_is_usual(adaptive):
         known._ping("b")
     assert asked[0] == PING_DEADLINE_S
     assert asked[-1] == (LEAST_S if adaptive else PING_DEADLINE_S)
+
+
+class Pauses:
+    """A clock that stands still, and events that note for how long they were waited for."""
+
+    def __init__(self):
+        self.now_s, self.waited_s = 100.0, []
+
+    def now(self):
+        return self.now_s
+
+    def event(self):
+        return self
+
+    def condition(self):
+        return threading.Condition()
+
+    def wait(self, seconds):
+        self.waited_s.append(seconds)
+        return False
+
+    def set(self):
+        self.waited_s.append("woken")
+
+    def clear(self):
+        pass
+
+
+def paused(known, clock):
+    clock.waited_s.clear()
+    known._pause("b")
+    return clock.waited_s
+
+
+def test_a_neighbour_that_calls_is_pinged_often_until_it_answers():
+    clock = Pauses()
+    known = neighbours(runtime=clock)
+    usual = [HURRY_S, PING_EVERY_S - HURRY_S]
+    assert paused(known, clock) == usual
+    known.called("b")
+    assert clock.waited_s[-1] == "woken"
+    assert paused(known, clock) == [HURRY_S]
+    clock.now_s += RETURN_S
+    assert paused(known, clock) == usual
+    known.called("b")
+    known.heard("b", Status())
+    assert paused(known, clock) == usual
+
+
+def test_calls_of_those_that_answer_and_of_strangers_change_nothing():
+    clock = Pauses()
+    known = neighbours(runtime=clock)
+    known.heard("b", Status())
+    known.called("b")
+    known.called("stranger")
+    assert clock.waited_s == []
+    assert list(known.names) == ["b"]
+
+
+def test_only_neighbours_that_are_there_are_asked_soon():
+    clock = Pauses()
+    known = neighbours(runtime=clock)
+    known.ask_soon(["b"])
+    assert clock.waited_s == []
+    known.heard("b", Status())
+    known.ask_soon(["b"])
+    assert clock.waited_s == ["woken"]

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -345,10 +343,7 @@ def test_they_train_on_machines_without_a_way_to_each_other(tmp_path):
         machines[1].lose_way_to(machines[0])
         experiment, mesh = hidden_pair((), tmp_path, f"{machines[2].address}:7400")
         devices = [
-            subprocess.Popen(
-                machine.runs(sys.executable, "-m", "ssdfl", "device", mesh / name),
-                env={**os.environ, **ENVIRONMENT, "PYTHONPATH": os.pathsep.join(sys.path)},
-            )
+            machine.starts("device", mesh / name, env={**os.environ, **ENVIRONMENT})
             for name, machine in zip("012", machines, strict=True)
         ]
         try:

@@ -3,8 +3,6 @@
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,6 @@ SECTION = re.search(
     r"## From nothing to three hosts\n(.*?)\n## ", PAGE.read_text(encoding="utf-8"), re.S
 )[1]
 BLOCK = re.compile(r"(?:as `([\w./-]+)`:\n+)?^```(\w+)\n(.*?)^```$", re.M | re.S)
-MODULE = (sys.executable, "-m", "ssdfl")
 
 
 class Hosts:
@@ -48,9 +45,9 @@ class Hosts:
     def start(self, device):
         """Run a device on the host to which its folder was copied."""
         (address,) = (address for address, home in self.homes.items() if (home / device).exists())
-        command = self.machines[address].runs(*MODULE, "device", device)
-        with (self.homes[address] / "output.txt").open("w") as log:
-            return subprocess.Popen(command, cwd=self.homes[address], stdout=log, stderr=log)
+        machine, home = self.machines[address], self.homes[address]
+        with (home / "output.txt").open("w") as log:
+            return machine.starts("device", device, cwd=home, stdout=log, stderr=log)
 
     def run(self, *words):
         done = quick_command(*words, cwd=self.computer)

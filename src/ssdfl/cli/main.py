@@ -12,26 +12,14 @@ from typing import Annotated, TextIO
 import typer
 
 import ssdfl
-from ssdfl.cli import (
-    bounds,
-    data,
-    export,
-    graph,
-    mesh,
-    methods,
-    new,
-    plan,
-    report,
-    reproduce,
-    run,
-    sweep,
-)
+from ssdfl.cli.commands import LazyCommands
 from ssdfl.cli.options import find_modules_in
 from ssdfl.cli.ranks import report_mistake
 from ssdfl.errors import InputError, InputWarning, OtherRankError
 
 app = typer.Typer(
     name="ssdfl",
+    cls=LazyCommands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -42,19 +30,6 @@ app = typer.Typer(
     epilog="Start with `ssdfl run`: "
     "it compares seven methods on a small network in about a minute.",
 )
-app.command("run")(run.run)
-app.command("new")(new.new)
-app.command("report")(report.report)
-app.command("export")(export.export)
-app.command("methods")(methods.methods)
-app.command("graph")(graph.graph)
-app.command("plan")(plan.plan)
-app.command("bounds")(bounds.bounds)
-app.command("reproduce")(reproduce.reproduce)
-app.command("sweep")(sweep.sweep)
-app.command("device")(mesh.device)
-app.add_typer(mesh.app, name="mesh")
-app.add_typer(data.app, name="data")
 
 
 def _show_version(value: bool) -> None:
@@ -81,7 +56,7 @@ def _print_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a warning of ours as one line, and others as Python does."""
+    """Show warnings of this package as one line, and others as Python does."""
     text = f"ssdfl: {message}\n"
     if not issubclass(category, InputWarning):
         text = warnings.formatwarning(message, category, filename, lineno)
@@ -89,9 +64,9 @@ def _print_warning(
 
 
 def main() -> None:
-    """Run the command; mistakes end with one line and exit code 2, or 75 if trying again may help.
+    """Run the command; errors end with one line and exit code 2, or 75 if trying again may help.
 
-    SIGTERM has the same effect as Ctrl-C: finished work is kept, and our own processes end, too.
+    SIGTERM has the same effect as Ctrl-C: finished work is kept, and child processes end too.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.showwarning = _print_warning
@@ -109,7 +84,7 @@ def main() -> None:
 
 
 def _in_words(error: OSError) -> str:
-    """What the system refused, for which file, and what to do about it."""
+    """The system's error, the file it concerns, and the remedy, as one line."""
     path, says = error.filename or "file", error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{path} = {says}: expected free space. Make room, or write elsewhere with --out."

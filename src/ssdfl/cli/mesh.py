@@ -1,8 +1,7 @@
-"""``ssdfl mesh`` and ``ssdfl device``: real devices."""
+"""``ssdfl mesh``: real devices."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,15 +12,14 @@ from rich.live import Live
 from rich.table import Table
 
 from ssdfl.cli import membership
-from ssdfl.cli.options import experiment_file, find_modules_in
+from ssdfl.cli.options import Data, experiment_file, find_modules_in
 from ssdfl.cli.progress import say
 
 app = typer.Typer(
-    no_args_is_help=True, help="Devices as processes on real hosts.", rich_markup_mode="markdown"
+    no_args_is_help=True, help="Run devices on real hosts.", rich_markup_mode="markdown"
 )
 
 UNKNOWN = "–"
-Data = Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")]
 
 
 @app.command("init")
@@ -34,7 +32,8 @@ def init(
     hosts: Annotated[
         Path | None,
         typer.Option(
-            help="CSV `device,address`; no address: cannot be dialled. Without it, loopback."
+            help="CSV `device,address`; leave the address empty if a device cannot be dialled. "
+            "Without it, loopback."
         ),
     ] = None,
     settings: Annotated[
@@ -46,7 +45,7 @@ def init(
     ping_deadline: Annotated[
         float,
         typer.Option(
-            help="Seconds to answer a ping; a neighbour that misses two in a row counts as gone."
+            help="Seconds to wait for a ping's answer; after two misses a neighbour counts as gone."
         ),
     ] = 1.5,
     adaptive: Annotated[
@@ -60,7 +59,8 @@ def init(
         bool,
         typer.Option(
             "--own-certificates",
-            help="Make none: put key.pem, certificate.pem and authority.pem into each folder.",
+            help="Make no certificates: you put key.pem, certificate.pem and authority.pem into "
+            "each folder.",
         ),
     ] = False,
 ) -> None:
@@ -106,9 +106,9 @@ def up(
         typer.Option(help="Port for the first device's metrics; others take the next ones."),
     ] = None,
 ) -> None:
-    """Run all devices of this host with a live table. Ctrl-C stops; run again to continue.
+    """Run all devices of this host with a live table. Ctrl-C stops them; run it again to continue.
 
-    MESH/progress.log has a line for each cycle that all have finished.
+    MESH/progress.log gets a line for each cycle that all devices have finished.
     """
     from ssdfl.mesh.processes import MeshProcesses, watch_statuses
     from ssdfl.mesh.progress import ProgressFile
@@ -142,8 +142,8 @@ def collect(
 ) -> None:
     """Gather devices' records into an ordinary run folder, with figures and a report.
 
-    Where devices have data of their own and these are in the folder, too, everyone's model is
-    tested on everyone's held-out data.
+    If devices have their own data and these are in the folder too, every model is tested on every
+    device's held-out data.
     """
     from ssdfl.experiments.cross_tests import write_cross_tests
     from ssdfl.mesh.processes import collect as gather
@@ -158,36 +158,6 @@ for _command in (membership.add, membership.remove, membership.renew):
     app.command(_command.__name__)(_command)
 
 
-def device(
-    folder: Annotated[Path, typer.Argument(help="The device's folder, from ssdfl mesh init.")],
-    data: Data = None,
-    metrics: Annotated[
-        int | None,
-        typer.Option(metavar="PORT", help="Serve Prometheus metrics on this port of loopback."),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Only print, as JSON, everything it would send to others."),
-    ] = False,
-) -> None:
-    """Run one device from its folder; it continues from its checkpoint and logs there.
-
-    A method, model or loss of your own is named `module:function`; the module lies in the device's
-    folder, in the working folder, or on PYTHONPATH.
-    """
-    find_modules_in(folder)
-    if dry_run:
-        from ssdfl.mesh.dry_run import facts_to_tell
-
-        typer.echo(json.dumps(facts_to_tell(folder, data), indent=1, ensure_ascii=False))
-        return
-    from ssdfl.mesh.device import run_device
-
-    if not run_device(folder, data, metrics):
-        typer.echo(f"Stopped; continue with: ssdfl device {folder}", err=True)
-        raise typer.Exit(130)
-
-
 def _table(statuses: list[dict[str, Any]], before: list[dict[str, Any]]) -> Table:
     table = Table(box=SIMPLE_HEAD)
     for column in ("device", "step", "score", "neighbours", "kB/s in", "refused"):
@@ -199,7 +169,7 @@ def _table(statuses: list[dict[str, Any]], before: list[dict[str, Any]]) -> Tabl
 
 
 def _cells(status: dict[str, Any], before: dict[str, Any]) -> tuple[str, ...]:
-    """A device's line of the table, given its status now and before."""
+    """A device's row of the table, from its current and its previous status."""
     return (
         status["device"],
         str(status.get("step", UNKNOWN)),
@@ -211,7 +181,7 @@ def _cells(status: dict[str, Any], before: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _standing(status: dict[str, Any]) -> str:
-    """How many neighbours of a device answer, or why it is not there."""
+    """The number of neighbours that a device hears, or why the device is missing."""
     if "failed" in status:
         return f"failed ({status['failed']})"
     absent = [kind for kind in ("left", "joining") if kind in status]
@@ -219,7 +189,7 @@ def _standing(status: dict[str, Any]) -> str:
 
 
 def _receiving_rate(status: dict[str, Any], before: dict[str, Any]) -> str:
-    """kB/s since the status before."""
+    """The receiving rate in kB/s since the previous status."""
     seconds = status.get("real_s", 0) - before.get("real_s", 0)
     if not before or seconds <= 0:
         return UNKNOWN

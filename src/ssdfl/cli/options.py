@@ -1,27 +1,33 @@
-"""What several commands do with their options."""
+"""Helpers for options that several commands share."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Collection
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from ssdfl.cli import ranks
 from ssdfl.errors import InputError
 
+Data = Annotated[Path | None, typer.Option(help="Folder with data sets, as SSDFL_DATA.")]
+
 PROJECT_FILE = "ssdfl.toml"
-"""The experiment of a folder, for commands that are given none."""
+"""The experiment file that commands read if they are given none."""
 
 
 def find_modules_in(folder: Path) -> None:
-    """Let `module:function` find modules in a folder; last, so that none shadows a library."""
+    """Let `module:function` find modules in a folder.
+
+    The folder is searched last, so that its modules shadow no library.
+    """
     sys.path.append(str(folder.resolve()))
 
 
 def check_choice(option: str, value: str, choices: Collection[str]) -> None:
-    """Refuse a value that is none of the choices.
+    """Refuse a value that is not among the choices.
 
     Examples:
         >>> check_choice("--mixing", "lazy", ["metropolis", "lazy"])
@@ -31,7 +37,7 @@ def check_choice(option: str, value: str, choices: Collection[str]) -> None:
 
 
 def check_picture(option: str, path: Path | None) -> None:
-    """Refuse a file name whose ending says no format that figures are written in.
+    """Refuse a file name whose suffix is not a format for figures.
 
     Examples:
         >>> check_picture("--picture", Path("network.pdf"))
@@ -42,10 +48,10 @@ def check_picture(option: str, path: Path | None) -> None:
 
 
 def experiment_file(given: Path | None, search: bool = True) -> Path | None:
-    """The experiment to read: the given one, else the working folder's, if there is one.
+    """The experiment to read: the given one, or else the one in the working folder, if any.
 
     Args:
-        search: whether the working folder's may be taken.
+        search: whether to look in the working folder.
     """
     if given is not None or not search:
         return given
@@ -53,10 +59,10 @@ def experiment_file(given: Path | None, search: bool = True) -> Path | None:
 
 
 def _project_file() -> Path | None:
-    """The working folder's experiment, if there is one; says so."""
+    """The working folder's experiment, if any; prints a line that says so."""
     found = Path(PROJECT_FILE)
     if not found.is_file():
         return None
-    if ranks.number() is None:  # of several processes, the one that started them says it
+    if ranks.number() is None:  # among several ranks, only the process that started them prints it
         typer.echo(f"Experiment: {found}", err=True)
     return found

@@ -57,7 +57,7 @@ SAVE_S = 1.0
 MEET_S = 20.0
 TELL_S = 3.0
 LOCK_S = 0.5
-"""How long to try: whoever looks whether a device runs holds its lock for an instant."""
+"""How long to try: a check whether a device runs holds its lock for an instant."""
 PASSING = {
     errno.ENOSPC,
     errno.EDQUOT,
@@ -140,7 +140,7 @@ class RunningDevice:
         return schedule.tau_a + schedule.tau_r
 
     def run(self) -> bool:
-        """Do all that is left; whether it was finished."""
+        """Do the remaining work; returns whether the device finished."""
         self.transport.start(self.node.handle)
         try:
             self.node.neighbours.start()
@@ -171,7 +171,7 @@ class RunningDevice:
             state = self._state(job, edition)
             self.node.announce(state.step)
             try:
-                if waits:  # nobody may wait for a device that joins
+                if waits:  # no device may wait for one that joins
                     self._wait_for_plans(job, state, plan)
                 self._compare_plans()
                 break
@@ -214,7 +214,7 @@ class RunningDevice:
         last_step = self.member.experiment.cycles * self._steps_per_cycle
         if checkpoint.exists():
             self.node.stay_out(saved_step(checkpoint), last_step)
-        elif self.config.joins:  # nobody waits for it before it is there
+        elif self.config.joins:  # no device waits for it before it is there
             self.node.stay_out(0, last_step)
             self.node.outbox.jump(last_step)
 
@@ -275,14 +275,16 @@ class RunningDevice:
         """Wait for neighbours to have a plan, all of them at the start.
 
         A device that comes back also waits for others that may be coming back, unless the mesh has
-        continued without it. Nobody waits for devices that the plan was formed without.
+        continued without it. No device waits for those that the plan was formed without.
         """
         begins = not self._has_agreed()
         limit_s = GATHER_S if begins else min(MEET_S, self.config.patience_s)
         absent = absent_devices(plan)
 
         def need_not_wait() -> bool:
-            return not without_plan(self.node, absent) or self.node.is_left_behind(job, state.step)
+            missing = without_plan(self.node, absent)
+            self.node.neighbours.ask_soon(missing)
+            return not missing or self.node.is_left_behind(job, state.step)
 
         met = self.node.neighbours.wait(need_not_wait, limit_s)
         if self.node.stopped:

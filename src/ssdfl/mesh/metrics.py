@@ -1,16 +1,10 @@
-"""How a device is doing, as text that Prometheus reads, served on loopback."""
+"""How a device is doing, as text that Prometheus reads."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-from ssdfl.errors import InputError
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def _metric(about: str, kind: str = "gauge") -> float:
@@ -75,35 +69,7 @@ def serving_metrics(port: int | None, read: Callable[[], Reading]) -> Iterator[N
     if port is None:
         yield
         return
-    try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), _handler(read))
-    except (OSError, OverflowError) as error:
-        raise InputError("--metrics", port, "a free port of this host", f"({error})") from None
-    threading.Thread(target=server.serve_forever, daemon=True, name="metrics").start()
-    try:
+    from ssdfl.mesh.metrics_server import serving
+
+    with serving(port, lambda: metrics_text(read())):
         yield
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def _handler(read: Callable[[], Reading]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        """Answers GET /metrics."""
-
-        def do_GET(self) -> None:
-            """The metrics, or 404."""
-            if self.path.partition("?")[0] != "/metrics":
-                self.send_error(404, "only /metrics is here")
-                return
-            text = metrics_text(read()).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", CONTENT_TYPE)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, *_: object) -> None:
-            """Not into the device's output."""
-
-    return Handler

@@ -19,7 +19,9 @@ from ssdfl.mesh.wire import BadMessageError
 
 PING_EVERY_S = 0.5
 HURRY_S = 0.1
-"""From ping to ping while somebody waits for a neighbour that is late."""
+"""From ping to ping while somebody waits for a neighbour."""
+RETURN_S = 2.0
+"""How long a neighbour that calls, but has not answered yet, is pinged that often."""
 PING_DEADLINE_S = 1.5
 MAX_MISSES = 2
 
@@ -39,6 +41,7 @@ class Neighbour:
         misses: pings in a row that it did not answer.
         membership: the last change of membership that it knows.
         heard_s: when it last answered.
+        called_s: when it last asked something without having answered.
     """
 
     alive: bool = False
@@ -49,6 +52,7 @@ class Neighbour:
     misses: int = 0
     membership: int = 0
     heard_s: float = -math.inf
+    called_s: float = -math.inf
 
 
 class Neighbours:
@@ -123,6 +127,19 @@ class Neighbours:
         if self._adaptive:
             self._hurries[name].set()
 
+    def ask_soon(self, names: Iterable[str]) -> None:
+        """Ping those of some neighbours that are there soon, as there may be news of them."""
+        for name in names:
+            if self[name].alive:
+                self._hurries[name].set()
+
+    def called(self, name: str) -> None:
+        """A neighbour has asked something, so it is there: ping it at once if that is news."""
+        neighbour = self._known.get(name)
+        if neighbour is not None and not neighbour.alive:
+            neighbour.called_s = self._runtime.now()
+            self._hurries[name].set()
+
     def __getitem__(self, name: str) -> Neighbour:
         """A neighbour; one that was parted with is not there."""
         return self._known.get(name) or Neighbour()
@@ -194,10 +211,15 @@ class Neighbours:
 
     def _pause(self, name: str) -> None:
         """Wait until the next ping is due."""
-        first_s = HURRY_S if self._adaptive else PING_EVERY_S
-        if not self._stopping.wait(first_s) and self._adaptive:
-            self._hurries[name].wait(PING_EVERY_S - HURRY_S)
-            self._hurries[name].clear()
+        if self._stopping.wait(HURRY_S) or self._returns(name):
+            return
+        self._hurries[name].wait(PING_EVERY_S - HURRY_S)
+        self._hurries[name].clear()
+
+    def _returns(self, name: str) -> bool:
+        """Whether a neighbour that has not answered yet has called just now."""
+        neighbour = self[name]
+        return not neighbour.alive and self._runtime.now() - neighbour.called_s < RETURN_S
 
     def _ping(self, name: str) -> None:
         begun_s, usual = self._runtime.now(), self._usual[name]

@@ -37,7 +37,7 @@ LOOK_S = 1.0
 SPARE = 8
 """Neighbours that may join before pulls queue up; threads are started only when they are needed."""
 GATHERED = frozenset({"gossip", "samples", "holdings", "changes"})
-"""Questions of neighbours that gather facts; whoever has none to tell has no part in that now."""
+"""Questions of neighbours that gather facts; a device that has none to send takes no part now."""
 
 FOR_FORMER = frozenset({"ping", "changes"})
 """Questions of a neighbour that is one no longer: so it learns why."""
@@ -56,7 +56,7 @@ class Node:
         index: which device of the network it is.
         names: the names of all devices, by index.
         patience_s: how long to wait for a neighbour that answers pings but has not reached a step.
-            Less after a wait in vain (`Patience`).
+            Less after an unsuccessful wait (`Patience`).
         ping_deadline_s: how soon neighbours must answer pings.
         evidence: what devices have signed. Without it this device never skips steps.
         runtime: its threads and clock.
@@ -213,6 +213,7 @@ class Node:
 
     def handle(self, name: str, request: Request) -> Answer:
         """Answer a neighbour."""
+        self.neighbours.called(name)
         kind = request.WhichOneof("kind")
         if name in self._former and kind not in FOR_FORMER:
             return refusal(f"{name} is no neighbour since change {self.membership} of the mesh")
@@ -421,7 +422,7 @@ class Node:
         return None
 
     def _patience(self, name: str, limit_s: float | None = None) -> float:
-        """Seconds to wait for a neighbour; less after it was waited for in vain."""
+        """Seconds to wait for a neighbour; less after an unsuccessful wait."""
         return (limit_s or self.patience_s) * self._patience_with.left(name)
 
     def _pull_now(self, name: str, at: Moment, own: Message) -> Tensor | None:
@@ -447,7 +448,7 @@ class Node:
         return None
 
     def _gave_up(self, name: str, step: int, waited_s: float) -> None:
-        """A neighbour was waited for in vain: the next time it has less."""
+        """A wait for a neighbour was unsuccessful: the next one is shorter."""
         self._patience_with.in_vain(name)
         log.warning(
             "%s has not come to step %d in %.2g s: continuing without it", name, step, waited_s
