@@ -18,7 +18,7 @@ from ssdfl.engine import Job
 from ssdfl.engine.threads import Threads, one_thread_each
 
 IN_CACHE = 1 << 17  # numbers of the parameters that are multiplied at a time
-PIECES = 64  # of a matrix that threads copy
+PIECE = 1 << 18  # numbers of a matrix that a thread copies at a time
 
 
 def shapes_of(model: nn.Module) -> list[tuple[int, int]]:
@@ -86,6 +86,12 @@ def products_alone(job: Job, steps: int) -> Callable[[], object]:
     return work
 
 
+def pieces_of(matrix: Tensor) -> list[slice]:
+    """Some rows at a time: few enough that starting a copy takes no time beside it."""
+    rows = max(1, PIECE // matrix.shape[1])
+    return [slice(start, start + rows) for start in range(0, len(matrix), rows)]
+
+
 def bytes_once(job: Job, training_steps: int, steps: int) -> Callable[[], object]:
     """Copy every device's parameters at each step, and read its samples if it trains."""
     devices = job.network.num_devices
@@ -95,21 +101,18 @@ def bytes_once(job: Job, training_steps: int, steps: int) -> Callable[[], object
     samples = torch.randn(devices, job.batch_size * job.local_steps * features)
     seen = torch.empty(devices)
     threads = Threads(torch.get_num_threads())
-    pieces = [rows for rows in torch.arange(devices).chunk(PIECES) if len(rows)]
 
-    def move(_: int, rows: Tensor) -> None:
-        place = slice(int(rows[0]), int(rows[-1]) + 1)
-        other[place].copy_(X[place])
+    def move(_: int, rows: slice) -> None:
+        other[rows].copy_(X[rows])
 
-    def read(_: int, rows: Tensor) -> None:
-        place = slice(int(rows[0]), int(rows[-1]) + 1)
-        torch.sum(samples[place], dim=1, out=seen[place])
+    def read(_: int, rows: slice) -> None:
+        torch.sum(samples[rows], dim=1, out=seen[rows])
 
     def work() -> None:
         with one_thread_each():
             for step in range(steps):
-                threads.each(move, pieces)
+                threads.each(move, pieces_of(X))
                 if step < training_steps:
-                    threads.each(read, pieces)
+                    threads.each(read, pieces_of(samples))
 
     return work

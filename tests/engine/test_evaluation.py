@@ -69,3 +69,11 @@ def test_rows_agree_within_a_millionth_of_the_largest_entry(apart, agree):
         first = agreeing(rows)
         assert first[0] == first[2]
         assert (first[0] == first[1]) == agree
+
+
+def test_rows_in_a_chain_agree_with_the_first_only_as_far_as_it_is_near():
+    """Each row agrees with the one before, but not with the first of all for long."""
+    step = 0.4 * AGREEMENT
+    X = torch.ones(9, 50, dtype=torch.float64) + step * torch.arange(9)[:, None]
+    X[:, ::7] = 1.0
+    assert agreeing(X).tolist() == [0, 0, 0, 3, 3, 3, 6, 6, 6]

@@ -1,6 +1,7 @@
 """Mixed precision: layers compute in bf16, everything else in float32, and bits stay the same."""
 
 import dataclasses
+import subprocess
 
 import numpy as np
 import pytest
@@ -151,6 +152,37 @@ def test_a_model_of_64_bits_is_refused():
         InputError, match=r"engine.precision = bf16: expected float32 for a model of torch.float64"
     ):
         in_double(tiny_task(6)).in_precision("bf16")
+
+
+KILLED = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
+
+
+@pytest.fixture
+def announced_tiles(monkeypatch):
+    """A CPU that announces AMX, in a process that may use it."""
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_tile": True}, raising=False)
+    precision._survives_bf16.cache_clear()
+    yield
+    precision._survives_bf16.cache_clear()
+
+
+@pytest.mark.parametrize(("program", "refused"), [(KILLED, True), ("pass", False)])
+def test_bf16_is_refused_where_it_would_end_the_process(
+    program, refused, announced_tiles, monkeypatch
+):
+    def run_instead(command, run=subprocess.run, **options):
+        return run([*command[:-1], program], **options)
+
+    monkeypatch.setattr(subprocess, "run", run_instead)
+    task = tiny_task(6)
+    if not refused:
+        assert task.in_precision("bf16").precision == "bf16"
+        return
+    with pytest.raises(InputError, match="engine.precision = bf16: expected a CPU whose bf16"):
+        task.in_precision("bf16")
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+    assert task.in_precision("bf16").precision == "bf16"
 
 
 SETTINGS = (

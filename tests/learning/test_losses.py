@@ -91,6 +91,23 @@ def test_metrics_of_ones_own():
     assert find_loss(f"{__name__}:largest_error", classes=False).metrics == ("r2", "mae")
 
 
+def plain_difference(outputs, targets):
+    return (outputs - targets).abs().mean()
+
+
+def test_a_function_of_ones_own_gets_outputs_in_the_shape_of_the_targets():
+    own = f"{__name__}:plain_difference"
+    expected = float((NUMBERS[:, 0] - TRUTH).abs().mean())
+    assert float(plain_difference(NUMBERS, TRUTH)) != pytest.approx(expected)  # it takes all pairs
+    loss = find_loss(own, classes=False).function
+    assert float(loss(NUMBERS, TRUTH)) == pytest.approx(expected)
+    (metric,) = find_metrics([own])
+    assert float(metric(NUMBERS, TRUTH)) == pytest.approx(expected)
+    scores, labels = torch.randn(4, 3), torch.tensor([0, 2, 1, 1])
+    of_classes = find_loss("torch.nn.functional:cross_entropy", classes=True).function
+    assert torch.equal(of_classes(scores, labels), nn.functional.cross_entropy(scores, labels))
+
+
 def test_goals_follow_the_good_end():
     up, down = Goal((SCORES["accuracy"],), 0.8), Goal((SCORES["mae"],), 2.0)
     assert up.reached(0.8)

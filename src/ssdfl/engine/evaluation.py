@@ -1,4 +1,4 @@
-"""Testing everyone: many devices at once, and devices that agree only once."""
+"""Test all devices: many at once, and devices that agree only once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from ssdfl.arrays import IntArray
+from ssdfl.arrays import BoolArray, IntArray
 from ssdfl.engine.job import Job
 from ssdfl.engine.threads import Threads
 from ssdfl.engine.tracing import kept_with, traced
@@ -19,6 +19,8 @@ from ssdfl.learning.inputs import like
 
 AGREEMENT = 1e-6
 _NUMBERS_IN_CACHE = 1 << 19
+_CLEARLY = 4  # a row agrees with the next one's leader, so it is twice as far at most; and rounding
+_FEW_COLUMNS = 8
 _DEVICES_AT_ONCE = 32
 _LOOPED_STRETCH = 64
 
@@ -62,14 +64,14 @@ class Evaluation:
         return losses / len(self.task.test_targets), scores_of(self.task, sums)
 
     def _gathered(self, sums: Sequence[Tensor]) -> Tensor:
-        """(n, …) of sums for each group and stretch, the sums over stretches."""
+        """(n, …) the sums over stretches, from sums for each group and stretch."""
         stretches = len(self._stretches)
         groups = [sums[k : k + stretches] for k in range(0, len(sums), stretches)]
         return torch.cat([torch.stack(tuple(of_group)).sum(0) for of_group in groups]).cpu()
 
 
 def scores_of(task: Task, sums: Sequence[Tensor]) -> Tensor:
-    """(n, metrics) scores of devices, of each metric's (n, k) sums over the test samples."""
+    """(n, metrics) scores of devices, from each metric's (n, k) sums over the test samples."""
     values = [
         metric.value(of_metric).double()
         for metric, of_metric in zip(task.metrics, sums, strict=True)
@@ -81,7 +83,7 @@ def agreeing(X: Tensor, tolerance: float = AGREEMENT) -> IntArray:
     """(n,) for each row, the first row that it equals within a tolerance of the largest entry.
 
     Rows that agree have nearly equal means under any weights. So rows are sorted by one such mean,
-    and only adjacent ones are compared.
+    and only adjacent ones are compared, and of those only the ones that are alike in a few columns.
 
     Examples:
         >>> agreeing(torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])).tolist()
@@ -94,22 +96,31 @@ def agreeing(X: Tensor, tolerance: float = AGREEMENT) -> IntArray:
     allowed = tolerance * max(-float(least), float(most))
     order = np.argsort(means, kind="stable")
     first = np.arange(len(X))
-    for place in np.flatnonzero(np.diff(means[order]) <= allowed):
+    near = np.diff(means[order]) <= allowed
+    for place in np.flatnonzero(near & _alike_in_few_columns(X, order, _CLEARLY * allowed)):
         leader, here = first[order[place]], order[place + 1]
         if float((X[here] - X[leader]).abs_().max()) <= allowed:
             first[here] = leader
     return first
 
 
-Test = Callable[..., tuple[Tensor, Sequence[Tensor]]]
-"""(n,) sums of losses and each metric's (n, k) sums.
+def _alike_in_few_columns(X: Tensor, order: IntArray, allowed: float) -> BoolArray:
+    """(n − 1,) whether each row and the next in an order differ by at most so much there."""
+    every = max(1, X.shape[1] // _FEW_COLUMNS)
+    few = X[:, ::every].cpu().numpy()[order]
+    alike: BoolArray = np.abs(np.diff(few, axis=0)).max(axis=1) <= allowed
+    return alike
 
-Of the buffers that devices keep at home, if any, parameters (n, d), targets and parts of inputs.
+
+Test = Callable[..., tuple[Tensor, Sequence[Tensor]]]
+"""Returns (n,) sums of losses, and each metric's (n, k) sums.
+
+The arguments are buffers at home, if any, parameters (n, d), targets and parts of inputs.
 """
 
 
 def _stacked_test(task: Task) -> Test:
-    """Of models that keep nothing at home."""
+    """The test of models without buffers at home."""
     axes = (0, *[None] * (1 + len(parts_of(task.test_inputs))))
     stacked = kept_with(task, "_tests", lambda: traced(vmap(_test_of_parts(task), in_dims=axes)))
     return lambda home, *tensors: stacked(*tensors)
@@ -131,7 +142,7 @@ def _looped_test(task: Task) -> Test:
 
 
 def _test_of_parts(task: Task) -> Callable[..., tuple[Tensor, tuple[Tensor, ...]]]:
-    """`Task.test` as a function of tensors alone."""
+    """`Task.test` as a function of tensors only."""
 
     def test(
         θ: Tensor, targets: Tensor, *parts: Tensor, home: Home | None = None

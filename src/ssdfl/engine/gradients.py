@@ -10,6 +10,7 @@ from torch.func import grad, vmap
 
 from ssdfl.arrays import IntArray
 from ssdfl.engine.job import Job
+from ssdfl.engine.linear_gradients import PartGradients, linear_gradients
 from ssdfl.engine.tracing import kept_with, traced
 from ssdfl.learning import Task, parts_of
 from ssdfl.learning.inputs import like
@@ -56,6 +57,21 @@ def looped(job: Job, task: Task) -> Gradients:
 
 def stacked(job: Job, task: Task) -> Gradients:
     """All devices in one batched computation: best for models of linear layers."""
+    by_parts = linear_gradients(task)
+    return recorded(task) if by_parts is None else joined(by_parts)
+
+
+def joined(by_parts: PartGradients) -> Gradients:
+    """Gradients that come in parts, as rows."""
+
+    def gradients(Θ: Tensor, devices: IntArray, samples: Tensor, when: tuple[int, int]) -> Tensor:
+        return torch.cat(by_parts(Θ, samples), dim=1)
+
+    return gradients
+
+
+def recorded(task: Task) -> Gradients:
+    """Torch's own batched gradients, for any model that it can batch."""
 
     def loss(θ: Tensor, targets: Tensor, *parts: Tensor) -> Tensor:
         return task.batch_loss(θ, like(task.inputs, parts), targets)

@@ -16,8 +16,9 @@ from ssdfl.engine.evaluation import Evaluation
 from ssdfl.engine.exchange import Exchange, LocalExchange
 from ssdfl.engine.gradients import choose_gradients
 from ssdfl.engine.job import Job
+from ssdfl.engine.linear_gradients import linear_gradients
 from ssdfl.engine.mixing import Mixing
-from ssdfl.engine.moves import Displacement, PlainMove, Standstill
+from ssdfl.engine.moves import Displacement, PartedDisplacement, PlainMove, Standstill
 from ssdfl.engine.shares import LocalShares, Shares
 from ssdfl.engine.state import MODEL, RULE, State, home_of, initial_state, memory_name
 from ssdfl.engine.threads import threads_for
@@ -27,7 +28,8 @@ from ssdfl.methods import Heard, Memory, Moment, Move, Step
 _NUMBERS_IN_CACHE = 1 << 20
 _FEWEST, _MOST = 2, 512
 
-_Moved = Standstill | Displacement | PlainMove
+_Trained = Displacement | PartedDisplacement | PlainMove
+_Moved = Standstill | _Trained
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,9 @@ class LocalEngine:
         self.threads = threads_for(job)
         tasks = [job.task, *(job.task.twin() for _ in range(self.threads.number - 1))]
         self._tasks, self._gradients = tasks, choose_gradients(job, tasks)
+        # Where a step goes down along nothing but gradients, their parts need not be joined.
+        once = job.local_steps == 1 and not job.rule.steers
+        self._by_parts = linear_gradients(job.task) if once else None
         self.evaluate = Evaluation(job, tasks, self.threads)
         self.exchange = exchange or LocalExchange(job)
         self._optimizers = GroupOptimizers(job, self.devices)
@@ -307,12 +312,12 @@ class LocalEngine:
         distance: Tensor = torch.linalg.vector_norm(self.job.task.trained(moved), dim=1)
         return distance
 
-    def _train(
-        self, thread: int, group: Group, start: Tensor, turn: _Turn
-    ) -> Displacement | PlainMove:
+    def _train(self, thread: int, group: Group, start: Tensor, turn: _Turn) -> _Trained:
         """A group's E local steps from where it starts."""
         if self.job.task.layout.keeps_state:
             return self._train_alone(thread, group, start, turn)
+        if self._by_parts is not None and group.is_plain:
+            return PartedDisplacement(self._by_parts(start, turn.samples(group)[:, 0]), turn.rate)
         kept = self._optimizers.gathered(group, turn.memory)
         self._optimizers.start_step(group, start, kept, ~turn.before.trained)
         samples, gradients = turn.samples(group), self._gradients[thread]
@@ -400,16 +405,22 @@ class LocalEngine:
 
         Where batches are whole shards, the devices of a group hold equally many samples.
         """
-        task, size = self.job.task, 1
-        if task.stackable:
-            in_cache = int(np.clip(_NUMBERS_IN_CACHE // task.num_parameters, _FEWEST, _MOST))
-            size = in_cache if task.device.type == "cpu" else max(1, len(places))
+        size = self._group_size(len(places))
         return [
             self._optimizers.group(group)
             for some in self._trained_alike(places)
             if len(some)
             for group in np.array_split(some, math.ceil(len(some) / size))
         ]
+
+    def _group_size(self, num_devices: int) -> int:
+        """How many devices train together."""
+        task = self.job.task
+        if not task.stackable:
+            return 1
+        if task.device.type != "cpu":
+            return max(1, num_devices)
+        return int(np.clip(_NUMBERS_IN_CACHE // task.num_parameters, _FEWEST, _MOST))
 
     def _trained_alike(self, places: IntArray) -> list[IntArray]:
         """Devices whose batches have the same size."""

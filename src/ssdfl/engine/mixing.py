@@ -1,4 +1,4 @@
-"""``W X`` for a sparse W: in stretches of columns that stay in a core's cache, side by side."""
+"""``W X`` for a sparse W: in stretches of columns that stay in a core's cache, or by rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from ssdfl.engine.threads import Threads
 from ssdfl.graph import MixingMatrix
 
 DENSE_SHARE = 0.5
-_NUMBERS_IN_CACHE = 1 << 19
+_NUMBERS_IN_CACHE, _NUMBERS_MULTIPLIED = 1 << 18, 1 << 19
 _LEAST_COLUMNS = 256
+_ROWS_AT_ONCE = 64
 
 
 class Mixing:
@@ -43,17 +44,33 @@ class Mixing:
             self._starts = W.indptr.tolist()
             self._first = torch.from_numpy(W.indptr[:-1].astype(np.int64)).to(device)
             self._weights = torch.from_numpy(W.data).to(device, dtype)
+            self._bags: dict[tuple[int, int], tuple[Tensor, Tensor, Tensor]] = {}
+
+    @property
+    def _has_many_rows(self) -> bool:
+        return self.num_rows * _LEAST_COLUMNS > _NUMBERS_IN_CACHE
 
     def into(self, out: Tensor, X: Tensor, threads: Threads) -> None:
         """``out ← W X``."""
         if self.kind == "alone":
             out.copy_(X)
-            return
+        elif self.kind == "sparse" and self._has_many_rows and X.device.type == "cpu":
+            self._by_rows(out, X, threads)
+        else:
+            self._by_columns(out, X, threads)
+
+    def _by_rows(self, out: Tensor, X: Tensor, threads: Threads) -> None:
+        def some(thread: int, start: int) -> None:
+            rows = np.arange(start, min(start + _ROWS_AT_ONCE, self.num_rows))
+            out[start : start + _ROWS_AT_ONCE] = self.rows(X, rows)
+
+        threads.each(some, range(0, self.num_rows, _ROWS_AT_ONCE))
+
+    def _by_columns(self, out: Tensor, X: Tensor, threads: Threads) -> None:
         width = X.shape[1]
         if X.device.type == "cpu":
-            width = min(
-                width, max(_LEAST_COLUMNS, _NUMBERS_IN_CACHE // max(X.shape[0], self.num_rows))
-            )
+            numbers = _NUMBERS_IN_CACHE if self.kind == "sparse" else _NUMBERS_MULTIPLIED
+            width = min(width, max(_LEAST_COLUMNS, numbers // max(X.shape[0], self.num_rows)))
 
         def stretch(thread: int, start: int) -> None:
             columns = slice(start, start + width)
@@ -72,17 +89,19 @@ class Mixing:
     def rows(self, X: Tensor, which: IntArray) -> Tensor:
         """Rows of ``W X`` in ascending order, for a sparse W; fastest if they are consecutive."""
         start, stop = int(which[0]), int(which[-1]) + 1
-        entries = slice(self._starts[start], self._starts[stop])
+        neighbours, first, weights = self._bag(start, stop)
         gathered: Tensor = embedding_bag(
-            self._neighbours[entries],
-            X,
-            self._first[start:stop] - self._starts[start],
-            mode="sum",
-            per_sample_weights=self._weights[entries],
+            neighbours, X, first, mode="sum", per_sample_weights=weights
         )
-        return (
-            gathered if len(gathered) == len(which) else gathered[torch.from_numpy(which - start)]
-        )
+        return gathered if stop - start == len(which) else gathered[torch.from_numpy(which - start)]
+
+    def _bag(self, start: int, stop: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Whom some consecutive rows hear, where each row's neighbours start, and their weights."""
+        if (start, stop) not in self._bags:
+            entries = slice(self._starts[start], self._starts[stop])
+            first = self._first[start:stop] - self._starts[start]
+            self._bags[start, stop] = self._neighbours[entries], first, self._weights[entries]
+        return self._bags[start, stop]
 
 
 def _kind(W: MixingMatrix) -> str:

@@ -1,4 +1,4 @@
-"""How far local training moves devices, as rules see it."""
+"""The displacement of devices by local training, as rules use it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Standstill:
     """The move of devices that do not train.
 
     Attributes:
-        theta: (n, d) where they are.
+        theta: (n, d) their parameters.
     """
 
     theta: Tensor
@@ -27,17 +27,17 @@ class Standstill:
         return torch.zeros_like(self.theta)
 
     def added_to(self, rows: Tensor) -> Tensor:
-        """The rows as they are."""
+        """The rows unchanged."""
         return rows
 
     def applied_to(self, theta: Tensor, out: Tensor | None = None) -> Tensor:
-        """The parameters as they are; copied if there is room for them."""
+        """The parameters unchanged; copied to ``out`` if it is given."""
         return theta if out is None else out.copy_(theta)
 
 
 @dataclass(frozen=True, eq=False)
 class PlainMove:
-    """A displacement (1, d) as it is."""
+    """A given displacement (1, d)."""
 
     displacement: Tensor
     rate: float
@@ -48,11 +48,11 @@ class PlainMove:
         return self.displacement
 
     def put_into(self, room: Tensor) -> PlainMove:
-        """The same: it makes new rows."""
+        """This move; it always makes new rows."""
         return self
 
     def direction(self) -> Tensor:
-        """(1, d) what local steps went down along on average."""
+        """(1, d) the mean descent direction of local steps."""
         return self.displacement / (-self.rate * self.steps)
 
     def added_to(self, rows: Tensor) -> Tensor:
@@ -66,14 +66,14 @@ class PlainMove:
 
 @dataclass(frozen=True, eq=False)
 class Displacement:
-    """The move of devices that trained: η times the last direction, and the local steps before it.
+    """The move of devices that trained: −η times the last direction, plus earlier local steps.
 
     Attributes:
-        last: (n, d) what the last local step goes down along.
+        last: (n, d) the descent direction of the last local step.
         rate: η of the step.
-        steps: E, how many local steps there were.
-        earlier: (n, d) how far the local steps before moved, if there were any.
-        room: (n, d) where `added_to` puts the sum; by default into the rows that it is given.
+        steps: E, the number of local steps.
+        earlier: (n, d) the displacement of the local steps before, if any.
+        room: (n, d) the destination of `added_to`; by default its argument.
     """
 
     last: Tensor
@@ -83,7 +83,7 @@ class Displacement:
     room: Tensor | None = None
 
     def put_into(self, room: Tensor) -> Displacement:
-        """The same, whose sum with rows goes into some other ones: one pass less over memory."""
+        """The same move with another destination for sums, which saves a pass over memory."""
         return replace(self, room=room)
 
     def value(self) -> Tensor:
@@ -92,7 +92,7 @@ class Displacement:
         return moved if self.earlier is None else moved.add_(self.earlier)
 
     def direction(self) -> Tensor:
-        """(n, d) what local steps went down along on average."""
+        """(n, d) the mean descent direction of local steps."""
         if self.earlier is None:
             return self.last
         return torch.sub(self.last, self.earlier, alpha=1 / self.rate).div_(self.steps)
@@ -105,3 +105,44 @@ class Displacement:
         """The parameters plus the displacement, in ``out`` if it is given."""
         moved: Tensor = torch.add(theta, self.last, alpha=-self.rate, out=out)
         return moved if self.earlier is None else moved.add_(self.earlier)
+
+
+@dataclass(frozen=True, eq=False)
+class PartedDisplacement:
+    """The move of devices that took one plain step: −η times gradients that come in parts.
+
+    Attributes:
+        parts: (n, k) each, the parts of the gradients' rows in order.
+        rate: η of the step.
+        room: (n, d) where `added_to` puts the sum; by default into the rows that it is given.
+    """
+
+    parts: list[Tensor]
+    rate: float
+    room: Tensor | None = None
+
+    def put_into(self, room: Tensor) -> PartedDisplacement:
+        """The same, whose sum with rows goes into some other ones."""
+        return PartedDisplacement(self.parts, self.rate, room)
+
+    def value(self) -> Tensor:
+        """(n, d) the displacement."""
+        return self.direction().mul_(-self.rate)
+
+    def direction(self) -> Tensor:
+        """(n, d) the gradients."""
+        return torch.cat(self.parts, dim=1)
+
+    def added_to(self, rows: Tensor) -> Tensor:
+        """The rows plus the displacement, in ``room``."""
+        return self.applied_to(rows, rows if self.room is None else self.room)
+
+    def applied_to(self, theta: Tensor, out: Tensor | None = None) -> Tensor:
+        """The parameters plus the displacement, in ``out`` if it is given."""
+        out = torch.empty_like(theta) if out is None else out
+        sizes = [part.shape[1] for part in self.parts]
+        for part, old, new in zip(
+            self.parts, theta.split(sizes, dim=1), out.split(sizes, dim=1), strict=True
+        ):
+            torch.add(old, part, alpha=-self.rate, out=new)
+        return out

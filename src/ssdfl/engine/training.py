@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -198,6 +199,11 @@ class Group:
     parts: tuple[Part, ...]
     multiples: Tensor | None
     width: int
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether they all go down along their gradients as these are."""
+        return self.multiples is None and all(part.kind.plain for part in self.parts)
 
 
 class GroupOptimizers:

@@ -1,23 +1,24 @@
-"""Losses of tasks: classes, numbers, yes or no, several labels, the next token, or a user's own."""
+"""Losses for classes, numbers, binary targets, several labels, the next token, or a user's own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 
 from torch import Tensor, nn
 
 from ssdfl.errors import find_function
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-"""The mean over a batch of how wrong a model's outputs are, given the targets."""
+"""A loss: the mean error of a model's outputs over a batch, given the targets."""
 
 
 def cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
-    """The mean over a batch of −log of the probability given to the right class.
+    """The mean over a batch of −log of the probability of the right class.
 
-    The same as torch's, with classes along the last dimension of the scores: vectorized over the
-    batch, that is five times faster on a CPU where classes are few. Labels may be (n,) or, for
+    The same as torch's, but with classes along the last dimension of the scores. Vectorized over
+    the batch, it is five times faster on a CPU if there are few classes. Labels may be (n,) or, for
     sequences, (n, length).
 
     Examples:
@@ -42,7 +43,7 @@ def mse(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def huber(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Half the squared error of errors up to 1, and linear beyond: outliers pull less.
+    """Half the squared error for errors up to 1, and linear beyond, so outliers matter less.
 
     Examples:
         >>> import torch
@@ -53,7 +54,7 @@ def huber(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def binary_cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
-    """The mean of −log of the probability given to each right answer; outputs are log-odds.
+    """The mean of −log of the probability of each right answer; outputs are log-odds.
 
     Examples:
         >>> import torch
@@ -69,14 +70,24 @@ def as_targets(outputs: Tensor, targets: Tensor) -> Tensor:
     return outputs.squeeze(-1) if outputs.dim() == targets.dim() + 1 else outputs
 
 
+def in_shape_of_targets(function: Loss) -> Loss:
+    """A function of outputs and targets that gets outputs in the shape of the targets."""
+
+    @wraps(function)
+    def shaped(outputs: Tensor, targets: Tensor) -> Tensor:
+        return function(as_targets(outputs, targets), targets)
+
+    return shaped
+
+
 @dataclass(frozen=True)
 class LossKind:
-    """A loss, and what goes with it.
+    """A loss and its properties.
 
     Attributes:
-        function: of outputs and targets.
-        metrics: what a task with this loss is tested for, unless it says otherwise.
-        classes: models give a number for each class; otherwise one for each number of a target.
+        function: a function of outputs and targets.
+        metrics: the default metrics of a task with this loss.
+        classes: models have one output per class; otherwise one per value of a target.
         labels: targets are 0 or 1, and must not be standardised.
     """
 
@@ -100,15 +111,17 @@ LOSSES = {
 def find_loss(name: str, classes: bool) -> LossKind:
     """A loss by name, or a user's own by ``package.module:function``.
 
+    A user's own loss gets outputs in the shape of the targets. Otherwise one number to predict
+    would come as (n, 1) beside (n,), and subtracting these gives all n² pairs.
+
     Args:
-        classes: whether the targets are classes, which says what a loss of a user's own is tested
-            for.
+        classes: whether the targets are classes, which decides the metrics of a user's own loss.
 
     Raises:
-        InputError: there is none of that name.
+        InputError: there is no loss with that name.
     """
     if name in LOSSES:
         return LOSSES[name]
     known = {known: kind.function for known, kind in LOSSES.items()}
-    function = find_function(known, name, "task.loss")
+    function = in_shape_of_targets(find_function(known, name, "task.loss"))
     return LossKind(function, ("accuracy",) if classes else ("r2", "mae"), classes)

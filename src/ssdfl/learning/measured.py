@@ -1,4 +1,4 @@
-"""The paper's constants, measured on a task, and what devices share about themselves."""
+"""Measure the paper's constants on a task, and the facts that devices share about themselves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ssdfl.learning.task import Task
 from ssdfl.rng import generator
 
 SKETCH = 32
-"""Numbers that describe a device's gradient."""
+"""The number of values in the sketch of a device's gradient."""
 _OF_LABELS = 1.2
 """Drift by label frequencies over drift by sketches: 1.21 to 1.26 in the formation study.
 
@@ -32,12 +32,12 @@ _NORMED = 8
 
 @dataclass(frozen=True, eq=False)
 class MeasuredConstants:
-    """What was measured at a parameter vector.
+    """Constants measured at a parameter vector.
 
     Attributes:
-        devices: which devices were measured.
+        devices: the devices that were measured.
         gradient_bound: B of Assumption 2 (`ass:bounded_grad`, `eq:ass_bound_grad`): the largest
-            norm of a mini-batch gradient that was seen.
+            observed norm of a mini-batch gradient.
         smoothness: γ_i of Assumption 1 (`ass:smoothness`, `eq:ass_smoothness`), one per device: the
             largest curvature, by absolute value.
         initial_loss: the mean over devices of L_i.
@@ -55,7 +55,7 @@ class MeasuredConstants:
 
 @dataclass(frozen=True)
 class DeviceConstants:
-    """What one device tells of its own data at θ⁰: B, L and γ, or 0 for what it did not measure."""
+    """One device's constants at θ⁰: B, L and γ, or 0 for a constant that it did not measure."""
 
     gradient_bound: float
     initial_loss: float
@@ -75,15 +75,15 @@ def measure_constants(
 ) -> MeasuredConstants:
     """Measure B, γ_i and L at a parameter vector, θ⁰ by default.
 
-    B is seen over ``batches`` mini-batches of each device, γ_i found by ``iterations`` of the power
-    method on Hessian-vector products. These are lower bounds of the true constants: those hold
-    everywhere.
+    B is the largest norm over ``batches`` mini-batches of each device. γ_i is found by
+    ``iterations`` of the power method on Hessian-vector products. These are lower bounds of the
+    true constants, which hold for all parameters.
 
     Args:
-        devices: which devices to measure; all by default.
+        devices: the devices to measure; all by default.
         batch_size: samples of a mini-batch; 0 is the whole shard.
-        samples: of each device's shard, to take the loss and its curvature of.
-        iterations: 0 leaves γ_i at 0.
+        samples: the number of samples of each device for the loss and its curvature.
+        iterations: steps of the power method; 0 leaves γ_i at 0.
     """
     chosen = tuple(range(task.num_devices)) if devices is None else tuple(devices)
     check_range("batches", batches, 1)
@@ -116,7 +116,7 @@ def spread_devices(num_devices: int, count: int) -> list[int]:
 
 
 def _random_positions(task: Task, device: int, samples: int, seed: int) -> IntArray:
-    """Positions of some of a device's samples, drawn at random: shards are ordered by label."""
+    """Positions of some of a device's samples, drawn at random since shards are sorted by label."""
     size = int(task.shards.sizes[device])
     if size <= samples:
         return np.arange(size)
@@ -174,7 +174,7 @@ def _flat_numbers(inputs: Inputs) -> FloatArray | None:
 
 
 def label_counts(task: Task, samples: Tensor) -> list[int]:
-    """How many of some samples are of each class; empty if samples have no class."""
+    """The number of given samples in each class; empty if samples have no class."""
     if not has_labels(task):
         return []
     counts: list[int] = torch.bincount(task.targets[samples], minlength=task.num_classes).tolist()
@@ -182,7 +182,7 @@ def label_counts(task: Task, samples: Tensor) -> list[int]:
 
 
 def label_table(task: Task) -> IntArray:
-    """(N, C) how many samples of each class every device holds; C is 0 if samples have no class."""
+    """(N, C) each device's number of samples in each class; C is 0 if samples have no class."""
     if not has_labels(task):
         return np.zeros((task.num_devices, 0), dtype=np.int64)
     labels = task.targets[task.shards.samples].cpu().numpy()
@@ -204,17 +204,17 @@ class Sketches(NamedTuple):
     scales: FloatArray
 
     def of(self, place: int) -> FloatArray | None:
-        """(k,) the sketch at a place."""
+        """(k,) the sketch at a position."""
         return None if self.rows is None else self.rows[place]
 
 
 def sketch_gradients(task: Task, devices: Sequence[int], seed: int, samples: int = 256) -> Sketches:
-    """Devices' mean gradients at θ⁰, all randomly projected by the same `SKETCH` directions.
+    """Devices' mean gradients at θ⁰, projected onto the same `SKETCH` random directions.
 
     Inner products are kept up to an error of about 1 / √`SKETCH` (Johnson and Lindenstrauss).
 
     Args:
-        samples: how many of a device's samples to take the gradient of.
+        samples: the number of samples of a device for its gradient.
     """
     θ = task.initial_parameters.detach()
     chosen = [_random_positions(task, device, samples, seed) for device in devices]
@@ -230,7 +230,7 @@ def _typical_norm(task: Task, θ: Tensor, device: int, positions: IntArray) -> f
 
 
 def _projected(rows: Tensor, seed: int) -> FloatArray:
-    """(n, `SKETCH`) rows times a random matrix, one of its columns at a time."""
+    """(n, `SKETCH`) rows times a random matrix, computed column by column."""
     rng = generator(seed, "sketch")
     columns = []
     for _ in range(SKETCH):
@@ -248,13 +248,13 @@ def describe_devices(
     sketch: bool | None = None,
     devices: Sequence[int] | None = None,
 ) -> tuple[Device, ...]:
-    """What formation may know: label counts, optimizers, and a few raw samples on request.
+    """The facts that formation may use: label counts, optimizers, and a few raw samples on request.
 
     Args:
-        samples: how many raw samples.
+        samples: the number of raw samples.
         sketch: describe devices by their gradients instead of their labels; by default if there are
-            none.
-        devices: which; all by default.
+            no labels.
+        devices: the devices to describe; all by default.
     """
     sketched = not has_labels(task) if sketch is None else sketch
     chosen = range(task.num_devices) if devices is None else devices
@@ -262,12 +262,13 @@ def describe_devices(
         sketch_gradients(task, chosen, seed) if sketched else Sketches(None, np.ones(len(chosen)))
     )
     labels = label_table(task).astype(float) if has_labels(task) else np.ones((task.num_devices, 1))
+    shown = _few_samples(task, chosen, samples, seed)
     return tuple(
         Device(
             labels[device],
             optimizers[device].rho,
             optimizers[device].mu,
-            _few_samples(task, device, samples, seed),
+            shown[place],
             found.of(place),
             float(found.scales[place]) / _OF_LABELS,
         )
@@ -275,9 +276,16 @@ def describe_devices(
     )
 
 
-def _few_samples(task: Task, device: int, samples: int, seed: int) -> FloatArray | None:
-    """(samples, features) some of a device's samples, if any are wanted and they are numbers."""
+def _few_samples(
+    task: Task, devices: Sequence[int], samples: int, seed: int
+) -> list[FloatArray] | list[None]:
+    """(samples, features) some of each device's samples, if any are wanted and they are numbers."""
     if not samples:
-        return None
-    inputs, _ = task.batch(task.shards[device][_random_positions(task, device, samples, seed)])
-    return _flat_numbers(inputs)
+        return [None] * len(devices)
+    chosen = [
+        task.shards[device][_random_positions(task, device, samples, seed)] for device in devices
+    ]
+    numbers = _flat_numbers(task.batch(torch.cat(chosen))[0])
+    if numbers is None:
+        return [None] * len(devices)
+    return np.split(numbers, np.cumsum([len(one) for one in chosen])[:-1])

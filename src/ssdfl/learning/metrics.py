@@ -1,6 +1,6 @@
 """Metrics: sums over batches of test samples, and the score computed from them.
 
-`ssdfl.records.scores` describes the scores; here they are computed.
+`ssdfl.records.scores` describes the scores; this module computes them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from ssdfl.errors import InputError, find_function
-from ssdfl.learning.losses import as_targets, cross_entropy
+from ssdfl.learning.losses import as_targets, cross_entropy, in_shape_of_targets
 from ssdfl.records.scores import MOST_SCORES, SCORES, Score
 
 Sums = Callable[[Tensor, Tensor], Tensor]
-"""(k,) sums over a batch, of a model's outputs and the targets."""
+"""A function of a model's outputs and the targets that returns (k,) sums over a batch."""
 Value = Callable[[Tensor], Tensor]
-"""(n,) scores of (n, k) sums over all test samples."""
+"""A function that returns (n,) scores for (n, k) sums over all test samples."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class TaskMetric:
 
     Attributes:
         score: its description.
-        sums: what is added up over test samples.
-        value: the score of the sums; the ratio of the first two by default.
+        sums: the sums over test samples.
+        value: computes the score from the sums; by default the ratio of the first two.
     """
 
     score: Score
@@ -50,7 +50,7 @@ class TaskMetric:
 
 
 def accuracy(scores: Tensor, labels: Tensor) -> Tensor:
-    """How many answers are right, and how many there are."""
+    """The number of right answers, and of all answers."""
     right = (scores.argmax(-1) == labels).to(scores.dtype)
     return torch.stack([right.sum(), torch.ones_like(right).sum()])
 
@@ -61,13 +61,13 @@ def _binary_accuracy(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def _label_accuracy(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Samples all of whose labels are right."""
+    """The number of samples whose labels are all right, and of all samples."""
     right = ((outputs > 0) == (targets > 0.5)).all(-1).to(outputs.dtype)
     return torch.stack([right.sum(), torch.ones_like(right).sum()])
 
 
 def _f1(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Twice the true positives; those plus false positives and false negatives, over all labels."""
+    """2 TP, and 2 TP + FP + FN, over all labels."""
     said = (as_targets(outputs, targets) > 0).to(outputs.dtype)
     held = (targets > 0.5).to(outputs.dtype)
     return torch.stack([2 * (said * held).sum(), said.sum() + held.sum()])
@@ -83,7 +83,7 @@ def _log_loss(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def _squared_errors(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Σ (y − ŷ)², n, and of each number of the targets Σ y and Σ y²."""
+    """Σ (y − ŷ)², n, and Σ y and Σ y² for each value of the targets."""
     y = targets.double().reshape(len(targets), -1)
     errors = (as_targets(outputs, targets).double() - targets.double()).square().sum()
     count = torch.ones_like(y[:, 0]).sum()
@@ -91,7 +91,7 @@ def _squared_errors(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def _r2(sums: Tensor) -> Tensor:
-    """1 − Σ (y − ŷ)² / Σ (y − ȳ)²; the mean of y alone has 0."""
+    """1 − Σ (y − ŷ)² / Σ (y − ȳ)²; predicting the mean of y scores 0."""
     errors, count = sums[..., 0], sums[..., 1]
     total, squares = sums[..., 2:].chunk(2, dim=-1)
     spread = (squares - total.square() / count[..., None]).sum(-1)
@@ -134,7 +134,7 @@ def find_metrics(names: Sequence[str]) -> tuple[TaskMetric, ...]:
     by its attributes ``label``, ``unit``, ``better`` and ``target`` if it has them.
 
     Raises:
-        InputError: there is none of that name, or there are more than a record holds.
+        InputError: there is no metric with that name, or there are more than a record holds.
     """
     if not 0 < len(names) <= MOST_SCORES:
         raise InputError("task.metrics", len(names), f"1 to {MOST_SCORES} metrics", "Name fewer.")
@@ -149,11 +149,11 @@ def _own_metric(name: str) -> TaskMetric:
         key: getattr(found, key) for key in ("unit", "better", "target") if hasattr(found, key)
     }
     label = getattr(found, "label", name.rpartition(":")[2].replace("_", " "))
-    return TaskMetric(Score(name, label, **described), _weighted(found))
+    return TaskMetric(Score(name, label, **described), _weighted(in_shape_of_targets(found)))
 
 
 def _weighted(mean: Callable[[Tensor, Tensor], Tensor]) -> Sums:
-    """Sums of a function that gives the mean over a batch."""
+    """The sums for a function that returns the mean over a batch."""
 
     def sums(outputs: Tensor, targets: Tensor) -> Tensor:
         value = torch.as_tensor(mean(outputs, targets), device=outputs.device).to(outputs.dtype)

@@ -24,14 +24,14 @@ _MOST_POOLINGS = 3
 def paper_cnn(image_shape: ImageShape, num_classes: int, initial: str = "torch") -> nn.Module:
     """Five convolutions of 32, 64, 128, 128, 256 channels and one linear layer, as in the paper.
 
-    The paper gives no kernel or pooling; ours are 3 × 3 with max-pooling after the first three,
-    which makes 558,474 parameters on Fashion-MNIST. Images below 16 pixels are pooled less often:
-    on maps of one pixel, eight of nine weights of a kernel would see nothing but padding and never
-    train. Nor does the paper say how parameters start.
+    The paper gives neither kernel sizes nor pooling nor the initialisation. We use 3 × 3 kernels
+    with max-pooling after the first three, which makes 558,474 parameters on Fashion-MNIST. Images
+    below 16 pixels are pooled less often: on maps of one pixel, eight of nine weights of a kernel
+    would see only padding and never train.
 
     Args:
-        initial: ``torch``, PyTorch's default, under which signals shrink from layer to layer so
-            that training begins slowly; or ``he``, which keeps their size.
+        initial: ``torch``, PyTorch's default, with which signals shrink from layer to layer and
+            training starts slowly; or ``he``, which keeps their size.
     """
     if initial not in ("torch", "he"):
         raise InputError("model.options.initial", initial, "torch or he", "Choose one of them.")
@@ -44,9 +44,11 @@ def paper_cnn(image_shape: ImageShape, num_classes: int, initial: str = "torch")
     poolings = _poolings(min(height, width))
     layers: list[nn.Module] = []
     for depth, (entering, leaving) in enumerate(pairwise(channels)):
-        layers += [nn.Conv2d(entering, leaving, kernel_size=3, padding=1), nn.ReLU()]
+        layers.append(nn.Conv2d(entering, leaving, kernel_size=3, padding=1))
         if depth < poolings:
             layers.append(nn.MaxPool2d(2))
+        # Pool before the ReLU: the same values and gradients, on a quarter of the pixels.
+        layers.append(nn.ReLU())
     if initial == "he":
         _initialise_as_he(layers)
     pixels = (height >> poolings) * (width >> poolings)
@@ -64,7 +66,7 @@ def _poolings(pixels: int) -> int:
 
 
 def _initialise_as_he(layers: Iterable[nn.Module]) -> None:
-    """Start convolutions so that signals keep their size (He et al. 2015)."""
+    """Initialise convolutions so that signals keep their size (He et al. 2015)."""
     for layer in layers:
         if isinstance(layer, nn.Conv2d):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
@@ -82,20 +84,20 @@ def mlp(image_shape: ImageShape, num_classes: int, hidden: int = 64) -> nn.Modul
 
 
 def logistic_regression(image_shape: ImageShape, num_classes: int) -> nn.Module:
-    """One linear layer: with cross-entropy a convex problem."""
+    """One linear layer; with cross-entropy, training is a convex problem."""
     return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(image_shape), num_classes))
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions with batch normalisation, and a way around them (He et al. 2016)."""
+    """Two convolutions with batch normalisation, and a skip connection (He et al. 2016)."""
 
     def __init__(self, entering: int, leaving: int, stride: int) -> None:
         super().__init__()
         self.first = _normalised(entering, leaving, 3, stride)
         self.second = _normalised(leaving, leaving, 3)
         same = entering == leaving and stride == 1
-        # Pooled rather than with a stride: torch 2.13 corrupts memory in the gradient of 1 × 1
-        # convolutions with strides, few channels, and these last.
+        # Pooled instead of strided: torch 2.13 corrupts memory in the gradient of strided 1 × 1
+        # convolutions with few channels, stored channels-last.
         pool = nn.AvgPool2d(stride, ceil_mode=True)
         self.around = (
             nn.Identity() if same else nn.Sequential(pool, _normalised(entering, leaving, 1))
@@ -130,7 +132,7 @@ def resnet8(image_shape: ImageShape, num_classes: int, width: int = 16) -> nn.Mo
 
 
 class TokenLSTM(nn.Module):
-    """Embedded tokens, an LSTM layer, and a linear layer that scores the token after each."""
+    """Embedded tokens, an LSTM layer, and a linear layer that scores each next token."""
 
     def __init__(self, num_tokens: int, embedding: int, hidden: int) -> None:
         super().__init__()
@@ -178,18 +180,16 @@ def build_model(
 ) -> nn.Module:
     """A model by name, or from ``package.module:factory``.
 
-    A factory is called with ``(image_shape, num_classes, **options)``: the shape of one sample, a
-    tuple or dict of shapes where a model takes several inputs, and how many numbers the model has
-    to give. The same seed gives the same initial parameters, and torch's global generator is left
-    as it was.
+    A factory is called with ``(image_shape, num_classes, **options)``: the shape of one sample (a
+    tuple or dict of shapes if a model takes several inputs), and the number of outputs. The same
+    seed gives the same initial parameters. Torch's global generator is left unchanged.
 
     Args:
-        initial: a safetensors file with parameters to start from; those that it lacks come from the
-            seed.
+        initial: a safetensors file with initial parameters; missing ones come from the seed.
 
     Raises:
-        InputError: unknown name or option, an image too small, or state that is neither parameter
-            nor buffer.
+        InputError: a name or option is unknown, the image is too small, or some state is neither a
+            parameter nor a buffer.
     """
     factory = find_function(MODELS, name, "model.name")
     options = dict(options or {})
@@ -216,7 +216,7 @@ def build_model(
 
 
 def _random_like(inputs: Inputs) -> Inputs:
-    """Random numbers in the place of numbers; tokens stay as they are."""
+    """Inputs with random numbers instead of numbers; tokens are kept."""
     drawn: Inputs = map_inputs(
         lambda x: torch.randn_like(x) if x.is_floating_point() else x, inputs
     )
@@ -225,5 +225,5 @@ def _random_like(inputs: Inputs) -> Inputs:
 
 def _trainable(model: object) -> nn.Module:
     if not isinstance(model, nn.Module) or not any(p.requires_grad for p in model.parameters()):
-        raise TypeError("it is no torch module with parameters to train")
+        raise TypeError("it is not a torch module with parameters to train")
     return model

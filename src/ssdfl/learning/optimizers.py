@@ -1,7 +1,7 @@
-"""Each device's own optimizer: a pair of functions over rows, `init` and `update`.
+"""The optimizers of devices: pairs of functions over rows, `init` and `update`.
 
-An update turns a gradient into the direction that parameters go down along: θ ← θ − η · direction.
-The paper's family is SGD with momentum, a proximal pull, or both (`eq:eff_sgd_ovr`).
+An update turns a gradient into a descent direction: θ ← θ − η · direction. The paper's family is
+SGD with momentum, a proximal term, or both (`eq:eff_sgd_ovr`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -23,12 +24,12 @@ PAPER_RHO = (0.8, 0.85)
 PAPER_MU = (5e-5, 1e-4)
 
 Memory = dict[str, Tensor]
-"""What an optimizer keeps from step to step, by name: (n, k) rows."""
+"""The state that an optimizer keeps from step to step, by name: (n, k) rows."""
 
 Update = Callable[..., tuple[Tensor, Memory]]
 """``update(gradient, theta, memory, *, name=…)``: (n, d) directions and the memory to keep.
 
-Hyperparameters are keyword-only and come as (n, 1) tensors, one row a device. An update may write
+Hyperparameters are keyword-only (n, 1) tensors with one row per device. An update may write
 into ``gradient`` and into the tensors of ``memory``, not into ``theta``.
 """
 
@@ -39,13 +40,13 @@ def _nothing(theta: Tensor) -> Memory:
 
 @dataclass(frozen=True)
 class OptimizerKind:
-    """How some devices optimize.
+    """A kind of optimizer.
 
     Attributes:
         name: its name in specs.
         update: from gradients to directions.
         init: the memory of devices that start a regime at (n, d) parameters.
-        restarts: memory that starts anew in every regime even where momenta are kept across them.
+        restarts: memory that is reset in every regime, even if momenta are kept across regimes.
         plain: directions are the gradients themselves, so `update` need not be called.
     """
 
@@ -55,8 +56,8 @@ class OptimizerKind:
     restarts: frozenset[str] = frozenset()
     plain: bool = False
 
-    @property
-    def defaults(self) -> dict[str, float]:
+    @cached_property
+    def defaults(self) -> Mapping[str, float]:
         """The hyperparameters and their defaults; NaN for one that has none."""
         parameters = inspect.signature(self.update).parameters.values()
         own = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
@@ -64,28 +65,28 @@ class OptimizerKind:
 
 
 def sgd(gradient: Tensor, theta: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
-    """Plain SGD: down along the gradient (`eq:eff_sgd`)."""
+    """Plain SGD: the direction is the gradient (`eq:eff_sgd`)."""
     return gradient, memory
 
 
 def momentum(
     gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor
 ) -> tuple[Tensor, Memory]:
-    """v ← g + ρ v; down along v (`eq:eff_sgd_mtm`)."""
+    """SGD with momentum: v ← g + ρ v; the direction is v (`eq:eff_sgd_mtm`)."""
     return _pushed(memory["velocity"], gradient, rho), memory
 
 
 def damped(
     gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor
 ) -> tuple[Tensor, Memory]:
-    """v ← (1 − ρ) g + ρ v; down along v. Momentum that moves no further than SGD does."""
+    """Damped momentum: v ← (1 − ρ) g + ρ v; the direction is v, with the step size of SGD."""
     return _pushed(memory["velocity"], gradient.mul_(1 - rho), rho), memory
 
 
 def nesterov(
     gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor
 ) -> tuple[Tensor, Memory]:
-    """v ← g + ρ v; down along g + ρ v, Nesterov's look ahead."""
+    """Nesterov momentum: v ← g + ρ v; the direction is g + ρ v."""
     velocity = _pushed(memory["velocity"], gradient, rho)
     return gradient.addcmul_(rho, velocity), memory
 
@@ -93,14 +94,14 @@ def nesterov(
 def proximal(
     gradient: Tensor, theta: Tensor, memory: Memory, *, mu: Tensor
 ) -> tuple[Tensor, Memory]:
-    """Down along g + μ (θ − θ⁰), where θ⁰ is where the regime started (`eq:eff_prox_sgd`)."""
+    """Proximal SGD: the direction is g + μ (θ − θ⁰); θ⁰ starts the regime (`eq:eff_prox_sgd`)."""
     return gradient.addcmul_(-mu, memory["anchor"]).addcmul_(mu, theta), memory
 
 
 def effective(
     gradient: Tensor, theta: Tensor, memory: Memory, *, rho: Tensor, mu: Tensor
 ) -> tuple[Tensor, Memory]:
-    """Momentum and proximal pull, `eq:eff_sgd_ovr`: v ← g + ρ v; down along v + μ (θ − θ⁰)."""
+    """Momentum and proximal term: v ← g + ρ v; direction v + μ (θ − θ⁰) (`eq:eff_sgd_ovr`)."""
     velocity = _pushed(memory["velocity"], gradient, rho)
     return torch.addcmul(velocity, -mu, memory["anchor"]).addcmul_(mu, theta), memory
 
@@ -119,9 +120,9 @@ def adam(
     beta2: Tensor | float = 0.999,
     epsilon: Tensor | float = 1e-8,
 ) -> tuple[Tensor, Memory]:
-    """Adam: m ← β₁ m + (1 − β₁) g, v ← β₂ v + (1 − β₂) g²; down along m̂ / (√v̂ + ε).
+    """Adam: m ← β₁ m + (1 − β₁) g, v ← β₂ v + (1 − β₂) g²; the direction is m̂ / (√v̂ + ε).
 
-    m̂ and v̂ are corrected for their start at 0.
+    m̂ and v̂ are corrected for their initial value 0.
     """
     first, second, count = memory["first"], memory["second"], memory["count"]
     count += 1
@@ -179,7 +180,7 @@ OPTIMIZERS: dict[str, OptimizerKind] = {kind.name: kind for kind in _KNOWN}
 KINDS = ("mixed", *OPTIMIZERS)
 
 MIXED = ("sgd", "momentum", "proximal")
-"""What ``mixed`` draws from, as the paper's hybrid setting does."""
+"""The kinds that ``mixed`` draws from, as in the paper's hybrid setting."""
 
 _BELOW_ONE = ("rho", "mu", "beta1", "beta2")
 RATE = "rate"
@@ -191,7 +192,7 @@ class Optimizer:
 
     Attributes:
         kind: how it turns gradients into directions.
-        hyper: its hyperparameters by name; those not given have the kind's defaults.
+        hyper: its hyperparameters by name; missing ones take the kind's defaults.
         rate: the device's own learning rate; None for the experiment's.
     """
 
@@ -218,12 +219,12 @@ class Optimizer:
 
     @property
     def rho(self) -> float:
-        """The momentum that formation and bounds know of; 0 if there is none."""
+        """The momentum for formation and bounds; 0 if there is none."""
         return self.hyper.get("rho", 0.0)
 
     @property
     def mu(self) -> float:
-        """The proximal factor that formation and bounds know of; 0 if there is none."""
+        """The proximal factor for formation and bounds; 0 if there is none."""
         return self.hyper.get("mu", 0.0)
 
     def __str__(self) -> str:
@@ -237,7 +238,7 @@ class Optimizer:
 def _check_hyper(kind: str, name: str, value: float, known: Mapping[str, float]) -> None:
     if name not in known:
         choices = f"one of {', '.join([*known, RATE])}"
-        raise InputError(f"optimizer {kind}: {name}", value, choices, "Fix the name or remove it.")
+        raise InputError(f"optimizer {kind}: {name}", value, choices, "Correct or remove it.")
     if name in _BELOW_ONE and not 0 <= value < 1:
         raise InputError(f"optimizers: {name}", value, "a number in [0, 1)", "Choose such a value.")
     if not np.isfinite(value):
@@ -261,13 +262,13 @@ def paper_optimizer(rho: float = 0.0, mu: float = 0.0) -> Optimizer:
 
 
 def parse_optimizer(text: str) -> Optimizer:
-    """An optimizer from ``kind:name=value,…``; one number alone is the first hyperparameter.
+    """An optimizer from ``kind:name=value,…``; a single number is the first hyperparameter.
 
-    ``rate`` is the device's own learning rate. A kind of one's own is ``module:function``: an
-    update, or an `OptimizerKind`.
+    ``rate`` is the device's own learning rate. Your own kind is ``module:function``: an update, or
+    an `OptimizerKind`.
 
     Raises:
-        InputError: an unknown kind or hyperparameter, or a value that cannot be used.
+        InputError: the kind or a hyperparameter is unknown, or a value is not valid.
 
     Examples:
         >>> parse_optimizer("momentum:0.9").rho
@@ -294,7 +295,7 @@ def find_optimizer(name: str) -> OptimizerKind:
     """A kind of optimizer by its name, or a user's own by ``package.module:function``.
 
     Raises:
-        InputError: there is none, or it is neither an `OptimizerKind` nor a function.
+        InputError: it does not exist, or is neither an `OptimizerKind` nor a function.
     """
     if name in OPTIMIZERS:
         return OPTIMIZERS[name]
@@ -328,7 +329,7 @@ def draw_optimizers(
     mus: tuple[float, ...] = PAPER_MU,
     mix: tuple[str, ...] = MIXED,
 ) -> tuple[Optimizer, ...]:
-    """One optimizer per device: all of a kind, or ``mixed``, each device's kind drawn from ``mix``.
+    """One optimizer per device: all of one kind, or ``mixed`` kinds drawn from ``mix``.
 
     ρ and μ are drawn uniformly from ``rhos`` and ``mus``, by default the paper's values, unless the
     kind is given with its own, as in ``momentum:0.9``.
@@ -340,7 +341,9 @@ def draw_optimizers(
     """
     kinds = rng.choice(mix, size=num_devices) if kind == "mixed" else [kind] * num_devices
     drawn = [(float(rng.choice(rhos)), float(rng.choice(mus))) for _ in range(num_devices)]
-    return tuple(_drawn(str(k), rho, mu) for k, (rho, mu) in zip(kinds, drawn, strict=True))
+    wanted = [(str(k), rho, mu) for k, (rho, mu) in zip(kinds, drawn, strict=True)]
+    made = {one: _drawn(*one) for one in dict.fromkeys(wanted)}  # few kinds for many devices
+    return tuple(made[one] for one in wanted)
 
 
 def _drawn(spec: str, rho: float, mu: float) -> Optimizer:

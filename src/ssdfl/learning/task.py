@@ -1,4 +1,4 @@
-"""The task: a model with its parameters as one vector, a loss, and everybody's data."""
+"""The task: a model with its parameters as one vector, a loss, and the data of all devices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ssdfl.learning.inputs import Inputs, call_model, map_inputs
 from ssdfl.learning.layout import Buffers, Home, Layout, frozen_modules, make_layout
 from ssdfl.learning.losses import Loss, LossKind, find_loss
 from ssdfl.learning.metrics import METRICS, TaskMetric, find_metrics
-from ssdfl.learning.precision import Precision, computing_in
+from ssdfl.learning.precision import Precision, check_bf16, computing_in
 from ssdfl.learning.shards import Shards
 from ssdfl.mappings import without
 from ssdfl.records.scores import Score
@@ -32,7 +32,7 @@ from ssdfl.rng import generator
 
 
 class Units(NamedTuple):
-    """The mean and deviation of targets before they were standardised, one per number."""
+    """The mean and deviation of targets before they were standardised, one per value."""
 
     mean: Tensor
     deviation: Tensor
@@ -42,29 +42,27 @@ class Units(NamedTuple):
         return scaled.double() * self.deviation + self.mean
 
     def to(self, device: torch.device | str) -> Units:
-        """The same on a device of torch's."""
+        """The same units on a torch device."""
         return Units(self.mean.to(device), self.deviation.to(device))
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What the devices learn.
+    """The learning task of all devices.
 
     Attributes:
-        model: gives the shapes and the initial parameters; its own parameters are never trained.
-        loss: of the model's outputs and targets, averaged over a batch.
-        inputs: (n, …) training samples of all devices, or a tuple or dict of such.
-        targets: (n, …).
-        shards: which samples each device holds.
-        test_inputs, test_targets: what every device is tested on.
-        metrics: what devices are tested for; the first ranks.
-        num_classes: how many classes targets have; 0 if they are numbers.
+        model: defines the shapes and the initial parameters; its own parameters are never trained.
+        loss: a function of the model's outputs and targets, averaged over a batch.
+        inputs: (n, …) training samples of all devices, or a tuple or dict of such arrays.
+        targets: (n, …) the targets of the training samples.
+        shards: the samples of each device.
+        test_inputs, test_targets: the test samples, the same for all devices.
+        metrics: the metrics of tests; the first one ranks.
+        num_classes: the number of classes; 0 if targets are numbers.
         buffers: whether the model's float buffers are mixed or stay with their devices.
-        facts: what the model takes and gives, if its files are to say so.
-        precision: what training computes with; parameters, gradients and tests have the model's
-            own.
-        units: of targets that were standardised to train with, so that metrics are in their own
-            units.
+        facts: the model's inputs and outputs, to be stored in its files.
+        precision: the precision of training; parameters, gradients and tests keep the model's own.
+        units: the scale of standardised targets, so that metrics are in the original units.
     """
 
     model: nn.Module
@@ -83,7 +81,7 @@ class Task:
 
     @property
     def device(self) -> torch.device:
-        """Where its tensors are."""
+        """The torch device of its tensors."""
         return self.targets.device
 
     @property
@@ -98,26 +96,26 @@ class Task:
 
     @cached_property
     def layout(self) -> Layout:
-        """Where every tensor of the model's state lies."""
+        """The layout of the model's state."""
         return make_layout(self.model, self.buffers)
 
     @cached_property
     def initial_parameters(self) -> Tensor:
-        """(d,) θ⁰, the same for every device; mixed buffers lie behind the parameters."""
+        """(d,) θ⁰, the same for every device; mixed buffers come after the parameters."""
         return self.layout.packed(
             dict(self.model.named_parameters()) | dict(self.model.named_buffers())
         )
 
     @cached_property
     def initial_home(self) -> Home:
-        """(1, k) each: the buffers that stay with a device, before it trains."""
+        """The buffers that stay with a device, before it trains; (1, k) each."""
         return {
             name: self.model.get_buffer(name).detach().clone().reshape(1, -1)
             for name in self.layout.home
         }
 
     def shared_state(self) -> dict[str, Tensor]:
-        """What of the model's ``state_dict`` all devices share, such as frozen parameters."""
+        """The part of the model's ``state_dict`` that all devices share: frozen parameters etc."""
         own = self.layout.slots.keys() | self.layout.home.keys()
         aliases = {id(p) for name, p in self.model.named_parameters() if name in own}
         state = self.model.state_dict(keep_vars=True)
@@ -128,7 +126,7 @@ class Task:
         }
 
     def trained(self, rows: Tensor) -> Tensor:
-        """(…, P) the numbers of rows (…, d) that train: all but the buffers."""
+        """(…, P) the trainable part of rows (…, d): all but the buffers."""
         return rows if not self.layout.buffers else rows[..., : self.layout.num_trained]
 
     @property
@@ -138,20 +136,20 @@ class Task:
 
     @cached_property
     def has_convolutions(self) -> bool:
-        """Whether stacking devices with vmap gains nothing and costs much memory."""
+        """Whether the model has convolutions: for them vmap gains nothing and takes much memory."""
         return any(isinstance(module, nn.modules.conv._ConvNd) for module in self.model.modules())
 
     @cached_property
     def has_recurrence(self) -> bool:
-        """Whether there are layers such as LSTMs, which vmap takes one device at a time."""
+        """Whether there are layers such as LSTMs, which vmap processes one device at a time."""
         return any(isinstance(module, nn.RNNBase) for module in self.model.modules())
 
     @cached_property
     def stackable(self) -> bool:
-        """Whether many devices' gradients can be computed as one: tried on a sample.
+        """Whether many devices' gradients can be computed at once, as tried on a sample.
 
-        Not so for models that draw random numbers (dropout), and for layers that vmap does not
-        know.
+        They cannot for models that draw random numbers (dropout), and for layers that vmap does not
+        support.
         """
         if self.has_convolutions or self.has_recurrence or self.layout.keeps_state:
             return False
@@ -159,9 +157,7 @@ class Task:
         inputs, targets = self.batch(self.shards.samples[:1].expand(2, 1))
         tested = map_inputs(lambda part: part[:2], self.test_inputs), self.test_targets[:2]
         with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "error", message=".*performance drop"
-            )  # vmap would loop, and slowly
+            warnings.filterwarnings("error", message=".*performance drop")  # vmap would loop slowly
             try:
                 vmap(grad(self.batch_loss))(Θ, inputs, targets)
                 vmap(self.test, in_dims=(0, None, None))(Θ, *tested)
@@ -171,7 +167,7 @@ class Task:
 
     @cached_property
     def draws_random_numbers(self) -> bool:
-        """Whether training draws from torch's generator, as dropout does: tried on a sample."""
+        """Whether training uses torch's generator, as dropout does; tried on a sample."""
         with fork_generators(self.device):
             before = _generator_state(self.device)
             buffers = self.layout.buffers_of(self.initial_parameters, self.initial_home)
@@ -180,11 +176,11 @@ class Task:
             return not torch.equal(before, _generator_state(self.device))
 
     def twin(self) -> Task:
-        """The same task with a model object of its own, for another thread."""
+        """The same task with its own copy of the model, for another thread."""
         return replace(self, model=deepcopy(self.model))
 
     def to(self, device: torch.device | str) -> Task:
-        """The task with its model and data on a device of torch's."""
+        """The task with its model and data on a torch device."""
         tensors = ("inputs", "targets", "shards", "test_inputs", "test_targets")
         moved = {
             name: map_inputs(lambda part: part.to(device), getattr(self, name)) for name in tensors
@@ -196,7 +192,8 @@ class Task:
         """The task with training that computes in a precision.
 
         Raises:
-            InputError: bf16 for a model of 64 bits, which torch would silently leave as it is.
+            InputError: bf16 for a 64-bit model, which torch would silently not cast, or on a CPU on
+                which bf16 ends the process.
         """
         dtype = self.initial_parameters.dtype
         if precision != "float32" and dtype != torch.float32:
@@ -204,14 +201,17 @@ class Task:
             raise InputError(
                 "engine.precision", precision, expected, "Or make the model's parameters float32."
             )
-        return self if precision == self.precision else replace(self, precision=precision)
+        if precision == self.precision:
+            return self
+        if precision == "bf16" and self.device.type == "cpu":
+            check_bf16()
+        return replace(self, precision=precision)
 
     def scores(self, theta: Tensor, inputs: Inputs, home: Home | None = None) -> Tensor:
-        """What the model gives for samples under a (d,) row, as when it is used.
+        """The model's outputs for samples with the parameters of a (d,) row, in evaluation mode.
 
         Args:
-            home: (1, k) the device's buffers that are not in its row; as before training by
-                default.
+            home: (1, k) the device's buffers that are not in its row; by default the initial ones.
         """
         if not self.layout.keeps_state:
             return self._forward(self.layout.trained(theta), inputs, training=False)
@@ -232,12 +232,12 @@ class Task:
         Over all samples of a device it is ``L_i`` (`eq:local_loss_def`), its gradient ``∇L_i``
         (`eq:full_loss_grad`): ``training.batch_size = 0``.
 
-        In mixed precision the model's layers compute in fewer bits; their gradients follow. The
-        loss, whose sums need more, does not.
+        In mixed precision the model's layers and their gradients compute in fewer bits. The loss
+        does not, since its sums need more.
 
         Args:
             theta: (P,) the parameters that train.
-            buffers: what the model keeps besides, if it does; renewed in place.
+            buffers: the model's buffers, if it has any; updated in place.
         """
         tensors = self.layout.trained(theta) | (buffers or {})
         with computing_in(self.precision, theta.device):
@@ -258,11 +258,11 @@ class Task:
         )
 
     def in_units(self, values: Tensor) -> Tensor:
-        """Outputs or targets as metrics take them: in their own units."""
+        """Outputs or targets in their own units, for metrics."""
         return values if self.units is None else self.units.of(values)
 
     def _forward(self, tensors: dict[str, Tensor], inputs: Inputs, training: bool) -> Tensor:
-        """The model's outputs; buffers that it renews are renewed in ``tensors``."""
+        """The model's outputs; it updates its buffers in ``tensors``."""
         if self.model.training != training:
             self.model.train(training)
         for module in self._frozen:
@@ -275,21 +275,21 @@ class Task:
         return frozen_modules(self.model)
 
     def batch(self, samples: Tensor) -> tuple[Inputs, Tensor]:
-        """Inputs and targets of samples (…), each (…, its own shape)."""
+        """Inputs and targets of samples (…), each of shape (…, shape of one)."""
         flat = samples.reshape(-1)
 
         def gathered(part: Tensor) -> Tensor:
             return part.index_select(0, flat).view(*samples.shape, *part.shape[1:])
 
         inputs: Inputs = map_inputs(gathered, self.inputs)
-        return inputs, self.targets[samples]
+        return inputs, gathered(self.targets)
 
 
 def available_device(name: str) -> str:
-    """The name of a device of torch's, if this machine has it.
+    """The name of a torch device, if this machine has it.
 
     Raises:
-        InputError: no such device.
+        InputError: there is no such device.
     """
     try:
         torch.empty(1, device=name)
@@ -302,7 +302,7 @@ def available_device(name: str) -> str:
 
 
 def fork_generators(device: torch.device) -> AbstractContextManager[None]:
-    """Leave torch's generators of the CPU and of a device as they were."""
+    """Restore torch's generators of the CPU and of a device at the end of the block."""
     return torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
 
 
@@ -323,9 +323,9 @@ def make_task(
 
     Args:
         shards: the samples of each device.
-        test_samples: how many test samples to evaluate on, drawn from the seed; 0 is all.
-        loss: a name in `LOSSES`, or ``package.module:function``; ``auto`` is what fits the data.
-        metrics: what to test for; what goes with the loss if none is named.
+        test_samples: the number of test samples, drawn from the seed; 0 is all.
+        loss: a name in `LOSSES`, or ``package.module:function``; ``auto`` fits the data.
+        metrics: the metrics of tests; by default those of the loss.
     """
     count = len(data.test_targets)
     tested: slice | IntArray = slice(None)
@@ -378,10 +378,10 @@ def suited(data: Dataset, loss: str = "auto") -> Dataset:
 
 
 def task_loss(data: Dataset, loss: str = "auto") -> LossKind:
-    """The loss of a data set: the one named, or what fits its targets."""
+    """The loss for a data set: the named one, or one that fits its targets."""
     return find_loss(data.default_loss if loss == "auto" else loss, data.num_classes > 0)
 
 
 def num_outputs(data: Dataset, loss: str = "auto") -> int:
-    """How many numbers a model has to give: one for each class, or for each number of a target."""
+    """The number of outputs of a model: one per class, or one per value of a target."""
     return data.num_classes if task_loss(data, loss).classes else data.target_size
