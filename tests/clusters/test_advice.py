@@ -1,3 +1,4 @@
+import itertools
 import math
 from dataclasses import replace
 
@@ -28,6 +29,51 @@ def test_of_equal_predicted_cost_fewer_clusters_win_though_none_is_feasible():
         choose([candidate(2, math.inf, 0.2), candidate(3, 1.0, 0.4)], indifference=1.03)[1]
         == "nearest"
     )
+
+
+def test_of_equal_predicted_cost_fewer_clusters_win_over_feasible_ones_if_devices_are_unknown():
+    four, eight = candidate(4, 1.01, 0.2), candidate(8, 1.0, 0.6)
+
+    def choice(candidates, assumed=lambda c: c.score):
+        return choose(candidates, indifference=1.03, assumed=assumed)
+
+    assert choice([four, eight]) == (four, "fewest")
+    assert choice([four, eight], assumed=None) == (eight, "feasible")  # strict
+    assert choice([candidate(4, 1.1, 0.2), eight]) == (eight, "feasible")
+    assert choice([candidate(16, 0.5, 0.2), eight]) == (eight, "feasible")
+    one = candidate(1, 1.0, 0.1)  # as cheap as the others: clusters save nothing
+    assert choice([one, four, eight]) == (eight, "feasible")
+    assert choice([candidate(1, 1.1, 0.1), four, eight]) == (four, "fewest")
+
+
+def wide_area(tmp_path):
+    """Four sites of six devices, meshed inside; one slow link between each two sites."""
+    inside = [
+        f"{site}{i},{site}{j},0.5,125e6"
+        for site in "abcd"
+        for i in range(6)
+        for j in range(i)
+        if i - j < 3
+    ]
+    between = [f"{a}0,{b}0,30,12.5e6" for a, b in itertools.combinations("abcd", 2)]
+    path = tmp_path / "wan.csv"
+    path.write_text("\n".join(["source,target,latency_ms,bandwidth_Bps", *inside, *between]))
+    return path
+
+
+def test_sites_are_not_split_to_reach_the_threshold(tmp_path):
+    network = wide_area(tmp_path)
+    plan = form_clusters(network)
+    strict = form_clusters(network, None, FormationSettings(price=math.inf))
+    assert strict.chosen.feasible
+    assert strict.num_clusters > 4
+    assert plan.choice == "fewest"
+    assert plan.num_clusters <= 4
+    assert plan.chosen.score <= 1.03 * strict.chosen.score
+    site_of = {name: name[0] for name in plan.names}
+    clusters = [{site_of[plan.names[i]] for i in cluster} for cluster in plan.clusters]
+    assert sum(map(len, clusters)) == 4  # every site is whole
+    assert "the same time with fewer clusters as the best that keeps to it" in plan.remark
 
 
 def test_sites_are_found_without_devices_though_they_conduct_too_little():

@@ -89,3 +89,11 @@ def test_labels_there_and_back():
 def test_impossible_numbers(number):
     with pytest.raises(InputError, match=f"clusters.number = {number}"):
         spectral_bisection(load_network("ring:n=7"), number)
+
+
+@pytest.mark.parametrize("spec", ["er:n=40,p=0.1,seed=1", "sites:sites=6,size=7,seed=0"])
+def test_looking_far_ahead_finds_the_same_clusters(spec):
+    network = load_network(spec)
+    n = network.num_devices
+    far = list(bisections(network.adjacency, metropolis, range(1, n + 1)))
+    assert far[: n // 8] == [spectral_bisection(network, size) for size in range(1, n // 8 + 1)]

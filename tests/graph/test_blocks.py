@@ -8,6 +8,7 @@ from ssdfl.graph import (
     make_blocks,
     num_components,
     slowest_mode,
+    smallest_eigenvalue,
     sweep_cut,
 )
 from ssdfl.graph.mixing import links_within
@@ -36,6 +37,7 @@ def test_blocks_are_the_groups_one_by_one(spec, mixing):
         assert np.array_equal(blocks.matrix(number).toarray(), W.toarray())
         mode = slowest_mode(W)
         assert lambda_2[number] == mode[0]
+        assert blocks.smallest[number] == smallest_eigenvalue(W)
         assert np.array_equal(fiedler[place], mode[1])
         if len(devices) > 1:
             assert np.array_equal(first[place], sweep_cut(W, mode[1]))

@@ -20,6 +20,7 @@ from ssdfl.graph import (
     metropolis,
     scaled,
     slowest_mode,
+    sparsest_cut,
     spectrum,
     sweep_cut,
 )
@@ -201,3 +202,25 @@ def test_the_search_alone_finds_the_best_cut_from_a_bad_one(seed):
         assert cut_conductance(W, best) == pytest.approx(least, abs=1e-12)
     assert not search_cuts(W, fiedler, upper=least, state_limit=1 << 14).any()
     assert search_cuts(W, fiedler, upper=1.0, state_limit=1) is None
+
+
+@pytest.mark.parametrize(
+    "spec", ["er:n=24,p=0.2,seed=1", "rgeo:n=40,radius=0.25,seed=2", "sites:sites=5,size=8,seed=0"]
+)
+@pytest.mark.parametrize("upper", [0.1, 0.3])
+def test_states_are_kept_alike_one_by_one_and_in_arrays(spec, upper, monkeypatch):
+    W = W_of(spec)
+    order = np.argsort(slowest_mode(W)[1]).tolist()
+    searches = [sparsest_cut._Search(W, order, upper) for _ in range(2)]
+    for _ in order:
+        for search, few in zip(searches, (0, 10**9), strict=True):
+            monkeypatch.setattr(sparsest_cut, "_FEW", few)
+            search.pass_next_device()
+        many, one_by_one = searches
+        if many.num_states > 500:
+            return
+        for name in ("_sides", "_sizes", "_cuts"):
+            assert getattr(many, name).tolist() == getattr(one_by_one, name).tolist()
+    found = [search.best_set() for search in searches]
+    assert found[0][0].tolist() == found[1][0].tolist()
+    assert found[0][1] == found[1][1]

@@ -1,4 +1,4 @@
-"""Which assumptions of the paper a partition satisfies, and what it is predicted to cost."""
+"""The paper's assumptions that a partition satisfies, and its predicted costs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Diagnostic:
     """A condition, whether it holds, and the numbers.
 
     Attributes:
-        name: what is asked.
-        holds: whether it is so; None for a mere fact.
+        name: the condition.
+        holds: whether it holds; None for a mere fact.
         detail: the numbers that decide it.
     """
 
@@ -35,7 +35,7 @@ def diagnose(inputs: ScoreInputs, clusters: Clusters) -> tuple[Diagnostic, ...]:
 
 def _conditions(inputs: ScoreInputs, clusters: Clusters) -> Iterable[Diagnostic]:
     η = inputs.constants.learning_rate
-    terms = [inputs.terms(cluster) for cluster in clusters]
+    terms = inputs.terms_of_all(clusters)
     whole = inputs.terms(tuple(range(inputs.network.num_devices)))
     least = min(whole.lambda_min, *(term.lambda_min for term in terms))
     yield Diagnostic(
@@ -68,7 +68,7 @@ def _conditions(inputs: ScoreInputs, clusters: Clusters) -> Iterable[Diagnostic]
 
 
 def _liars(survived: tuple[int, ...]) -> str:
-    """How many clusters survive how many liars, or which cluster how many where there are few.
+    """The number of liars that each cluster tolerates; counted if there are many clusters.
 
     Examples:
         >>> _liars((1, 0, 2))

@@ -1,4 +1,4 @@
-"""Why a plan has its clusters, in links and seconds: what an operator can check and change."""
+"""Explain a plan's clusters in links and seconds, which an operator can check and change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROBED_LINKS = 2_000_000
 
 @dataclass(frozen=True)
 class LinkFacts:
-    """A link as an operator knows it."""
+    """A link in an operator's units."""
 
     devices: tuple[str, str]
     latency_ms: float
@@ -35,14 +35,14 @@ class LinkFacts:
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What a cluster's links cost.
+    """The costs of a cluster's links.
 
     Attributes:
         slowest_inside: the slowest link inside; None for a device alone.
         slowest_cut: the slowest link that leaves the cluster; None if none does.
-        num_cut: how many links leave the cluster.
-        cut_cost_s: how many seconds longer a cycle would take if training also used these links;
-            None if there are too many clusters or links to time each.
+        num_cut: the number of links that leave the cluster.
+        cut_cost_s: the extra seconds of a cycle if training also used these links; None if there
+            are too many clusters or links to time each.
     """
 
     cluster: int
@@ -55,7 +55,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True)
 class PortFacts:
-    """A device's uplink or downlink as an operator knows it."""
+    """A device's uplink or downlink in an operator's units."""
 
     device: str
     kind: str
@@ -77,14 +77,14 @@ class UpgradeFacts:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A plan in the operator's words.
+    """A plan in an operator's terms.
 
     Attributes:
-        cycle_s: seconds of a cycle with these clusters, by the clock.
-        one_cluster_s: with all devices in one cluster.
-        no_clusters_s: with every device alone.
-        clusters: what each cluster's links cost.
-        upgrade: what to upgrade first; None if no link makes a cycle wait.
+        cycle_s: seconds of a cycle with these clusters, by the simulated clock.
+        one_cluster_s: seconds of a cycle with all devices in one cluster.
+        no_clusters_s: seconds of a cycle with every device alone.
+        clusters: the costs of each cluster's links.
+        upgrade: the first upgrade; None if no link makes a cycle wait.
     """
 
     cycle_s: float
@@ -94,13 +94,12 @@ class Explanation:
     upgrade: UpgradeFacts | None
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON data."""
+        """The explanation as JSON data."""
         return asdict(self)
 
     def lines(self, most: int = 12) -> Iterator[str]:
-        """Sentences for a terminal or a page; of many clusters those that would cost most."""
-        ends = f"{_s(self.one_cluster_s)} with one cluster and {_s(self.no_clusters_s)} with none"
-        yield f"A cycle takes {_s(self.cycle_s)} with these clusters, {ends}."
+        """Sentences for a terminal or a page; if there are many clusters, the costliest ones."""
+        yield self.cycle_line
         shown = sorted(self.clusters, key=lambda one: (-(one.cut_cost_s or 0.0), one.cluster))[
             :most
         ]
@@ -110,8 +109,14 @@ class Explanation:
         yield self.upgrade_line
 
     @property
+    def cycle_line(self) -> str:
+        """A sentence on how long a cycle takes, beside one cluster and none."""
+        ends = f"{_s(self.one_cluster_s)} with one cluster and {_s(self.no_clusters_s)} with none"
+        return f"A cycle takes {_s(self.cycle_s)} with these clusters, {ends}."
+
+    @property
     def upgrade_line(self) -> str:
-        """What to upgrade first, in a sentence."""
+        """A sentence on what to upgrade first."""
         if self.upgrade is None:
             return "No link makes a cycle wait: computing takes all its time, so no upgrade helps."
         parts = [*self.upgrade.links, *self.upgrade.ports]
@@ -142,7 +147,7 @@ def _s(seconds: float) -> str:
 
 
 def cluster_line(facts: ClusterFacts) -> str:
-    """What one cluster's links cost, in a sentence."""
+    """A sentence on the costs of one cluster's links."""
     noun = "device" if facts.num_devices == 1 else "devices"
     inside = (
         f"slowest link inside {facts.slowest_inside}" if facts.slowest_inside else "no links inside"
@@ -215,7 +220,7 @@ class _Explainer:
         )
 
     def _cost_of(self, cut: Sequence[int] | Any, cycle_s: float) -> float | None:
-        """Seconds that a cycle takes longer with these links used while training."""
+        """The extra seconds of a cycle if training used these links."""
         clusters = self.plan.num_clusters
         if clusters > _TIMED_CLUSTERS or clusters * self.network.num_links > _PROBED_LINKS:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from threadpoolctl import threadpool_limits
 
@@ -243,6 +244,15 @@ class _Weigher:
         """Φ_min(S)."""
         return self.settings.threshold(self.num_devices, num_clusters)
 
+    @cached_property
+    def least_score(self) -> float:
+        """What no partition scores below: a cycle without clusters, if nothing slows it down."""
+        predicted = self.settings.predicted
+        if predicted is None:
+            return -math.inf
+        alone = tuple((device,) for device in range(self.num_devices))
+        return COSTS[predicted](self.inputs.cycle_cost(alone))
+
     @property
     def assumed(self) -> Callable[[Candidate], float] | None:
         """Candidates' costs if devices differ as usual; None if more is known or Φ_min decides."""
@@ -370,6 +380,8 @@ def _by_cost(weigher: _Weigher, sizes: list[int]) -> list[Candidate]:
 
 def _with_devices_moved(weigher: _Weigher, candidate: Candidate) -> Candidate:
     """The candidate after moves that make its score better, unless they make it infeasible."""
+    if candidate.score <= weigher.least_score:
+        return candidate
     better = cost_aware.move_devices(weigher.inputs, candidate.clusters, weigher.score)
     if better == candidate.clusters:
         return candidate

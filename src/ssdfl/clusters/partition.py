@@ -1,4 +1,4 @@
-"""Partitions of a network into connected clusters, by recursive spectral bisection or random."""
+"""Partition a network into connected clusters, by recursive spectral bisection or at random."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from ssdfl.graph import (
     sweep_cut,
 )
 
+_FAR = 4  # clusters are examined ahead if there will be one for every four devices or more
+
 Cluster = tuple[int, ...]
 Clusters = tuple[Cluster, ...]
 
@@ -44,7 +46,7 @@ def spectral_bisection(
         num_clusters,
         1,
         network.num_devices,
-        "There are at most as many clusters as devices.",
+        "There cannot be more clusters than devices.",
     )
     return next(bisections(network.adjacency, weights, [num_clusters]))
 
@@ -53,11 +55,11 @@ def bisections(links: SparseMatrix, weights: Weights, sizes: Iterable[int]) -> I
     """Partitions from repeatedly bisecting the worst-mixing cluster, at the given sizes.
 
     Args:
-        links: (N, N) the links; their values matter to weight rules that look at them.
-        sizes: from 1 to N, in any order; partitions come in ascending order.
+        links: (N, N) the links; some weight rules use their values.
+        sizes: numbers of clusters from 1 to N, in any order; partitions come in ascending order.
     """
     wanted = sorted(set(sizes))
-    splitting = _Splitting(links, weights)
+    splitting = _Splitting(links, weights, max(wanted, default=1))
     for size in wanted:
         while len(splitting.clusters) < size:
             splitting.split_worst()
@@ -65,7 +67,7 @@ def bisections(links: SparseMatrix, weights: Weights, sizes: Iterable[int]) -> I
 
 
 class _Part:
-    """A cluster that repeated bisection may reach; its parts are found when first needed."""
+    """A cluster in repeated bisection; its two parts are computed when first needed."""
 
     __slots__ = ("cluster", "halves", "lambda_2", "parts")
 
@@ -80,14 +82,16 @@ class _Splitting:
     """Clusters of a network; each step splits the worst-mixing one.
 
     A cluster's halves do not depend on the order of splits. So small clusters are examined in
-    batches: when the parts of one are needed, all that wait are examined with it.
+    batches: when the parts of one are needed, all that wait are examined with it, and if most of
+    their parts will be needed later, these too, down to single devices.
 
     Attributes:
-        clusters: by their lowest device.
+        clusters: the current clusters, by their lowest device.
     """
 
-    def __init__(self, links: SparseMatrix, weights: Weights) -> None:
+    def __init__(self, links: SparseMatrix, weights: Weights, most: int) -> None:
         self._links, self._weights = links, weights
+        self._looks_far = _FAR * most >= links.shape[0]
         self.clusters: dict[int, Cluster] = {}
         self._queue: list[tuple[float, int, _Part]] = []
         self._waiting: list[_Part] = []
@@ -95,7 +99,7 @@ class _Splitting:
             self._add(part)
 
     def split_worst(self) -> None:
-        """Replace the cluster of largest λ₂ (of equals, the lowest device's) by its halves."""
+        """Replace the cluster of largest λ₂ by its halves; ties go to the lowest device."""
         worst = heappop(self._queue)[2]
         if not worst.parts:
             self._look_ahead(worst)
@@ -107,18 +111,25 @@ class _Splitting:
         self.clusters[part.cluster[0]] = part.cluster
         if len(part.cluster) > 1:
             heappush(self._queue, (-round(part.lambda_2, 9), part.cluster[0], part))
-            if len(part.cluster) <= DENSE_LIMIT:
+            if len(part.cluster) <= DENSE_LIMIT and not part.parts:
                 self._waiting.append(part)
 
     def _look_ahead(self, worst: _Part) -> None:
-        """Find the parts of a cluster and, if it is small, of all other small ones."""
+        """Find the parts of a cluster and, if it is small, of all other small clusters."""
         small = len(worst.cluster) <= DENSE_LIMIT
         chosen = self._waiting if small else [worst]
+        found = self._look_into(chosen)
+        if small:
+            self._waiting = []
+        while small and self._looks_far and found:
+            found = self._look_into([part for part in found if len(part.cluster) > 1])
+
+    def _look_into(self, chosen: list[_Part]) -> list[_Part]:
+        """Find the parts of clusters."""
         found = self._look_at([half for part in chosen for half in part.halves])
         for part, parts in zip(chosen, _pairs(found), strict=True):
             part.parts, part.halves = parts, ()
-        if small:
-            self._waiting = []
+        return found
 
     def _look_at(self, groups: list[IntArray]) -> list[_Part]:
         """Find λ₂ and the halves of clusters."""
@@ -133,7 +144,7 @@ class _Splitting:
 
 
 def _pairs(values: list[_Part]) -> Iterator[tuple[_Part, _Part]]:
-    """Two at a time."""
+    """The values in pairs."""
     return zip(values[::2], values[1::2], strict=True)
 
 
@@ -152,7 +163,7 @@ def bisect(cluster: Cluster, W: MixingMatrix, fiedler: FloatArray) -> tuple[Clus
     """Two connected halves of a connected cluster: the sweep cut of its Fiedler vector.
 
     Devices are ordered by the vector, ties by id, and cut where the cut conductance
-    (`eq:cut_conductance_defn`) is least. A half that falls apart keeps its largest part; the rest
+    (`eq:cut_conductance_defn`) is lowest. A half that falls apart keeps its largest part; the rest
     joins the other half, to which it is linked.
     """
     devices = np.array(cluster)
@@ -163,7 +174,7 @@ def bisect(cluster: Cluster, W: MixingMatrix, fiedler: FloatArray) -> tuple[Clus
 
 
 def _in_one_piece(W: MixingMatrix, first: BoolArray) -> BoolArray:
-    """A cut whose sides are connected: what has come off one side joins the other."""
+    """A cut with connected sides: parts that are separated from one side join the other."""
     first = first.copy()
     for side in (True, False):
         inside = np.flatnonzero(first == side)
@@ -194,7 +205,7 @@ def random_clusters(network: Network, rng: np.random.Generator) -> Clusters:
 
 
 def labels_of(clusters: Clusters, num_devices: int) -> IntArray:
-    """(N,) the number of the cluster that each device is in.
+    """(N,) the number of each device's cluster.
 
     Examples:
         >>> labels_of(((0, 2), (1,)), 3).tolist()

@@ -1,4 +1,4 @@
-"""The plan: which devices form which cluster, and every partition that was weighed against it."""
+"""The plan: the clusters of devices, and every partition that was considered."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _VIRTUES = {
     "assumed": "is predicted to take the least {} if devices held three of ten labels each",
     "price": "is predicted to take the least {}",
 }
-"""Why a candidate that misses its threshold was chosen."""
+"""Reasons for choosing a candidate that misses its threshold."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Plan:
     Attributes:
         clusters: device ids of each cluster, ordered by the lowest.
         partition: the rule that made them: ``cost``, ``paper`` or ``bisection``.
-        candidates: what formation chose from, one for every number of clusters that it weighed.
-        score_name: which score it chose by.
+        candidates: the candidates of formation, one for every number of clusters weighed.
+        score_name: the score by which it chose.
         choice: the rule that chose them, a name of `CHOICES`; ``given`` if nothing was formed.
         mode: ``literal`` or ``fast``.
-        skipped: what the fast mode left out.
-        settings: the numbers that formation was given.
+        skipped: the work that the fast mode left out.
+        settings: the settings of formation.
         diagnostics: which assumptions hold, and predicted costs.
-        names: what the devices are called, in their order; empty if unknown.
+        names: the names of the devices, in their order; empty if unknown.
         standing: how good the plan was for its network when formed, if its score predicts a cost.
     """
 
@@ -68,7 +68,7 @@ class Plan:
 
     @property
     def num_devices(self) -> int:
-        """How many devices the plan covers."""
+        """The number of devices in the plan."""
         return sum(len(cluster) for cluster in self.clusters)
 
     @property
@@ -78,11 +78,11 @@ class Plan:
 
     @property
     def labels(self) -> IntArray:
-        """(N,) the number of each device's cluster, as clusterings of scikit-learn give them."""
+        """(N,) the number of each device's cluster, like ``labels_`` in scikit-learn."""
         return labels_of(self.clusters, self.num_devices)
 
     def name_of(self, device: int) -> str | int:
-        """What a device is called; its number in a plan without names."""
+        """The name of a device, or its number in a plan without names."""
         return self.names[device] if self.names else device
 
     @property
@@ -109,7 +109,7 @@ class Plan:
 
     @property
     def left_out(self) -> str:
-        """What formation left out, in words."""
+        """A sentence on what formation left out."""
         skipped = self.skipped
         moves = ", devices were not moved between clusters" if skipped.moves else ""
         return (
@@ -121,9 +121,9 @@ class Plan:
 
     @property
     def remark(self) -> str:
-        """What a user has to know of how the plan was chosen; empty if it keeps to the threshold.
+        """A note or warning on how the plan was chosen; empty if it keeps to the threshold.
 
-        Also empty for a plan that nobody chose from candidates: a given or a repaired one.
+        Also empty for a given or repaired plan, which was not chosen from candidates.
         """
         chosen = self.chosen
         if chosen is None or chosen.feasible or self.choice not in _VIRTUES:
@@ -142,15 +142,16 @@ class Plan:
         """Why the chosen candidate does not keep to the threshold."""
         feasible = [candidate.score for candidate in self.candidates if candidate.feasible]
         if feasible:
-            saved = f"{1 - chosen.score / min(feasible):.0%} less {self.score_name}"
+            saved = f"{1 - chosen.score / min(feasible):.0%} less {self.score_name} than"
+            if self.choice == "fewest":
+                saved = f"the same {self.score_name} with fewer clusters as"
             return (
                 f"note: the conductance threshold is overruled ({numbers}), since this plan is "
-                f"predicted to take {saved} than the best that keeps to it. "
-                "Be strict to keep to it."
+                f"predicted to take {saved} the best that keeps to it. Be strict to keep to it."
             )
         virtue = _VIRTUES[self.choice].format(self.score_name)
         return (
-            "warning: no candidate has the conductance that its threshold asks for; "
+            "warning: no candidate reaches its conductance threshold; "
             f"this one {virtue}: {numbers}."
         )
 
@@ -186,8 +187,8 @@ def form_clusters(
 ) -> Plan:
     """Form clusters of a network: weigh partitions of every size and take the best that mixes.
 
-    Without settings, this is the plan of least predicted time to an accuracy, from partitions that
-    see what links cost. Without devices, all count as alike.
+    By default, this is the plan of least predicted time to an accuracy, from partitions that
+    consider the costs of links. Without ``devices``, all count as alike.
     ``FormationSettings(partition="paper", score="stationarity")`` is the paper's formation,
     Algorithms 1 and 2, literally.
 
@@ -221,7 +222,7 @@ def check_plannable(network: Network) -> None:
     """Refuse a network that is not connected or has one device.
 
     Raises:
-        InputError: it is so.
+        InputError: the network is not connected, or has one device.
     """
     if network.num_devices < 2:
         raise InputError(
@@ -246,7 +247,7 @@ def plan_clusters(network: NetworkLike, num_clusters: int, weights: Weights = me
 
 
 def _finite(value: float | str) -> float | str | None:
-    """A value as JSON has it: null for what is infinite."""
+    """A value for JSON: infinite numbers become null."""
     if isinstance(value, str):
         return value
     return value if math.isfinite(value) else None

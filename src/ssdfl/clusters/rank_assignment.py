@@ -1,17 +1,23 @@
-"""Which rank runs which devices: whole clusters where fair, and few links cut between ranks."""
+"""Assign devices to ranks: whole clusters if that is fair, and few links between ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from ssdfl.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from ssdfl.clusters.partition import Clusters, labels_of
 from ssdfl.errors import check_range
 from ssdfl.graph import slowest_mode
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import scipy.sparse.linalg as linalg
+else:
+    linalg = LazyModule("scipy.sparse.linalg")
 
 UNFAIR = 1.5
 _SLACK = 0.02
@@ -20,7 +26,7 @@ _MOST_CHANGES = 1000
 _MANY, _MOST_ROUNDS, _QUICK = 2000, 30, 0.98
 
 Change = tuple[float, float, tuple[int, ...], tuple[int, ...]]
-"""Unfairness after it, weight that the cut grows by, who leaves the first half and who enters."""
+"""Unfairness after it, growth of the cut, and the devices that leave and enter the first half."""
 
 
 def assign_to_ranks(links: SparseMatrix, num_ranks: int, clusters: Clusters = ()) -> Clusters:
@@ -31,7 +37,7 @@ def assign_to_ranks(links: SparseMatrix, num_ranks: int, clusters: Clusters = ()
     halved.
 
     Args:
-        links: (N, N) symmetric; what it costs to cut each link.
+        links: (N, N) symmetric; the cost of cutting each link.
 
     Examples:
         >>> from ssdfl.graph import load_network
@@ -41,7 +47,7 @@ def assign_to_ranks(links: SparseMatrix, num_ranks: int, clusters: Clusters = ()
         ((0, 1, 2, 5), (3, 4))
     """
     N = links.shape[0]
-    check_range("ranks", num_ranks, 1, N, "There are at most as many ranks as devices.")
+    check_range("ranks", num_ranks, 1, N, "There cannot be more ranks than devices.")
     if num_ranks == 1:
         return (tuple(range(N)),)
     labels = np.arange(N)
@@ -69,7 +75,7 @@ def _contracted(links: SparseMatrix, labels: IntArray) -> tuple[SparseMatrix, Fl
 
 
 def _parts(links: SparseMatrix, sizes: FloatArray, number: int) -> IntArray:
-    """(n,) the part that each is in, by halving recursively."""
+    """(n,) the part of each member, by recursive halving."""
     labels = np.zeros(len(sizes), dtype=np.int64)
     for first_part, members in _halving(links, sizes, np.arange(len(sizes)), 0, number):
         labels[members] = first_part
@@ -89,7 +95,7 @@ def _halving(
 
 
 class _Halves:
-    """A cut in two that gets better by moving and swapping members, as Kernighan and Lin's."""
+    """A cut in two halves, improved by moving and swapping members like Kernighan and Lin."""
 
     def __init__(self, links: SparseMatrix, sizes: FloatArray, few: int, number: int) -> None:
         self.links, self.sizes = links, sizes
@@ -112,7 +118,7 @@ class _Halves:
         return ~self.first if alike and not self.first[0] else self.first
 
     def _unfairness(self, moved: float) -> float:
-        """How far the first half misses its share, beyond the slack, with ``moved`` more in it."""
+        """How far the first half is from its share, beyond the slack, after ``moved`` more."""
         missed = abs(float(self.sizes[self.first].sum()) + moved - self.target)
         return round(max(0.0, missed - self.slack), 9)
 
@@ -138,14 +144,14 @@ class _Halves:
         return float(unfair[a, b]), float(grown[a, b]), (leaving[a],), (entering[b],)
 
     def _promising(self, growth: FloatArray, who: BoolArray) -> list[int]:
-        """Those of a half whose leaving cuts least."""
+        """The members of a half whose leaving increases the cut least."""
         members = np.flatnonzero(who)
         few: list[int] = members[np.argsort(growth[members], kind="stable")[:_CONSIDERED]].tolist()
         return few
 
 
 def _order(links: SparseMatrix) -> IntArray:
-    """All in the order of a Fiedler vector; of many that mix quickly, in that of a rough one."""
+    """All members sorted by a Fiedler vector, or by a rough one if there are many."""
     degrees = np.maximum(np.asarray(links.sum(axis=1)).ravel(), 1e-12)
     fiedler = _rough_mode(links, degrees) if len(degrees) > _MANY else None
     if fiedler is None:
@@ -159,9 +165,9 @@ def _rough_mode(links: SparseMatrix, degrees: FloatArray) -> FloatArray | None:
     scale = diags_array(1 / np.sqrt(degrees))
     M: SparseMatrix = csr_array(0.5 * (scale @ links @ scale + diags_array(np.ones(len(degrees)))))
     try:
-        values, vectors = eigsh(
+        values, vectors = linalg.eigsh(
             M, k=2, which="LA", v0=np.cos(np.arange(len(degrees))), maxiter=_MOST_ROUNDS, tol=1e-3
         )
-    except ArpackNoConvergence:
+    except linalg.ArpackNoConvergence:
         return None
     return vectors[:, int(values.argmin())] / np.sqrt(degrees) if values.min() < _QUICK else None

@@ -1,7 +1,7 @@
 """Scores of a partition, which formation minimises.
 
-A score is a function ``score(inputs, clusters) -> float``; lower is better. Your own is named as
-``package.module:function`` or passed as a function.
+A score is a function ``score(inputs, clusters) -> float``; lower is better. Name your own as
+``package.module:function``, or pass the function.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ from ssdfl.theory import (
 )
 
 MESSAGE_BYTES = 19_240
-"""Of the default experiment's model: 4,810 parameters in float32."""
+"""The size of the default experiment's model: 4,810 parameters in float32."""
 TRAINING = Constants(learning_rate=0.05, tau_a=5, local_steps=2)
-"""How the default experiment trains; B, γ̂ and L(θ⁰) are assumed, not measured."""
+"""The constants of the default experiment; B, γ̂ and L(θ⁰) are assumed, not measured."""
 
 
 @dataclass(eq=False)
 class ScoreInputs:
-    """What is known when a partition is scored; what several scores need is computed once.
+    """The inputs of scores; intermediate results that several scores need are computed once.
 
     Attributes:
         network: the devices and their links.
-        devices: what the devices hold and how they train.
-        constants: of training and of the bounds.
-        weights: rule for mixing weights.
+        devices: the devices' data and optimizers.
+        constants: the constants of training and of the bounds.
+        weights: the rule for mixing weights.
         message_bytes: the size of a model on the wire.
-        budget: what may be left out to be fast.
-        data_distance: (L,) `data_distances` of the links, if devices' samples are not at hand.
+        budget: limits on the work.
+        data_distance: (L,) `data_distances` of the links, if devices' samples are not available.
         amplification: how differences between devices become α_s.
-        sends_early: messages leave before devices train, so sending hides behind computing.
+        sends_early: messages leave before devices train, so sending overlaps with computing.
     """
 
     network: Network
@@ -94,22 +94,22 @@ class ScoreInputs:
 
     @cached_property
     def A(self) -> MixingMatrix:
-        """The mixing of the whole network."""
+        """The mixing matrix of the whole network."""
         return self.weights(self.network.adjacency)
 
     def _A_intra(self, clusters: Clusters) -> MixingMatrix:
-        """Ã, the mixing inside clusters."""
+        """Ã, the mixing matrix inside clusters."""
         labels = labels_of(clusters, self.network.num_devices)
         return self.weights(links_within(self.network.adjacency, labels))
 
     @cached_property
     def differences(self) -> FloatArray:
-        """(N, C) how devices' data differ from the mean; all 0 if nothing is known of them."""
+        """(N, C) the differences of devices' data from the mean; all 0 if unknown."""
         return drift_directions(self.devices)
 
     @property
     def devices_differ(self) -> bool:
-        """Whether drift can be predicted at all."""
+        """Whether devices are known to differ, so that drift can be predicted."""
         return bool(self.differences.any())
 
     @cached_property
@@ -118,11 +118,11 @@ class ScoreInputs:
 
     @property
     def hidden_s(self) -> FloatArray:
-        """(N,) how long a message may travel while its receiver is busy anyway."""
+        """(N,) how long a message may take while its receiver is still busy."""
         return self.network.compute_s * (self.constants.local_steps if self.sends_early else 0)
 
     def cycle_cost(self, clusters: Clusters) -> CycleCost:
-        """What a cycle costs with these clusters."""
+        """The cost of a cycle with these clusters."""
         if clusters not in self._costs:
             constants = self.constants
             self._costs[clusters] = self._clock.cycle_cost(
@@ -135,19 +135,19 @@ class ScoreInputs:
         return self._costs[clusters]
 
     def disagreement(self, clusters: Clusters) -> Disagreement:
-        """How far devices will be apart, in squared steps."""
+        """The predicted distance between devices, in squared steps."""
         τ_a, τ_r = self.constants.tau_a, self.constants.tau_r
         return disagreement(self.A, self.A_intra(clusters), self.differences, τ_a, τ_r)
 
     def slowdown(self, clusters: Clusters) -> float:
-        """How many times the cycles of agreeing devices will be needed."""
+        """The predicted number of cycles, relative to devices that agree."""
         if clusters not in self._slowdowns:
             apart = self.disagreement(clusters)
             self._slowdowns[clusters] = slowdown(apart, self.network.num_devices)
         return self._slowdowns[clusters]
 
     def assumed_slowdown(self, clusters: Clusters) -> float:
-        """`slowdown` if devices differed in the usual way, for those of which nothing is known."""
+        """`slowdown` for unknown devices, as if they differed in the usual way."""
         n, τ_a, τ_r = self.network.num_devices, self.constants.tau_a, self.constants.tau_r
         apart = disagreement(self.A, self.A_intra(clusters), assumed_directions(n), τ_a, τ_r)
         return slowdown(apart, n)
@@ -159,8 +159,13 @@ class ScoreInputs:
             distances = data_distances(self.devices, self.network.links)
         return self.network.link_matrix(distances)
 
+    def terms_of_all(self, clusters: Clusters) -> list[ClusterTerms]:
+        """What the paper's bounds ask of each cluster."""
+        self.cache.find_spectra([cluster for cluster in clusters if cluster not in self._terms])
+        return [self.terms(cluster) for cluster in clusters]
+
     def terms(self, cluster: Cluster) -> ClusterTerms:
-        """What the paper's bounds ask of a cluster."""
+        """The quantities of a cluster in the paper's bounds."""
         if cluster not in self._terms:
             self._terms[cluster] = self._terms_of(cluster)
         return self._terms[cluster]
@@ -188,7 +193,7 @@ def stationarity(inputs: ScoreInputs, clusters: Clusters) -> float:
     It falls with every split.
     """
     constants = inputs.constants
-    terms = [inputs.terms(cluster) for cluster in clusters]
+    terms = inputs.terms_of_all(clusters)
     bounds = (
         published.intra_convergence(constants, term, term.size * constants.initial_loss)
         for term in terms
@@ -199,12 +204,12 @@ def stationarity(inputs: ScoreInputs, clusters: Clusters) -> float:
 def integrated(inputs: ScoreInputs, clusters: Clusters) -> float:
     """Theorem 2 with Lemma 1's finite recursion and drift between clusters."""
     whole = inputs.terms(tuple(range(inputs.network.num_devices)))
-    terms = [inputs.terms(cluster) for cluster in clusters]
+    terms = inputs.terms_of_all(clusters)
     return integrated_bound(inputs.constants, whole, terms)
 
 
 def drift(inputs: ScoreInputs, clusters: Clusters) -> float:
-    """The predicted disagreement ``D = (η E)² ‖R G‖² / N``, whatever it costs to keep it small."""
+    """The predicted disagreement ``D = (η E)² ‖R G‖² / N``, without any costs."""
     return inputs.constants.step_length**2 * inputs.disagreement(clusters).trained
 
 
@@ -222,7 +227,7 @@ COSTS: dict[str, Callable[[CycleCost], float]] = {
     "time": lambda cost: cost.time_s,
     "bytes": lambda cost: cost.sent_bytes,
 }
-"""What the scores that predict a cost take of a cycle; they multiply it by the slowdown."""
+"""The cost of a cycle in the scores that predict a cost; they multiply it by the slowdown."""
 SCORES: dict[str, Score] = {
     "time": time,
     "bytes": sent_bytes,
@@ -243,10 +248,10 @@ def find_score(score: str | Score) -> Score:
 
 
 def evaluate(score: Score, inputs: ScoreInputs, clusters: Clusters) -> float:
-    """The score of clusters, checked: a user's own may raise anything and return anything.
+    """The score of clusters, with checks, since a user's own function may raise or return anything.
 
     Raises:
-        InputError: it raised, or returned no number.
+        InputError: the function raised an error, or did not return a number.
     """
     what = f"score {getattr(score, '__name__', 'own')} of {len(clusters)} clusters"
     return number_from(score, inputs, clusters, what=what)

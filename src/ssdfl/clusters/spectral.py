@@ -1,9 +1,9 @@
-"""Algorithm 2 (`alg:spectral_routine`), with what is known of each cluster computed once."""
+"""Algorithm 2 (`alg:spectral_routine`), with a cache of facts about clusters."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -13,6 +13,7 @@ from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
 from ssdfl.clusters.partition import Cluster, Clusters, bisect
 from ssdfl.graph import (
     STATE_LIMIT,
+    Blocks,
     Conductance,
     MixingMatrix,
     Network,
@@ -35,14 +36,15 @@ _NO_SPLIT = (math.inf, 0, 0)
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be left out to be fast; nothing by default.
+    """Limits on the work; unlimited by default.
 
     Attributes:
-        state_limit: how many states the search for a cluster's exact conductance may hold; beyond
-            that, the conductance is an interval.
-        half_limit: the same for halves at first; those that reach the front are searched longer.
-        prefixes: how many cuts along a Fiedler vector to try; beyond that, those of least cut
-            conductance among the balanced ones.
+        state_limit: the most states in the search for a cluster's exact conductance; beyond that,
+            the conductance is an interval.
+        half_limit: the same limit for halves at first; halves that reach the front are searched
+            longer.
+        prefixes: the most cuts along a Fiedler vector to try; beyond that, the balanced ones of
+            lowest cut conductance.
     """
 
     state_limit: int = STATE_LIMIT
@@ -60,10 +62,10 @@ class Split:
 
 
 class ClusterCache:
-    """Facts and best splits of clusters of one network: only what changed is computed again.
+    """A cache of facts and best splits of clusters of one network.
 
     Attributes:
-        skipped_prefixes: how many cuts were left out for the budget so far.
+        skipped_prefixes: the number of cuts left out for the budget so far.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class ClusterCache:
 
     @property
     def inexact_halves(self) -> int:
-        """How many halves were weighed by the best cut found, and not by their conductance."""
+        """The number of halves weighed by the best cut found instead of their conductance."""
         return len(self._inexact_halves)
 
     def links(self, devices: IntArray | Cluster) -> SparseMatrix:
@@ -118,9 +120,9 @@ class ClusterCache:
         return self._lambda_min[cluster]
 
     def weakest(self, clusters: Clusters) -> Conductance:
-        """The least conductance of clusters, with the cut of the weakest one in device ids.
+        """The lowest conductance of clusters, with the cut of the weakest one in device ids.
 
-        With a device alone in a cluster it is 0, whatever the others have.
+        If a device is alone in a cluster, it is 0.
         """
         if min(len(cluster) for cluster in clusters) == 1:
             return Conductance(0.0, 0.0, ())
@@ -131,9 +133,9 @@ class ClusterCache:
         return Conductance(lower, weakest.upper, tuple(cluster[k] for k in weakest.cut))
 
     def _weakest_few(self, clusters: Clusters) -> dict[int, Conductance]:
-        """By number, the conductances of clusters that may have the least of all.
+        """The conductances of clusters that may have the lowest, by the number of the cluster.
 
-        By Cheeger's inequality Φ is at least (1 − λ₂) / 2, so those that mix well need no search.
+        By Cheeger's inequality Φ is at least (1 − λ₂) / 2: clusters that mix well need no search.
         """
         self._find_modes(clusters)
         least = np.array([(1 - self._modes[cluster][0]) / 2 for cluster in clusters])
@@ -146,12 +148,24 @@ class ClusterCache:
             best = min(best, known[number].upper)
         return known
 
-    def _find_modes(self, clusters: Clusters) -> None:
+    def find_spectra(self, clusters: Sequence[Cluster]) -> None:
+        """Compute what is not known yet of `mode` and `lambda_min`, of all clusters together."""
+        self._find_modes(clusters)
+        missing = [cluster for cluster in clusters if cluster not in self._lambda_min]
+        if missing:
+            found = self._blocks(missing).smallest.tolist()
+            self._lambda_min.update(zip(missing, found, strict=True))
+
+    def _blocks(self, clusters: Sequence[Cluster]) -> Blocks:
+        """The mixing inside disjoint clusters."""
+        return make_blocks(self.network.adjacency, list(map(np.array, clusters)), self.weights)
+
+    def _find_modes(self, clusters: Sequence[Cluster]) -> None:
         """Compute what is not known yet of `mode`, of all clusters together."""
         missing = [cluster for cluster in clusters if cluster not in self._modes]
         if not missing:
             return
-        blocks = make_blocks(self.network.adjacency, list(map(np.array, missing)), self.weights)
+        blocks = self._blocks(missing)
         lambda_2, fiedler = blocks.slowest
         for number, cluster in enumerate(missing):
             self._modes[cluster] = float(lambda_2[number]), fiedler[blocks.places(number)]
@@ -160,7 +174,7 @@ class ClusterCache:
         """The cut along a cluster's Fiedler vector whose weaker half is strongest (Algorithm 2).
 
         Halves of Φ = 0 (single devices, or not connected) cannot win. If there are no others, the
-        cut of least conductance is taken instead.
+        cut of lowest conductance is used instead.
         """
         if cluster not in self._splits:
             self._splits[cluster] = self._best_split(cluster)
@@ -169,9 +183,9 @@ class ClusterCache:
     def _best_split(self, cluster: Cluster) -> Split:
         """Best-first search: each cut has an upper bound, made exact only at the front.
 
-        A half conducts no better than its weakest single device, then than the cut along its
-        Fiedler vector, then than the best cut that a short search finds; last comes its
-        conductance. Among equals the most balanced cut wins.
+        The bounds on a half's conductance are, in this order: its weakest single device, the cut
+        along its Fiedler vector, the best cut of a short search, and the conductance itself. Ties
+        go to the most balanced cut.
         """
         bounds = (self._weakest_device, self._fiedler_cut, self._quick_cut, self._final_cut)
         _, fiedler = self.mode(cluster)
@@ -207,7 +221,7 @@ class ClusterCache:
         return self._quick[half].upper
 
     def _final_cut(self, half: Cluster) -> float:
-        """Φ, or, where even the long search does not end, the conductance of the best cut."""
+        """Φ or, if even the long search does not end, the conductance of the best cut."""
         found = self.conductance(half)
         if not found.exact:
             self._inexact_halves.add(half)
@@ -224,7 +238,7 @@ class ClusterCache:
         return float(prefix_conductance(self.mixing(half), order).min())
 
     def _prefixes(self, cluster: Cluster, devices: IntArray) -> list[int]:
-        """Sizes to try for the first half: all but one device, or as many as the budget allows."""
+        """The sizes of the first half to try: 2 to n − 2, or as many as the budget allows."""
         n = len(cluster)
         every = range(2, n - 1)
         if self.budget.prefixes is None or len(every) <= self.budget.prefixes:
@@ -246,8 +260,8 @@ def repeated_splits(
 ) -> Iterator[tuple[Clusters, Cluster, str]]:
     """Algorithm 2 (`alg:spectral_routine`), repeated: partitions into 1, 2, … N clusters.
 
-    Each step splits the cluster of least conductance whose halves pass the threshold or, if there
-    is none, the one of least conductance.
+    Each step splits the cluster of lowest conductance whose halves pass the threshold. If there is
+    none, it splits the cluster of lowest conductance.
 
     Args:
         threshold: Φ_min(S), which must not rise with S.
@@ -270,10 +284,10 @@ def repeated_splits(
 
 
 class _SplitQueue:
-    """Clusters, and in which order to split them.
+    """A queue of clusters to split.
 
     Attributes:
-        clusters: those that are there now.
+        clusters: the current clusters.
     """
 
     def __init__(self, cache: ClusterCache) -> None:
@@ -284,7 +298,7 @@ class _SplitQueue:
         self._weakest: list[tuple[float, Cluster]] = []
 
     def add(self, cluster: Cluster) -> None:
-        """Add a cluster, to be split when its turn comes."""
+        """Add a cluster to the queue."""
         self.clusters.add(cluster)
         if len(cluster) > 1:
             Φ = self._cache.conductance(cluster).upper
@@ -292,7 +306,7 @@ class _SplitQueue:
             heappush(self._failing, (-self._cache.split(cluster).conductance, Φ, cluster))
 
     def replace(self, cluster: Cluster, halves: tuple[Cluster, Cluster]) -> None:
-        """Put two halves in a cluster's place."""
+        """Replace a cluster by its two halves."""
         self.clusters.remove(cluster)
         for half in halves:
             self.add(half)
@@ -309,6 +323,6 @@ class _SplitQueue:
         return None
 
     def _drop_split(self, queue: list[tuple[float, Cluster]]) -> None:
-        """Drop clusters from the front of a queue that were split meanwhile."""
+        """Drop clusters from the front of a queue that have already been split."""
         while queue and queue[0][1] not in self.clusters:
             heappop(queue)

@@ -1,7 +1,7 @@
-"""Facts about many groups of devices at once: their mixing matrices as the blocks of one.
+"""Facts about many groups of devices at once, whose mixing matrices are the blocks of one matrix.
 
-A partition of a large network has thousands of small clusters. What is known of each is computed
-for all together, to the same bits as one by one.
+A partition of a large network has thousands of small clusters. Facts about them are computed for
+all together, with the same bits as one by one.
 """
 
 from __future__ import annotations
@@ -18,15 +18,21 @@ from scipy.sparse import csr_array
 from ssdfl.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from ssdfl.graph.components import component_labels
 from ssdfl.graph.conductance import VALUE_DIGITS, VECTOR_DIGITS
-from ssdfl.graph.mixing import MixingMatrix, Weights, links_within
-from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_mode, slowest_modes
+from ssdfl.graph.mixing import MixingMatrix, Weights, links_within, places_of
+from ssdfl.graph.spectrum import (
+    DENSE_LIMIT,
+    slowest_mode,
+    slowest_modes,
+    smallest_eigenvalue,
+    smallest_eigenvalues,
+)
 
-_STACKED = 1 << 22  # numbers of matrices that are decomposed in one call
+_STACKED = 1 << 22  # values of the matrices that are decomposed in one call
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Disjoint groups of devices and the mixing inside each.
+    """Disjoint groups of devices, and the mixing matrix inside each.
 
     Attributes:
         devices: (n,) the devices of all groups, one group after the other.
@@ -40,16 +46,16 @@ class Blocks:
 
     @cached_property
     def sizes(self) -> IntArray:
-        """(k,) how many devices each group has."""
+        """(k,) the number of devices in each group."""
         return np.diff(self.starts)
 
     @cached_property
     def owner(self) -> IntArray:
-        """(n,) the number of each place's group."""
+        """(n,) the group of each position."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
     def places(self, number: int) -> slice:
-        """Where a group is among all."""
+        """The positions of a group."""
         return slice(int(self.starts[number]), int(self.starts[number + 1]))
 
     def matrix(self, number: int) -> MixingMatrix:
@@ -61,7 +67,7 @@ class Blocks:
         return csr_array(parts, shape=(end - first, end - first))
 
     def of_equal_size(self) -> Iterator[IntArray]:
-        """The groups of each size by number; of large ones, as many as fit into memory."""
+        """Batches of groups of equal size, by number, each small enough for memory."""
         by_size = np.argsort(self.sizes, kind="stable")
         for group in np.split(by_size, np.flatnonzero(np.diff(self.sizes[by_size])) + 1):
             most = max(1, _STACKED // int(self.sizes[group[0]]) ** 2)
@@ -82,7 +88,7 @@ class Blocks:
 
     @cached_property
     def slowest(self) -> tuple[FloatArray, FloatArray]:
-        """(k,) each group's λ₂, and (n,) their Fiedler vectors in a row; see `slowest_mode`."""
+        """(k,) each group's λ₂, and (n,) its Fiedler vectors concatenated; see `slowest_mode`."""
         lambda_2, fiedler = np.zeros(len(self.sizes)), np.ones(len(self.devices))
         for numbers in self.of_equal_size():
             for number, mode in zip(numbers.tolist(), self._modes(numbers), strict=True):
@@ -93,6 +99,19 @@ class Blocks:
         if not 1 < self.sizes[numbers[0]] <= DENSE_LIMIT:
             return (slowest_mode(self.matrix(number)) for number in numbers.tolist())
         return slowest_modes(self.stacked(numbers))
+
+    @cached_property
+    def smallest(self) -> FloatArray:
+        """(k,) each group's λ_N; see `smallest_eigenvalue`."""
+        found = np.zeros(len(self.sizes))
+        for numbers in self.of_equal_size():
+            found[numbers] = self._smallest(numbers)
+        return found
+
+    def _smallest(self, numbers: IntArray) -> FloatArray | list[float]:
+        if self.sizes[numbers[0]] > DENSE_LIMIT:
+            return [smallest_eigenvalue(self.matrix(number)) for number in numbers.tolist()]
+        return smallest_eigenvalues(self.stacked(numbers))
 
     def sweep(self) -> BoolArray:
         """(n,) devices on the first side of their group's sweep cut; see `sweep_cut`."""
@@ -115,17 +134,17 @@ class Blocks:
 
     def _change_of_cut(self, place: IntArray) -> FloatArray:
         """(n + k,) how the cut changes as each device passes, one more number per group."""
-        entries = self.W.tocoo()
-        left, right = place[entries.row], place[entries.col]
+        row, column = places_of(self.W)
+        left, right = place[row], place[column]
         once = left < right
-        shift = self.owner[entries.row[once]] + 1
+        shift = self.owner[row[once]] + 1
         change = np.zeros(len(self.devices) + len(self.sizes))
-        np.add.at(change, left[once] + shift, entries.data[once])
-        np.add.at(change, right[once] + shift, -entries.data[once])
+        np.add.at(change, left[once] + shift, self.W.data[once])
+        np.add.at(change, right[once] + shift, -self.W.data[once])
         return change
 
     def parts(self, first: BoolArray) -> IntArray:
-        """(k,) into how many connected parts a cut divides each group."""
+        """(k,) the number of connected parts into which a cut divides each group."""
         labels = component_labels(links_within(self.W, 2 * self.owner + first))
         _, representative = np.unique(labels, return_index=True)
         return np.bincount(self.owner[representative], minlength=len(self.sizes))
@@ -157,7 +176,9 @@ def make_blocks(links: SparseMatrix, groups: Sequence[IntArray], weights: Weight
 
 
 def links_inside(links: SparseMatrix, devices: IntArray) -> SparseMatrix:
-    """The links among some devices, in ascending order, by position; never looks at all devices.
+    """The links among some devices, given in ascending order, by position.
+
+    It reads only the rows of these devices.
 
     Examples:
         >>> from ssdfl.graph import load_network
@@ -175,7 +196,7 @@ def links_inside(links: SparseMatrix, devices: IntArray) -> SparseMatrix:
 
 
 def _ranges(starts: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]) -> IntArray:
-    """Whole numbers from each start, as many as each count, one range after the other."""
+    """Concatenated ranges of whole numbers, with the given starts and counts."""
     before = np.cumsum(counts) - counts
     places: IntArray = np.arange(int(counts.sum())) + np.repeat(starts - before, counts)
     return places

@@ -1,4 +1,4 @@
-"""Conductance of a mixing matrix: exact with the set that attains it, or an interval that holds it.
+"""Conductance of a mixing matrix: exact with the set that attains it, or an interval.
 
 Rows of a mixing matrix sum to 1, so a set's volume is its size and the conductance
 (`eq:graph_conduct_defn`) is the least of cut(V) / |V| over sets of at most half of the devices.
@@ -14,12 +14,12 @@ import numpy as np
 from ssdfl.arrays import BoolArray, FloatArray, IntArray
 from ssdfl.graph.components import component_labels
 from ssdfl.graph.frontier import EASY_STATES
-from ssdfl.graph.mixing import MixingMatrix
+from ssdfl.graph.mixing import MixingMatrix, places_of
 from ssdfl.graph.sparsest_cut import ENUMERATION_LIMIT, enumerate_cuts, search_cuts
 from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_mode
 
 STATE_LIMIT = 1 << 17
-EXACT = 1e-9  # relative difference of the two ends that is only rounding
+EXACT = 1e-9  # a smaller relative difference of the two ends is only rounding
 VECTOR_DIGITS, VALUE_DIGITS = 9, 12
 """Digits to which vectors and conductances are rounded before they are compared."""
 _SWEEP_VECTORS = 4
@@ -40,7 +40,7 @@ class Conductance:
 
     @property
     def exact(self) -> bool:
-        """Whether Φ is known, and not only an interval."""
+        """Whether Φ is known exactly."""
         return isclose(self.lower, self.upper, rel_tol=EXACT, abs_tol=_ROUNDING)
 
 
@@ -49,13 +49,13 @@ def conductance(
 ) -> Conductance:
     """Φ of a mixing matrix (`eq:graph_conduct_defn`).
 
-    A good cut is found first. Then a search over all sets, device by device, shows that there is no
-    better one, or finds it: see `search_cuts`. Where that needs more than ``state_limit`` states at
-    a time, Φ is an interval: Cheeger's inequality gives its lower end ``(1 − λ₂) / 2``, the best
-    cut found its upper one.
+    First it finds a good cut. Then a search over all sets, device by device, finds a better one or
+    proves that there is none: see `search_cuts`. If that needs more than ``state_limit`` states at
+    a time, Φ is an interval: its lower end ``(1 − λ₂) / 2`` is from Cheeger's inequality, its upper
+    end is the best cut found.
 
     Args:
-        mode: the matrix's `slowest_mode`, if it is known already.
+        mode: the matrix's `slowest_mode`, if already known.
 
     Examples:
         >>> from ssdfl.graph import load_network, metropolis
@@ -97,7 +97,7 @@ def _of_equal_weights(W: MixingMatrix) -> Conductance | None:
 
 
 def _by_search(W: MixingMatrix, state_limit: int, mode: tuple[float, FloatArray]) -> Conductance:
-    """By a short search from good cuts, then a long one from better cuts, or an interval."""
+    """Φ by a short search from good cuts, then a long one from better cuts; or an interval."""
     lambda_2, fiedler = mode
     cuts = _good_cuts(W, fiedler)
     found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), min(state_limit, EASY_STATES))
@@ -111,7 +111,7 @@ def _by_search(W: MixingMatrix, state_limit: int, mode: tuple[float, FloatArray]
 
 
 def _of_cut(W: MixingMatrix, best: BoolArray) -> Conductance:
-    """Exact, since the best of all cuts is known."""
+    """The exact conductance, from the best of all cuts."""
     value = cut_conductance(W, best)
     return Conductance(value, value, _positions(best))
 
@@ -136,7 +136,7 @@ def _positions(mask: BoolArray) -> tuple[int, ...]:
 
 
 def _good_cuts(W: MixingMatrix, fiedler: FloatArray) -> list[BoolArray]:
-    """The sweeps along several eigenvectors, improved by moving devices, best first."""
+    """Sweep cuts along several eigenvectors, improved by moving devices, best first."""
     vectors = [fiedler]
     if W.shape[0] <= DENSE_LIMIT:
         vectors += list(np.linalg.eigh(W.toarray())[1].T[-3 : -2 - _SWEEP_VECTORS : -1])
@@ -148,7 +148,7 @@ def _best_first(W: MixingMatrix, cuts: list[BoolArray]) -> list[BoolArray]:
 
 
 def sweep_cut(W: MixingMatrix, vector: FloatArray) -> BoolArray:
-    """The first devices along a vector, up to the cut that conducts least; ties by position.
+    """The first devices along a vector, up to the cut of lowest conductance; ties by position.
 
     Examples:
         >>> from ssdfl.graph import load_network, metropolis
@@ -166,19 +166,19 @@ def prefix_conductance(W: MixingMatrix, order: IntArray) -> FloatArray:
     """(n − 1,) the cut conductance of the first 1, 2, … n − 1 devices of an order."""
     n = len(order)
     place = np.argsort(order)
-    entries = W.tocoo()
-    left, right = place[entries.row], place[entries.col]
+    row, column = places_of(W)
+    left, right = place[row], place[column]
     once = left < right
     change = np.zeros(n + 1)
-    np.add.at(change, left[once] + 1, entries.data[once])
-    np.add.at(change, right[once] + 1, -entries.data[once])
+    np.add.at(change, left[once] + 1, W.data[once])
+    np.add.at(change, right[once] + 1, -W.data[once])
     sizes = np.arange(1, n)
     values: FloatArray = np.cumsum(change)[1:n] / np.minimum(sizes, n - sizes)
     return np.round(values, VALUE_DIGITS)
 
 
 def _improve(W: MixingMatrix, inside: BoolArray) -> BoolArray:
-    """Move single devices across the cut as long as that makes it better."""
+    """Move single devices across the cut as long as that improves it."""
     best = inside
     while True:
         moved, value = _best_move(W, best, np.ones(len(best), dtype=bool))
@@ -199,7 +199,7 @@ def refine(W: MixingMatrix, inside: BoolArray) -> BoolArray:
 
 
 def _refining_pass(W: MixingMatrix, inside: BoolArray, value: float) -> tuple[BoolArray, float]:
-    """Move each device once, the best one next, even if it hurts; keep the best cut seen."""
+    """Move each device once, always the best next, even at a loss; returns the best cut seen."""
     best, best_value = inside, value
     now, free = inside, np.ones(len(inside), dtype=bool)
     while free.any():

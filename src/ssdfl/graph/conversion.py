@@ -1,4 +1,4 @@
-"""Networks from NetworkX graphs."""
+"""Networks from NetworkX graphs, and from what files list."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ssdfl.graph.attributes import (
     latency_of_distance,
     read_costs,
 )
+from ssdfl.graph.listing import Listing, listing_of
 from ssdfl.graph.network import (
     DEFAULT_BANDWIDTH_BPS,
     DEFAULT_COMPUTE_S,
@@ -46,14 +47,14 @@ def from_networkx(graph: Graph, title: str = "network") -> Network:
     Reads the edge attributes ``latency_s``, ``bandwidth_Bps`` and ``added`` and the node attributes
     ``compute_s``, ``uplink_Bps``, ``downlink_Bps``, ``name``, and ``x, y`` or ``pos``; costs also
     in the units of `LINK_UNITS` and `DEVICE_UNITS`. A link without a latency gets it from
-    ``distance`` in km, or else from the coordinates ``longitude, latitude`` of its devices. What is
-    missing then gets the default cost.
+    ``distance`` in km, or else from the coordinates ``longitude, latitude`` of its devices. Missing
+    costs get their defaults.
 
-    Links go both ways at one cost. So a directed graph must have every edge in both directions with
-    the same costs, and a multigraph no parallel edges.
+    Links have the same cost in both directions. So a directed graph must have every edge in both
+    directions with the same costs, and a multigraph must have no parallel edges.
 
     Raises:
-        InputError: a value that is not a number, or an edge that is not such a link.
+        InputError: a value is not a number, or an edge is not such a link.
 
     Examples:
         >>> from_networkx(nx.path_graph(3)).num_links
@@ -63,16 +64,25 @@ def from_networkx(graph: Graph, title: str = "network") -> Network:
     """
     if graph.is_directed() or graph.is_multigraph():
         graph = _undirected(graph)
-    device = {node: i for i, node in enumerate(graph)}
-    links = [(device[u], device[v]) for u, v in graph.edges()]
-    of_links = [data for _, _, data in graph.edges(data=True)]
+    return from_listing(listing_of(graph), title=title)
+
+
+def from_listing(listing: Listing, title: str = "network") -> Network:
+    """A network from listed devices and links, whose attributes are read as `from_networkx` does.
+
+    Raises:
+        InputError: a value that is not a number.
+    """
+    place = {key: i for i, key in enumerate(listing.devices)}
+    links = [(place[u], place[v]) for u, v in listing.links]
+    of_links = list(listing.links.values())
     added = [link for link, data in zip(links, of_links, strict=True) if data.get("added")]
-    of_devices = [data for _, data in graph.nodes(data=True)]
-    names = [str(data.get("name", node)) for node, data in graph.nodes(data=True)]
+    of_devices = list(listing.devices.values())
+    names = [str(data.get("name", key)) for key, data in listing.devices.items()]
     coordinates = [coordinates_of(data) for data in of_devices]
     latency_s, bandwidth_Bps = _link_costs(links, of_links, coordinates)
     return make_network(
-        len(device),
+        len(place),
         links,
         latency_s=latency_s,
         bandwidth_Bps=bandwidth_Bps,
@@ -85,18 +95,17 @@ def from_networkx(graph: Graph, title: str = "network") -> Network:
     )
 
 
-def announcements(graph: Graph) -> list[str]:
-    """Notes on a graph that was read: ignored attributes, and costs that were derived."""
-    of_links = [data for _, _, data in graph.edges(data=True)]
-    of_devices = [data for _, data in graph.nodes(data=True)]
+def announcements(listing: Listing) -> list[str]:
+    """Notes on a file that was read: ignored attributes, and costs that were derived."""
+    of_links, of_devices = listing.links.values(), listing.devices.values()
     notes = [*ignored(of_links, LINK_UNITS, "link"), *ignored(of_devices, DEVICE_UNITS, "device")]
     located = [coordinates_of(data) for data in of_devices]
     missing = sum(place is None for place in located)
     if 0 < missing < len(located):
         notes.append(f"{missing} of {len(located)} devices have no coordinates, so there is no map")
-    place = dict(zip(graph, located, strict=True))
+    place = dict(zip(listing.devices, located, strict=True))
     sources = {
-        _source_of_latency(data, place[u], place[v]) for u, v, data in graph.edges(data=True)
+        _source_of_latency(data, place[u], place[v]) for (u, v), data in listing.links.items()
     }
     rule = f"{MS_PER_LINK:g} ms + {MS_PER_KM:g} ms/km"
     return [
@@ -109,7 +118,7 @@ Place = tuple[float, float] | None
 
 
 def _source_of_latency(attributes: Attributes, here: Place, there: Place) -> str:
-    """Which length a link's latency is derived from; empty if it is given, or assumed."""
+    """The source of a link's latency, as text; empty if it is given or assumed."""
     costs = read_costs(attributes, LINK_UNITS, "link")
     if "latency_s" in costs:
         return ""
@@ -130,7 +139,7 @@ def _link_costs(
 
 
 def _derived(attributes: Attributes, here: Place, there: Place, where: str) -> dict[str, float]:
-    """A link's costs, with a latency for its length if it has only that."""
+    """A link's costs; if it has only a length, its latency is derived from it."""
     costs = read_costs(attributes, LINK_UNITS, where)
     if "latency_s" in costs:
         return costs
@@ -142,7 +151,7 @@ def _derived(attributes: Attributes, here: Place, there: Place, where: str) -> d
 
 
 def device_costs(names: Sequence[str], attributes: Sequence[Attributes]) -> dict[str, FloatArray]:
-    """(N,) of each cost of devices, by its name in `Network`."""
+    """(N,) values of each cost of devices, by its name in `Network`."""
     costs = [
         {**DEVICE_DEFAULTS, **read_costs(data, DEVICE_UNITS, f"device {name}")}
         for name, data in zip(names, attributes, strict=True)
@@ -151,7 +160,7 @@ def device_costs(names: Sequence[str], attributes: Sequence[Attributes]) -> dict
 
 
 def _undirected(graph: Graph) -> Graph:
-    """The simple graph of the same links, if every edge is one link that goes both ways."""
+    """The simple graph of the same links, if every edge is one link in both directions."""
     for source, target in graph.edges():
         if source == target:
             continue
@@ -197,7 +206,7 @@ def _is_geographic(coordinates: Sequence[Place]) -> bool:
 
 
 def _positions(devices: Sequence[Attributes], coordinates: Sequence[Place]) -> FloatArray | None:
-    """(N, 2) places, if every device has one."""
+    """(N, 2) positions, if every device has one."""
     if _is_geographic(coordinates):
         return np.array(coordinates, dtype=float)
     if _all_have(devices, "pos"):

@@ -1,4 +1,4 @@
-"""What mixing costs: transmissions, bytes and simulated seconds (DESIGN: "what a cycle costs")."""
+"""The costs of mixing: transmissions, bytes and simulated seconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ssdfl.arrays import BoolArray, FloatArray, IntArray
-from ssdfl.graph.mixing import MixingMatrix
+from ssdfl.graph.mixing import MixingMatrix, places_of
 from ssdfl.graph.network import Network
 from ssdfl.graph.relays import Relays
 from ssdfl.memo import by_identity
@@ -24,17 +24,17 @@ class Ports:
     downlink_s: FloatArray
 
     def busy_s(self, sender: IntArray, receiver: IntArray) -> FloatArray:
-        """Of both ends of each message, the one that takes longer."""
+        """The longer time of each message's two ends."""
         return np.maximum(self.uplink_s[sender], self.downlink_s[receiver])
 
 
 @dataclass(frozen=True, eq=False)
 class Messages:
-    """The messages of one step: from whom to whom, how long each travels, and hops in all.
+    """The messages of one step: sender, receiver and travel time of each, and the total of hops.
 
     Attributes:
-        receiver: (M,) in ascending order.
-        ports: what uplinks and downlinks carry; None if all are unlimited.
+        receiver: (M,) the receivers, in ascending order.
+        ports: the load of uplinks and downlinks; None if all are unlimited.
     """
 
     receiver: IntArray
@@ -47,7 +47,7 @@ class Messages:
         """(N,) when each device is ready for the next step.
 
         Args:
-            early: messages leave when a device starts the step, and not after it has computed.
+            early: messages leave when a device starts the step, rather than after computing.
         """
         done_s = ready_s + compute_s
         left_s = ready_s if early else done_s.copy()
@@ -58,14 +58,14 @@ class Messages:
         return done_s
 
     def to(self, receives: BoolArray) -> Messages:
-        """The messages to some devices, of (N,) all."""
+        """The messages to some devices, given as an (N,) mask."""
         here = receives[self.receiver]
         receiver, sender, travel_s = self.receiver[here], self.sender[here], self.travel_s[here]
         return replace(self, receiver=receiver, sender=sender, travel_s=travel_s)
 
     @cached_property
     def _receivers(self) -> tuple[IntArray, IntArray]:
-        """The devices that receive something, and the place of the first message for each."""
+        """The devices that receive messages, and the position of the first message of each."""
         return np.unique(self.receiver, return_index=True)
 
 
@@ -89,14 +89,14 @@ class Clock:
     downlink, in equal parts and as if they all travelled at once. So a message of m bytes from i to
     j takes ``latency + max(m / bandwidth, sent_i · m / uplink_i, received_j · m / downlink_j)``.
 
-    A weight between two devices without a link is relayed over the fastest path, and every hop
-    counts as a transmission and for the uplinks and downlinks of the devices on the way: that is
-    what the `central` reference would cost with no server.
+    A weight between two devices without a link is relayed over the fastest path. Every hop counts
+    as a transmission, and for the uplinks and downlinks of the devices on the way. This is the cost
+    of the `central` reference without a server.
 
     Args:
-        sends_early: a device sends when it starts a step; otherwise when it has computed.
-        keep: of how many matrices to remember the messages.
-        devices: keep the time of these only; what `advance` says of the others is of no use.
+        sends_early: a device sends when it starts a step; otherwise after it has computed.
+        keep: the number of matrices whose messages are cached.
+        devices: keep the time of these devices only; the times of the others are not valid.
     """
 
     def __init__(
@@ -121,23 +121,23 @@ class Clock:
     def advance(
         self, ready_s: FloatArray, W: MixingMatrix, compute_s: FloatArray
     ) -> tuple[FloatArray, int]:
-        """One step: when each device is ready for the next one, and how many messages were sent.
+        """Advance one step: when each device is ready for the next, and the number of messages.
 
         Args:
             ready_s: (N,) when each device can start this step.
             W: the step's mixing matrix.
-            compute_s: (N,) seconds of local training in this step, 0 for those that do not train.
+            compute_s: (N,) seconds of local training in this step, 0 for devices that do not train.
         """
         messages = self.messages(W)
         return messages.deliver(ready_s, compute_s, self.sends_early), messages.transmissions
 
     def _messages(self, W: MixingMatrix) -> Messages:
-        """What a step with W sends to the devices whose time is kept; all messages are counted."""
+        """The messages of a step with W to devices whose time is kept; all messages are counted."""
         messages = self._all_messages(W)
         return messages if self._receives is None else messages.to(self._receives)
 
     def _all_messages(self, W: MixingMatrix) -> Messages:
-        """What a step that mixes with W sends."""
+        """All messages of a step that mixes with W."""
         receiver, sender = _off_diagonal(W)
         link, linked = self._links_between(sender, receiver)
         ports = self._ports(sender, receiver, linked) if self.network.is_shared else None
@@ -159,7 +159,7 @@ class Clock:
         return self.network.latency_s[link] + np.maximum(self._transfer_s[link], busy_s)
 
     def _ports(self, sender: IntArray, receiver: IntArray, linked: BoolArray) -> Ports:
-        """What the messages of a step put on uplinks and downlinks."""
+        """The load of a step's messages on uplinks and downlinks."""
         n = self.network.num_devices
         sent = np.bincount(sender[linked], minlength=n)
         received = np.bincount(receiver[linked], minlength=n)
@@ -174,9 +174,9 @@ class Clock:
     def cycle_cost(
         self, A: MixingMatrix, A_intra: MixingMatrix, tau_a: int, tau_r: int, compute_s: FloatArray
     ) -> CycleCost:
-        """What a cycle of ``tau_a`` training steps mixed by Ã and ``tau_r`` steps mixed by A costs.
+        """The cost of a cycle: ``tau_a`` training steps mixed by Ã, then ``tau_r`` mixed by A.
 
-        Seconds are the mean over the first few cycles, since a first cycle has nobody to wait for.
+        Seconds are the mean over the first few cycles, since no device waits in the first one.
         """
         inside, across = self.messages(A_intra), self.messages(A)
         ready_s = np.zeros(self.network.num_devices)
@@ -189,10 +189,12 @@ class Clock:
         return CycleCost(float(ready_s.max()) / CYCLES, sent, sent * self.message_bytes)
 
     def _links_between(self, sender: IntArray, receiver: IntArray) -> tuple[IntArray, BoolArray]:
-        """The index of each pair's link, and whether there is one: if not, ignore the index."""
+        """The index of each pair's link, and whether the link exists; if not, ignore the index."""
         if not len(self._link_keys):
             return np.zeros(len(sender), dtype=np.int64), np.zeros(len(sender), dtype=bool)
-        key = sender * self.network.num_devices + receiver
+        # A link's number is the same both ways, and messages come in order of their receivers:
+        # ascending keys are found much faster.
+        key = receiver * self.network.num_devices + sender
         place = np.minimum(np.searchsorted(self._link_keys, key), len(self._link_keys) - 1)
         return self._link_numbers[place], self._link_keys[place] == key
 
@@ -212,13 +214,13 @@ class Clock:
 
 
 def _off_diagonal(W: MixingMatrix) -> tuple[IntArray, IntArray]:
-    entries = W.tocoo()
-    sent = (entries.row != entries.col) & (entries.data != 0)
-    return entries.row[sent].astype(np.int64), entries.col[sent].astype(np.int64)
+    row, column = places_of(W)
+    sent = (row != column) & (W.data != 0)
+    return row[sent], column[sent].astype(np.int64)
 
 
 def _sorted_links(network: Network) -> tuple[IntArray, IntArray]:
-    """A key of each direction of each link, ascending, and the link's number."""
+    """A key for each direction of each link, in ascending order, and the link's number."""
     i, j = network.links.T
     keys = np.concatenate([i, j]) * network.num_devices + np.concatenate([j, i])
     order = np.argsort(keys)

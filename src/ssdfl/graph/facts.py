@@ -1,16 +1,21 @@
-"""What an operator asks of a network first."""
+"""The basic facts about a network."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse.csgraph import shortest_path
 
 from ssdfl.graph.conductance import Conductance, conductance
 from ssdfl.graph.mixing import MIXINGS
 from ssdfl.graph.network import Network
 from ssdfl.graph.spectrum import spectrum
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import scipy.sparse.csgraph as csgraph
+else:
+    csgraph = LazyModule("scipy.sparse.csgraph")
 
 DIAMETER_LIMIT = 3000
 
@@ -20,8 +25,8 @@ def describe(
 ) -> dict[str, Any]:
     """Size, degrees, diameter, spectrum and costs for JSON; ``known`` is the conductance.
 
-    The diameter is left out (None) above 3,000 devices, where it takes long. Ranges of uplinks and
-    downlinks are of the limited ones, None if there are none.
+    The diameter is None above 3,000 devices, where it takes long. Ranges of uplinks and downlinks
+    cover the limited ones, and are None if there are none.
 
     Examples:
         >>> facts = describe(__import__("ssdfl").load_network("ring:n=4"))
@@ -33,7 +38,7 @@ def describe(
     ends, cut = spectrum(W), known or conductance(W)
     diameter = None
     if network.num_devices <= DIAMETER_LIMIT:
-        diameter = int(shortest_path(network.adjacency, directed=False, unweighted=True).max())
+        diameter = _diameter(network)
     return {
         "network": network.title,
         "devices": network.num_devices,
@@ -56,6 +61,12 @@ def describe(
         "uplink_Bps": _range(network.uplink_Bps[np.isfinite(network.uplink_Bps)]),
         "downlink_Bps": _range(network.downlink_Bps[np.isfinite(network.downlink_Bps)]),
     }
+
+
+def _diameter(network: Network) -> int:
+    """The most links between any two devices."""
+    hops = csgraph.shortest_path(network.adjacency, directed=False, unweighted=True)
+    return int(hops.max())
 
 
 def _range(values: np.ndarray[Any, Any]) -> list[float] | None:

@@ -1,4 +1,4 @@
-"""Networks on disk: GraphML, GML, CSV edge list, node-link JSON, adjacency ``.npy``/``.npz``."""
+"""Read and write networks: GraphML, GML, CSV, node-link JSON, adjacency ``.npy``/``.npz``."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ssdfl.arrays import IntArray, SparseMatrix
 from ssdfl.claims import DEFLATE_EXPANSION, check_arrays
 from ssdfl.errors import InputError, InputWarning
 from ssdfl.files import atomic_path, indentation, write_text
-from ssdfl.graph.attributes import LINK_UNITS, read_costs
-from ssdfl.graph.conversion import DEVICE_DEFAULTS, announcements, from_networkx
+from ssdfl.graph.conversion import DEVICE_DEFAULTS, announcements, from_listing
+from ssdfl.graph.listing import Listing, from_node_link, listing_of
 from ssdfl.graph.memory import check_fits
 from ssdfl.graph.network import Graph, Network
 from ssdfl.lazy import LazyModule
@@ -34,32 +34,32 @@ LINK_COSTS = ("latency_s", "bandwidth_Bps")
 _ENDS = ("source", "target")
 _ARRAYS = ("adjacency", *LINK_COSTS, *DEVICE_DEFAULTS)
 _INDICES = {"row", "col", "coords", "indices", "indptr", "offsets", "shape"}
-"""Arrays of a sparse matrix's file that say where its entries are."""
+"""The arrays with the positions of entries in a sparse matrix's file."""
 
 
 def read_network(path: Path | str, connected: bool = True) -> Network:
-    """The network in a file, by its ending.
+    """The network in a file; the suffix decides the format.
 
     Args:
         connected: refuse a network of several parts; a file of links to add may have them.
 
     Raises:
-        InputError: no such file, an unknown ending, unreadable content, or a network that is not
-            connected.
+        InputError: the file does not exist, its suffix is unknown, its content is unreadable, or
+            the network is not connected.
     """
     path = Path(path)
     reader, _ = _format_of(path, "Convert the file.")
     try:
-        graph = reader(path)
-        if len(graph) == 0:
+        listing = reader(path)
+        if not listing.devices:
             raise ValueError("it holds no devices")
-        network = from_networkx(graph, title=path.name)
-        notes = announcements(graph)
+        network = from_listing(listing, title=path.name)
+        notes = announcements(listing)
     except InputError:
         raise
     except FileNotFoundError:
         raise InputError("network file", str(path), "an existing file", "Check the path.") from None
-    except Exception as error:  # whatever a broken file makes one of six parsers raise
+    except Exception as error:  # the six parsers raise many kinds of errors for broken files
         raise InputError(
             "network file",
             str(path),
@@ -74,10 +74,10 @@ def read_network(path: Path | str, connected: bool = True) -> Network:
 
 
 def check_connected(network: Network, what: str) -> None:
-    """Refuse a network of several parts, naming a link that would join two of them.
+    """Refuse a network of several parts; the error suggests a link that joins two of them.
 
     Raises:
-        InputError: it is not connected.
+        InputError: the network is not connected.
     """
     labels = network.components()
     if labels.max() > 0:
@@ -92,9 +92,9 @@ def check_connected(network: Network, what: str) -> None:
 
 
 def write_network(network: Network, path: Path | str) -> None:
-    """Write a network in the format of the path's ending, so that `read_network` gives it back.
+    """Write a network, so that `read_network` reads it back; the suffix decides the format.
 
-    CSV has no place for device costs, and CSV and adjacency files none for positions.
+    CSV files cannot hold device costs. CSV and adjacency files cannot hold positions.
     """
     path = Path(path)
     _, writer = _format_of(path, "Choose one.")
@@ -102,47 +102,18 @@ def write_network(network: Network, path: Path | str) -> None:
 
 
 def _format_of(path: Path, remedy: str) -> tuple[Reader, Writer]:
-    """What reads and writes files of a path's ending."""
+    """The reader and writer for a path's suffix."""
     ending = path.suffix.lower()
     if ending not in FORMATS:
-        raise InputError("network file", str(path), f"an ending of {', '.join(FORMATS)}", remedy)
+        raise InputError("network file", str(path), f"one of {', '.join(FORMATS)}", remedy)
     return FORMATS[ending]
 
 
-def _read_graphml(path: Path) -> Graph:
-    return _simple(nx.read_graphml(path))
+def _read_graphml(path: Path) -> Listing:
+    return listing_of(nx.read_graphml(path))
 
 
-def _simple(graph: Graph) -> Graph:
-    """One undirected edge per link, listed once, or once in each direction with the same costs."""
-    simple: Graph = nx.Graph()
-    simple.add_nodes_from(graph.nodes(data=True))
-    listed: set[tuple[Any, Any]] = set()
-    for source, target, attributes in graph.edges(data=True):
-        _add_link(simple, listed, source, target, attributes)
-    return simple
-
-
-def _add_link(
-    graph: Graph, listed: set[tuple[Any, Any]], source: Any, target: Any, attributes: dict[str, Any]
-) -> None:
-    where = f"{source}-{target}"
-    if (source, target) in listed:
-        remedy = (
-            "Merge its entries into one, with the latency and bandwidth that they have together."
-        )
-        raise InputError("link", where, "one entry, not several in parallel", remedy)
-    listed.add((source, target))
-    if graph.has_edge(source, target) and _costs(graph.edges[source, target]) != _costs(attributes):
-        raise InputError("link", where, "one set of costs for it", "Keep one of its entries.")
-    graph.add_edge(source, target, **attributes)
-
-
-def _costs(attributes: dict[str, Any]) -> dict[str, float]:
-    return read_costs(attributes, LINK_UNITS, "a link")
-
-
-def _read_gml(path: Path) -> Graph:
+def _read_gml(path: Path) -> Listing:
     """GML as Topology Zoo and Rocketfuel maps have it: devices are called by their labels."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -153,7 +124,7 @@ def _read_gml(path: Path) -> Graph:
     for node, data in graph.nodes(data=True):
         label = str(data.get("label", node))
         data.setdefault("name", label if labels[label] == 1 else f"{label} ({node})")
-    return _simple(graph)
+    return listing_of(graph)
 
 
 def _write_gml(network: Network, path: Path) -> None:
@@ -166,18 +137,8 @@ def _write_graphml(network: Network, path: Path) -> None:
         nx.write_graphml(network.to_networkx(), temporary)
 
 
-def _read_json(path: Path) -> Graph:
-    return _parse_json(path.read_text(encoding="utf-8"))
-
-
-def _parse_json(text: str) -> Graph:
-    data = json.loads(text)
-    if not isinstance(data, dict):
-        raise ValueError("not a JSON object")
-    key = "edges" if "edges" in data else "links"
-    return _simple(
-        nx.node_link_graph({**data, "multigraph": True}, edges=key)
-    )  # keeps parallel links
+def _read_json(path: Path) -> Listing:
+    return from_node_link(json.loads(path.read_text(encoding="utf-8")))
 
 
 def _write_json(network: Network, path: Path) -> None:
@@ -186,25 +147,35 @@ def _write_json(network: Network, path: Path) -> None:
 
 def to_json(network: Network) -> str:
     """A network as node-link JSON, with costs, positions and added links."""
-    data = nx.node_link_data(network.to_networkx(), edges="edges")
+    devices, links = network.device_attributes(), network.link_attributes()
+    data = {
+        "directed": False,
+        "multigraph": False,
+        "graph": {"title": network.title},
+        "nodes": [{**device, "id": place} for place, device in enumerate(devices)],
+        "edges": [
+            {**link, "source": i, "target": j}
+            for (i, j), link in zip(network.links.tolist(), links, strict=True)
+        ],
+    }
     return json.dumps(data, indent=indentation(network.num_devices)) + "\n"
 
 
 def from_json(text: str, title: str) -> Network:
     """The network that `to_json` has written; its title is not in the text."""
-    return from_networkx(_parse_json(text), title=title)
+    return from_listing(from_node_link(json.loads(text)), title=title)
 
 
-def _read_csv(path: Path) -> Graph:
+def _read_csv(path: Path) -> Listing:
     header, rows = _csv_rows(path)
     _check_columns(path, header)
-    graph: Graph = nx.Graph()
-    graph.add_nodes_from(_in_order(_ends(path, rows)))
-    listed: set[tuple[Any, Any]] = set()
+    listing = Listing()
+    for name in _in_order(_ends(path, rows)):
+        listing.add_device(name, {})
     for row in rows:
         given = {key: value for key, value in row.items() if key not in _ENDS and value}
-        _add_link(graph, listed, row["source"], row["target"], given)
-    return graph
+        listing.add_link(row["source"], row["target"], given)
+    return listing
 
 
 def _csv_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
@@ -218,11 +189,11 @@ def _csv_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
 def _check_columns(path: Path, header: list[str]) -> None:
     if not {"source", "target"} <= set(header):
         expected = "source,target[,latency_s,bandwidth_Bps]"
-        raise InputError(f"header of {path}", ",".join(header), expected, "Name the columns so.")
+        raise InputError(f"header of {path}", ",".join(header), expected, "Rename the columns.")
 
 
 def _ends(path: Path, rows: list[dict[str, str]]) -> set[str]:
-    """The names of all devices that links end at."""
+    """The names of all devices at the ends of links."""
     names: set[str] = set()
     for line, row in enumerate(rows, start=2):
         ends = {row["source"], row["target"]}
@@ -234,7 +205,7 @@ def _ends(path: Path, rows: list[dict[str, str]]) -> set[str]:
 
 
 def _in_order(names: set[str]) -> list[str]:
-    """Numbers by value, if all names are numbers; otherwise by the alphabet."""
+    """Sort names by value if all are numbers, otherwise alphabetically."""
     if all(name.isdecimal() for name in names):
         return sorted(names, key=lambda name: (int(name), name))
     return sorted(names)
@@ -250,12 +221,12 @@ def _write_csv(network: Network, path: Path) -> None:
             writer.writerow([network.names[i], network.names[j], *map(float, costs)])
 
 
-def _read_npy(path: Path) -> Graph:
+def _read_npy(path: Path) -> Listing:
     check_arrays(path, DEFLATE_EXPANSION)
     return _from_arrays({"adjacency": np.load(path, allow_pickle=False)})
 
 
-def _read_npz(path: Path) -> Graph:
+def _read_npz(path: Path) -> Listing:
     """Named arrays ``adjacency`` and optional costs, or a `scipy.sparse.save_npz` file."""
     claims = check_arrays(path, DEFLATE_EXPANSION)
     with np.load(path, allow_pickle=False) as arrays:
@@ -266,52 +237,53 @@ def _read_npz(path: Path) -> Graph:
         _check_kinds({name: arrays[name] for name in arrays.files})
         _check_sparse(path, int(arrays["shape"][0]), claims["data"].entries)
     matrix: Any = load_npz(path)
-    if hasattr(matrix, "check_format"):  # else indices beyond the matrix would be followed
+    if hasattr(matrix, "check_format"):  # otherwise indices outside the matrix would be used
         matrix.check_format(full_check=True)
         _check_rows(matrix.indptr)
     return _from_arrays({"adjacency": matrix})
 
 
 def _check_kinds(arrays: dict[str, NDArray[Any]]) -> None:
-    """Refuse indices that are no whole numbers, which scipy would convert."""
+    """Refuse indices that are not whole numbers, which scipy would convert."""
     for name in _INDICES & arrays.keys():
         if arrays[name].dtype.kind not in "iu":
             raise ValueError(f"the array {name} holds {arrays[name].dtype}")
 
 
 def _check_rows(ends: IntArray) -> None:
-    """Refuse rows that end before they begin; scipy looks only if the last one ends above 0."""
+    """Refuse rows that end before they begin; scipy checks only if the last one ends above 0."""
     if (ends[1:] < ends[:-1]).any():  # a difference could overflow
         raise ValueError("a row of the matrix ends before it begins")
 
 
 def _check_sparse(path: Path, num_devices: int, entries: int) -> None:
-    """Refuse a matrix with too few entries to link all of its rows."""
+    """Refuse a matrix with too few entries to be connected."""
     if num_devices > entries + 1:
         got = f"{num_devices:,} devices and {entries:,} links"
         raise InputError(f"matrix in {path}", got, "a connected network", "Check its shape.")
     check_fits(str(path), num_devices, entries / 2)
 
 
-def _from_arrays(arrays: dict[str, Any]) -> Graph:
+def _from_arrays(arrays: dict[str, Any]) -> Listing:
     """(N, N) ``adjacency``, ``latency_s``, ``bandwidth_Bps``; (N,) costs of devices."""
     A = csr_array(arrays["adjacency"])
     A.eliminate_zeros()
     _check_shapes(arrays, A.shape[0])
     for key, values in picked(arrays, ("adjacency", *LINK_COSTS)).items():
         _check_symmetric(key, csr_array(values))
-    graph: Graph = nx.empty_graph(A.shape[0])
-    _add_array_links(graph, A, picked(arrays, LINK_COSTS))
-    for name, values in picked(arrays, DEVICE_DEFAULTS).items():
-        nx.set_node_attributes(graph, dict(enumerate(values.tolist())), name)
-    return graph
+    listing = Listing()
+    costs = {name: values.tolist() for name, values in picked(arrays, DEVICE_DEFAULTS).items()}
+    for device in range(A.shape[0]):
+        listing.add_device(device, {name: values[device] for name, values in costs.items()})
+    _add_array_links(listing, A, picked(arrays, LINK_COSTS))
+    return listing
 
 
-def _add_array_links(graph: Graph, A: SparseMatrix, costs: dict[str, Any]) -> None:
+def _add_array_links(listing: Listing, A: SparseMatrix, costs: dict[str, Any]) -> None:
     links = A.tocoo()
     for i, j in zip(links.row.tolist(), links.col.tolist(), strict=True):
         if i < j:
-            graph.add_edge(i, j, **{key: float(values[i, j]) for key, values in costs.items()})
+            listing.add_link(i, j, {key: float(values[i, j]) for key, values in costs.items()})
 
 
 def _check_shapes(arrays: dict[str, Any], num_devices: int) -> None:
@@ -344,7 +316,7 @@ def _write_npz(network: Network, path: Path) -> None:
         )
 
 
-Reader = Callable[[Path], Graph]
+Reader = Callable[[Path], Listing]
 Writer = Callable[[Network, Path], None]
 
 FORMATS: dict[str, tuple[Reader, Writer]] = {

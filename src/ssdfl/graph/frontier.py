@@ -1,4 +1,4 @@
-"""Orders of devices with a narrow frontier: few of those passed still have neighbours to come."""
+"""Orders of devices with a narrow frontier: few passed devices still have neighbours to come."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ssdfl.arrays import FloatArray, IntArray
-from ssdfl.graph.mixing import MixingMatrix
+from ssdfl.graph.mixing import MixingMatrix, places_of
 from ssdfl.graph.spectrum import DENSE_LIMIT
 
 EASY_STATES = (
@@ -18,8 +18,8 @@ EASY_STATES = (
 def frontier_order(W: MixingMatrix, fiedler: FloatArray, thorough: bool) -> list[int]:
     """An order of devices with a narrow frontier.
 
-    The Fiedler vector's order is good on elongated networks; a thorough search compares a greedy
-    one.
+    The Fiedler vector's order is good on elongated networks. A thorough search also tries a greedy
+    order.
     """
     along: list[int] = np.argsort(np.round(fiedler, 9), kind="stable").tolist()
     too_many = W.shape[0] > DENSE_LIMIT
@@ -30,12 +30,12 @@ def frontier_order(W: MixingMatrix, fiedler: FloatArray, thorough: bool) -> list
 
 
 def frontier_widths(W: MixingMatrix, order: Sequence[int]) -> IntArray:
-    """(n,) after each step, how many of the devices passed still have neighbours to come."""
+    """(n,) after each step, the number of passed devices that still have neighbours to come."""
     n = len(order)
     place = np.argsort(order)
-    entries = W.tocoo()
+    row, column = places_of(W)
     last = np.arange(n)
-    np.maximum.at(last, place[entries.row], place[entries.col])
+    np.maximum.at(last, place[row], place[column])
     change = np.zeros(n + 1, dtype=np.int64)
     np.add.at(change, np.arange(n), 1)
     np.add.at(change, last, -1)
@@ -44,7 +44,7 @@ def frontier_widths(W: MixingMatrix, order: Sequence[int]) -> IntArray:
 
 
 def _num_states(W: MixingMatrix, order: Sequence[int]) -> float:
-    """About how many states an order makes: the sum over steps of 2 to the frontier's width."""
+    """The approximate number of states of an order: the sum over steps of 2 to the width."""
     return float(np.exp2(frontier_widths(W, order)).sum())
 
 
@@ -59,7 +59,7 @@ def _neighbour_masks(W: MixingMatrix) -> list[int]:
 
 
 def _greedy_order(neighbours: list[int], first: int) -> list[int]:
-    """Always pass the device that leaves the fewest behind with neighbours to come."""
+    """An order that always passes the device that leaves the narrowest frontier."""
     order = [first]
     to_come = (1 << len(neighbours)) - 1 & ~(1 << first)
     frontier = [first]
@@ -72,7 +72,7 @@ def _greedy_order(neighbours: list[int], first: int) -> list[int]:
 
 
 def _fewest_left_behind(neighbours: list[int], frontier: list[int], to_come: int) -> int:
-    """The device next to the frontier that leaves it narrowest; the first of equals."""
+    """The device next to the frontier that leaves it narrowest; ties go to the first."""
     reach = 0
     for device in frontier:
         reach |= neighbours[device] & to_come

@@ -1,17 +1,18 @@
 """Mixing matrices: symmetric, doubly stochastic, zero where there is no link.
 
-A weight rule takes a 0/1 adjacency matrix, connected or not. Given only the links inside clusters
-it yields the block-diagonal Ã of the intra-cluster regime, given all links the A of the
-inter-cluster one.
+A weight rule takes a 0/1 adjacency matrix, connected or not. For the links inside clusters it
+returns the block-diagonal Ã of the intra-cluster regime, for all links the A of the inter-cluster
+regime.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array
 
 from ssdfl.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
@@ -27,8 +28,8 @@ Weights = Callable[[SparseMatrix], MixingMatrix]
 def metropolis(adjacency: SparseMatrix) -> MixingMatrix:
     """Metropolis–Hastings weights: ``1 / (1 + max(d_i, d_j))`` on links, the rest on the diagonal.
 
-    The paper's choice in its experiments. Not always positive definite: two linked devices have
-    eigenvalues 1 and 0.
+    The paper uses them in its experiments. They are not always positive definite: two linked
+    devices have eigenvalues 1 and 0.
 
     Examples:
         >>> metropolis(csr_array([[0, 1], [1, 0]])).toarray().tolist()
@@ -83,7 +84,7 @@ def _fastest_link_weights(rows: IntArray, columns: IntArray) -> FloatArray:
         cp.Minimize(cp.sigma_max(W - np.full((n, n), 1 / n))), [np.abs(B) @ w <= 1]
     )
     with warnings.catch_warnings():
-        # A solution short of full accuracy is still made feasible below, so it mixes validly.
+        # A solution short of full accuracy is made feasible below, so it is still valid.
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
         problem.solve(solver=cp.CLARABEL)
     if w.value is None:
@@ -95,12 +96,12 @@ def _fastest_link_weights(rows: IntArray, columns: IntArray) -> FloatArray:
 
 
 def averaging(num_devices: int) -> MixingMatrix:
-    """``11ᵀ / N``: everyone gets the mean of all, which no sparse network can do in one step."""
+    """``11ᵀ / N``: every device gets the mean of all; sparse networks need many steps for that."""
     return csr_array(np.full((num_devices, num_devices), 1 / num_devices))
 
 
 def averaging_within(labels: IntArray) -> MixingMatrix:
-    """Everyone gets the mean of the devices with the same label: ``11ᵀ / n_s`` in blocks.
+    """Every device gets the mean of the devices with its label: ``11ᵀ / n_s`` in blocks.
 
     Examples:
         >>> averaging_within(np.array([0, 1, 0])).toarray().tolist()
@@ -112,7 +113,7 @@ def averaging_within(labels: IntArray) -> MixingMatrix:
 
 
 def links_within(adjacency: SparseMatrix, labels: IntArray | BoolArray) -> SparseMatrix:
-    """The links whose two devices carry the same label: what is left inside clusters.
+    """The links whose two devices have the same label, such as those inside clusters.
 
     Examples:
         >>> path = csr_array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
@@ -140,10 +141,10 @@ def scaled(W: MixingMatrix, links: SparseMatrix) -> MixingMatrix:
 
 
 def without_links(W: MixingMatrix, gone: Callable[[IntArray, IntArray], BoolArray]) -> MixingMatrix:
-    """Take weights off links and give them back to the diagonals of both ends.
+    """Remove links, and add their weights to the diagonal entries of both ends.
 
-    What is left stays symmetric and doubly stochastic. ``gone(i, j)`` gets the links of W as two
-    arrays with ``i < j`` in order and says which of them are lost.
+    The result is symmetric and doubly stochastic. ``gone(i, j)`` gets the links of W as two sorted
+    arrays with ``i < j``, and returns which of them are lost.
 
     Examples:
         >>> half = metropolis(csr_array([[0, 1], [1, 0]]))
@@ -156,30 +157,31 @@ def without_links(W: MixingMatrix, gone: Callable[[IntArray, IntArray], BoolArra
 
 
 def links_of(matrix: SparseMatrix) -> tuple[IntArray, IntArray, FloatArray]:
-    """The links (i, j), i < j, of a symmetric matrix and the value of each, in order of i and j.
+    """The links (i, j), i < j, of a symmetric matrix and their values, sorted by i and j.
 
     Examples:
         >>> links_of(csr_array([[0, 2], [2, 0]]))[2].tolist()
         [2]
     """
-    entries = matrix.tocoo()
-    above = np.flatnonzero(entries.row < entries.col)
-    if not _is_sorted(matrix):
-        above = above[np.lexsort((entries.col[above], entries.row[above]))]
-    return (
-        entries.row[above].astype(np.int64),
-        entries.col[above].astype(np.int64),
-        entries.data[above],
-    )
+    row, column = places_of(matrix)
+    above = np.flatnonzero(row < column)
+    if not matrix.has_sorted_indices:
+        above = above[np.lexsort((column[above], row[above]))]
+    return row[above], column[above].astype(np.int64), matrix.data[above]
 
 
-def _is_sorted(matrix: SparseMatrix) -> bool:
-    """Whether entries come by rows, and in each row by columns."""
-    return matrix.format == "csr" and bool(matrix.has_sorted_indices)
+def places_of(matrix: SparseMatrix) -> tuple[IntArray, NDArray[np.integer[Any]]]:
+    """Rows and columns of a matrix's entries in the order of its data; small ones have many calls.
+
+    Examples:
+        >>> [place.tolist() for place in places_of(csr_array([[0, 2], [3, 4]]))]
+        [[0, 1, 1], [1, 0, 1]]
+    """
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices
 
 
 def on_links(n: int, i: IntArray, j: IntArray, weight: FloatArray) -> MixingMatrix:
-    """The symmetric matrix with these weights on links and what is missing to 1 on the diagonal.
+    """The symmetric matrix with these link weights, and a diagonal that makes rows sum to 1.
 
     Examples:
         >>> on_links(3, np.array([0]), np.array([1]), np.array([0.25])).toarray().tolist()
@@ -201,7 +203,7 @@ def check_mixing(
     These are (i) and (iii) of Assumption 3 (`ass:adjacency_matrix`).
 
     Raises:
-        InputError: which property fails, and where.
+        InputError: a property fails; the error says which one, and where.
 
     Examples:
         >>> check_mixing(metropolis(csr_array([[0, 1], [1, 0]])))

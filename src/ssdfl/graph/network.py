@@ -1,4 +1,4 @@
-"""The device-to-device network: who can talk to whom, and what a message or a local step costs."""
+"""The device-to-device network: links, and the costs of messages and local steps."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ DEFAULT_LATENCY_S = 0.005
 DEFAULT_BANDWIDTH_BPS = 12.5e6
 DEFAULT_COMPUTE_S = 0.01
 _LONGEST_S, _SLOWEST_BPS = 1e100, 1e-100
-"""Beyond these, times of messages and steps would overflow."""
+"""Beyond these limits, times of messages and steps would overflow."""
 
 Link = tuple[int, int]
 
 if TYPE_CHECKING:
     Graph: TypeAlias = nx.Graph[Any]
-else:  # for signatures only: NetworkX takes no subscripts at run time and is imported lazily
+else:  # only for signatures: NetworkX is imported lazily and cannot be subscripted at run time
     Graph = Any
 
 
@@ -40,21 +40,21 @@ else:  # for signatures only: NetworkX takes no subscripts at run time and is im
 class Network:
     """An undirected network of ``num_devices`` devices with costs on links and devices.
 
-    Build one with `make_network`, `load_network` or `from_networkx`, which fill in and order
-    things.
+    Build one with `make_network`, `load_network` or `from_networkx`, which fill in defaults and
+    sort links.
 
     Attributes:
         links: (L, 2) device ids, ``i < j``, sorted and unique.
         latency_s: (L,) seconds until the first byte of a message arrives.
         bandwidth_Bps: (L,) bytes per second of each direction of a link.
         compute_s: (N,) seconds of one local mini-batch step.
-        uplink_Bps: (N,) bytes per second that the messages a device sends at a time share; ∞ is
-            unlimited.
-        downlink_Bps: (N,) the same of those that it receives.
-        names: what the user calls the devices.
-        positions: (N, 2) places to draw the devices at, if the network has a geometry.
+        uplink_Bps: (N,) bytes per second that are shared by the messages a device sends at a time;
+            ∞ is unlimited.
+        downlink_Bps: (N,) the same for the messages it receives.
+        names: the user's names of the devices.
+        positions: (N, 2) where to draw the devices, if the network has a geometry.
         geographic: whether positions are longitude and latitude in degrees.
-        added_links: links that were put in to make a random network connected.
+        added_links: links that were added to make a random network connected.
         title: the spec or file name that it came from.
     """
 
@@ -99,7 +99,7 @@ class Network:
         return self.link_matrix(np.ones(self.num_links))
 
     def link_matrix(self, values: FloatArray) -> SparseMatrix:
-        """The symmetric (N, N) matrix with ``values[k]`` at both places of link ``k``."""
+        """The symmetric (N, N) matrix with ``values[k]`` at both entries of link ``k``."""
         i, j = self.links.T
         rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
         entries = (np.concatenate([values, values]), (rows, columns))
@@ -108,13 +108,13 @@ class Network:
         return matrix
 
     def neighbours(self, device: int) -> IntArray:
-        """The devices that a device has a link to, in order."""
+        """The neighbours of a device, in ascending order."""
         of = self.adjacency
         linked: IntArray = np.sort(of.indices[of.indptr[device] : of.indptr[device + 1]])
         return linked
 
     def message_time_s(self, message_bytes: int) -> FloatArray:
-        """(L,) seconds of a message that has a link to itself, in the slower direction."""
+        """(L,) seconds of a message that has the link to itself, in the slower direction."""
         slowest_Bps = self.bandwidth_Bps
         if self.is_shared:
             ends_Bps = np.minimum(self.uplink_Bps, self.downlink_Bps)
@@ -122,7 +122,7 @@ class Network:
         return self.latency_s + message_bytes / slowest_Bps
 
     def components(self) -> IntArray:
-        """(N,) the number of the connected component that each device is in."""
+        """(N,) the number of each device's connected component."""
         return component_labels(self.adjacency)
 
     def renumbered(self, order: IntArray) -> Network:
@@ -159,7 +159,7 @@ class Network:
         return self._taken(kept, links[stay], stay)
 
     def _taken(self, devices: IntArray, links: IntArray, taken: IntArray) -> Network:
-        """Some devices and some links, which are given anew."""
+        """A network of some devices, with new ends for some links."""
         return replace(
             self,
             num_devices=len(devices),
@@ -177,38 +177,47 @@ class Network:
     def to_networkx(self) -> Graph:
         """The same network with its costs as node and edge attributes, device ids as nodes."""
         graph: Graph = nx.Graph(title=self.title)
-        self._add_devices(graph)
-        self._add_links(graph)
+        graph.add_nodes_from(enumerate(self.device_attributes()))
+        links = zip(self.links.tolist(), self.link_attributes(), strict=True)
+        graph.add_edges_from((i, j, attributes) for (i, j), attributes in links)
         return graph
 
-    def _add_devices(self, graph: Graph) -> None:
-        for device, (name, compute_s) in enumerate(
-            zip(self.names, self.compute_s.tolist(), strict=True)
-        ):
-            graph.add_node(device, name=name, compute_s=compute_s)
-        _add_limits(graph, "uplink_Bps", self.uplink_Bps)
-        _add_limits(graph, "downlink_Bps", self.downlink_Bps)
+    def device_attributes(self) -> list[dict[str, Any]]:
+        """Name, costs and place of each device, as files have them."""
+        found: list[dict[str, Any]] = [
+            {"name": name, "compute_s": compute_s}
+            for name, compute_s in zip(self.names, self.compute_s.tolist(), strict=True)
+        ]
+        _add_limits(found, "uplink_Bps", self.uplink_Bps)
+        _add_limits(found, "downlink_Bps", self.downlink_Bps)
         if self.positions is not None:
             axes = ("longitude", "latitude") if self.geographic else ("x", "y")
-            for device, place in enumerate(self.positions.tolist()):
-                graph.nodes[device].update(zip(axes, place, strict=True))
+            for attributes, place in zip(found, self.positions.tolist(), strict=True):
+                attributes.update(zip(axes, place, strict=True))
+        return found
 
-    def _add_links(self, graph: Graph) -> None:
+    def link_attributes(self) -> list[dict[str, Any]]:
+        """The costs of each link, and whether it was added, as files have them."""
         costs = zip(self.latency_s.tolist(), self.bandwidth_Bps.tolist(), strict=True)
-        for (i, j), (latency_s, bandwidth_Bps) in zip(self.links.tolist(), costs, strict=True):
-            graph.add_edge(i, j, latency_s=latency_s, bandwidth_Bps=bandwidth_Bps)
-        for i, j in self.added_links:
-            graph.edges[i, j]["added"] = True
+        found: list[dict[str, Any]] = [
+            {"latency_s": latency_s, "bandwidth_Bps": bandwidth_Bps}
+            for latency_s, bandwidth_Bps in costs
+        ]
+        added = set(self.added_links)
+        for (i, j), attributes in zip(self.links.tolist(), found, strict=True):
+            if (i, j) in added:
+                attributes["added"] = True
+        return found
 
 
-def _add_limits(graph: Graph, name: str, limits_Bps: FloatArray) -> None:
+def _add_limits(devices: list[dict[str, Any]], name: str, limits_Bps: FloatArray) -> None:
     """Uplinks or downlinks as device attributes; omitted if unlimited, as files have no ∞."""
     for device in np.flatnonzero(np.isfinite(limits_Bps)).tolist():
-        graph.nodes[device][name] = float(limits_Bps[device])
+        devices[device][name] = float(limits_Bps[device])
 
 
 def _check_seconds(what: str, values: FloatArray) -> None:
-    fits = (values >= 0) & (values <= _LONGEST_S)  # NaN does not
+    fits = (values >= 0) & (values <= _LONGEST_S)  # False for NaN
     _check_all(fits, what, values, f"seconds from 0 to {_LONGEST_S:g}")
 
 
@@ -218,7 +227,7 @@ def _check_speeds(what: str, values: FloatArray) -> None:
 
 
 def _check_limits(what: str, limits_Bps: FloatArray) -> None:
-    """Refuse impossible speeds; an endless one is no limit."""
+    """Refuse impossible speeds; an infinite speed means no limit."""
     _check_speeds(what, np.where(limits_Bps == np.inf, 1.0, limits_Bps))
 
 
@@ -231,11 +240,11 @@ def _check_all(fits: NDArray[np.bool_], what: str, values: FloatArray, expected:
 
 
 def _check_names(names: tuple[str, ...]) -> None:
-    """Refuse two devices of one name, since plans and device files go by names."""
+    """Refuse duplicate names, since plans and device files use names."""
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         raise InputError(
-            "name of two devices", twice, "a name of its own for each", "Rename one of them."
+            "name of two devices", twice, "a different name for each", "Rename one of them."
         )
 
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse.csgraph import shortest_path
 
 from ssdfl.arrays import FloatArray, IntArray, SparseMatrix
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import scipy.sparse.csgraph as csgraph
+else:
+    csgraph = LazyModule("scipy.sparse.csgraph")
 
 
 class Relays:
-    """The fastest path between any two devices, as one tree of paths from each sender.
+    """The fastest paths between all devices, as one tree of paths per sender.
 
     Args:
         link_s: (N, N) seconds of a message over each link.
@@ -22,11 +28,13 @@ class Relays:
     """
 
     def __init__(self, link_s: SparseMatrix) -> None:
-        self.seconds, self._before = shortest_path(link_s, directed=False, return_predecessors=True)
+        self.seconds, self._before = csgraph.shortest_path(
+            link_s, directed=False, return_predecessors=True
+        )
         self._nearest = np.argsort(self.seconds, axis=1, kind="stable").T
 
     def _hops_outwards(self) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
-        """Senders, and the two ends of the next hop in each one's tree; nearest first."""
+        """The hops of all trees, nearest first: senders, and the two ends of each hop."""
         everyone = np.arange(len(self._nearest))
         for nearest in self._nearest:
             senders = np.flatnonzero(self._before[everyone, nearest] >= 0)
@@ -42,12 +50,12 @@ class Relays:
         return hops
 
     def loads(self, sender: IntArray, receiver: IntArray) -> tuple[IntArray, IntArray]:
-        """(N,) messages that each device sends or forwards, and receives, for some pairs."""
+        """(N,) the messages that each device sends or forwards, and receives, for some pairs."""
         passing = np.zeros(self.seconds.shape, dtype=np.int64)
         passing[sender, receiver] = 1
         for senders, before, device in reversed(list(self._hops_outwards())):
             passing[senders, before] += passing[senders, device]
-        started = np.diagonal(passing)  # by a device itself; it does not receive them
+        started = np.diagonal(passing)  # messages that start at a device, which it does not receive
         sent = passing.sum(axis=0) - np.bincount(receiver, minlength=len(passing))
         return sent, passing.sum(axis=0) - started
 

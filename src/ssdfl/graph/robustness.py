@@ -1,9 +1,10 @@
-"""How many lying neighbours a network withstands: r-robustness.
+"""The number of lying neighbours that a network tolerates: r-robustness.
 
-A set of devices is r-reachable if one of them has r neighbours outside it. A network is r-robust if
-of any two disjoint sets at least one is r-reachable. If devices drop the F largest and the F
-smallest values that they hear, and nobody has more than F lying neighbours, honest devices still
-come to agree, on a value between theirs, where the network is (2 F + 1)-robust.
+A set of devices is r-reachable if one of them has r neighbours outside it. A network is r-robust
+if, of any two disjoint sets, at least one is r-reachable. Suppose that devices drop the F largest
+and the F smallest values that they receive, and that no device has more than F lying neighbours.
+Then honest devices still reach agreement, on a value between theirs, if the network is
+(2 F + 1)-robust.
 
 Source: LeBlanc, Zhang, Koutsoukos and Sundaram, Resilient asymptotic consensus in robust networks,
 IEEE Journal on Selected Areas in Communications 31 (4), 2013, on W-MSR, which drops values by
@@ -13,6 +14,7 @@ comparing them with a device's own and always keeps that one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,16 +22,16 @@ from ssdfl.arrays import IntArray
 from ssdfl.graph.network import Network
 
 EXACT_TO = 16
-"""Up to this many devices all sets are tried; above, the lowest degree gives a bound."""
+"""Up to this many devices all sets are tried; above, the lowest degree is used for a bound."""
 
 
 def robustness(neighbours: Sequence[Sequence[int]]) -> int:
-    """The largest r for which a network is r-robust; of more than 16 devices a lower bound.
+    """The largest r for which a network is r-robust, or a lower bound above 16 devices.
 
-    With fewer than two devices there are no two sets; 0 is returned.
+    With fewer than two devices there are no two sets, and 0 is returned.
 
     Args:
-        neighbours: of each device 0 … n − 1.
+        neighbours: the neighbours of each device 0 … n − 1.
 
     Examples:
         A complete network of n devices is ⌈n / 2⌉-robust, a ring is 1-robust.
@@ -46,15 +48,15 @@ def robustness(neighbours: Sequence[Sequence[int]]) -> int:
 
 
 def _least(degree: int, n: int) -> int:
-    """A bound: the smaller of two sets has at most n / 2 devices, few of them one's neighbours."""
+    """A lower bound: the smaller of two sets has at most n / 2 devices, so few are neighbours."""
     return max(0, degree - n // 2 + 1)
 
 
 def _exact(neighbours: Sequence[Sequence[int]]) -> int:
-    """Over all pairs of disjoint sets S and T, the least of max(reach S, reach T)."""
+    """The minimum of max(reach S, reach T) over all pairs of disjoint sets S and T."""
     reach = _reaches(neighbours)
     n = len(neighbours)
-    # least[M] becomes the least reach of the nonempty sets within M, bit by bit.
+    # least[M] becomes the lowest reach of the nonempty subsets of M, bit by bit.
     least = reach.copy()
     for bit in range(n):
         by_bit = least.reshape(-1, 2, 1 << bit)
@@ -64,7 +66,7 @@ def _exact(neighbours: Sequence[Sequence[int]]) -> int:
 
 
 def _reaches(neighbours: Sequence[Sequence[int]]) -> IntArray:
-    """(2ⁿ,) the most neighbours that a member of each set has outside; n for the empty set."""
+    """(2ⁿ,) the most outside neighbours of any member of each set; n for the empty set."""
     n = len(neighbours)
     sets = np.arange(1 << n)
     sizes = np.zeros(1 << n, dtype=np.int64)
@@ -81,9 +83,9 @@ def _reaches(neighbours: Sequence[Sequence[int]]) -> IntArray:
 
 
 def survived_liars(network: Network, clusters: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """How many liars per neighbourhood each cluster withstands if devices drop extreme values.
+    """The liars per neighbourhood that each cluster tolerates if devices drop extreme values.
 
-    That is the largest F for which the cluster by itself is (2 F + 1)-robust.
+    This is the largest F for which the cluster by itself is (2 F + 1)-robust.
 
     Examples:
         >>> from ssdfl.graph import load_network
@@ -95,20 +97,33 @@ def survived_liars(network: Network, clusters: Sequence[Sequence[int]]) -> tuple
         label[list(cluster)] = number
     links = network.links[label[network.links[:, 0]] == label[network.links[:, 1]]]
     degree = np.bincount(links.ravel(), minlength=network.num_devices)
-    return tuple(_survived(links, degree, cluster) for cluster in clusters)
+    owner = label[links[:, 0]]
+    by_cluster = links[np.argsort(owner, kind="stable")]
+    ends = np.cumsum(np.bincount(owner, minlength=len(clusters)))
+    parts = np.split(by_cluster, ends[:-1])
+    return tuple(
+        _survived(inside, degree, cluster) for inside, cluster in zip(parts, clusters, strict=True)
+    )
 
 
 def _survived(links: IntArray, degree: IntArray, cluster: Sequence[int]) -> int:
-    """Of one cluster, given the links inside clusters and devices' numbers of them."""
+    """Of one cluster, given the links inside it and the number of them at each device."""
     members, n = list(cluster), len(cluster)
     least = int(degree[members].min())
-    if n < 5 or least < 3:  # 3-robust takes both
+    if n < 5 or least < 3:  # 3-robust networks have at least 5 devices, of degree 3 or more
         return 0
     if n > EXACT_TO:
         return max(0, _least(least, n) - 1) // 2
     place = {device: k for k, device in enumerate(members)}
-    neighbours: list[list[int]] = [[] for _ in members]
-    for a, b in links[np.isin(links[:, 0], members)].tolist():
-        neighbours[place[a]].append(place[b])
-        neighbours[place[b]].append(place[a])
+    pairs = tuple((place[a], place[b]) for a, b in links.tolist())
+    return _survived_exactly(n, pairs)
+
+
+@lru_cache
+def _survived_exactly(num_devices: int, links: tuple[tuple[int, int], ...]) -> int:
+    """Of a small cluster; large networks have many that are alike."""
+    neighbours: list[list[int]] = [[] for _ in range(num_devices)]
+    for a, b in links:
+        neighbours[a].append(b)
+        neighbours[b].append(a)
     return max(0, robustness(neighbours) - 1) // 2

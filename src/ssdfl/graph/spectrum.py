@@ -1,23 +1,30 @@
-"""Eigenvalues of a mixing matrix, which tell how fast a network agrees, and its Fiedler vector."""
+"""Eigenvalues of a mixing matrix, which decide how fast devices agree, and its Fiedler vector."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csc_array, eye_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
 
 from ssdfl.arrays import FloatArray
 from ssdfl.graph.mixing import MixingMatrix
+from ssdfl.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import scipy.sparse.csgraph as csgraph
+    import scipy.sparse.linalg as linalg
+else:
+    csgraph = LazyModule("scipy.sparse.csgraph")
+    linalg = LazyModule("scipy.sparse.linalg")
 
 DENSE_LIMIT = 400
 _TIE = 1e-9
 _FEW_LINKS = 5
-_NARROW = 4  # of √N: about the width of devices in a plane
+_NARROW = 4  # times √N, which is about the width of devices in a plane
 _SHIFT = 1 + 1e-6
 _TOLERANCE = 1e-7
 
@@ -38,7 +45,7 @@ class Spectrum:
 
     @property
     def gap(self) -> float:
-        """``1 − max(|λ₂|, |λ_N|)``: the least share of disagreement that one mixing removes."""
+        """``1 − max(|λ₂|, |λ_N|)``: the least share of disagreement that a mixing step removes."""
         if len(self.fiedler) == 1:
             return 1.0
         return 1.0 - max(abs(self.lambda_2), abs(self.lambda_N))
@@ -83,11 +90,11 @@ def _second(values: FloatArray, vectors: FloatArray) -> tuple[float, FloatArray]
 
 
 def _slowest_of_many(W: MixingMatrix) -> tuple[float, FloatArray]:
-    """By Lanczos, plain or inverted.
+    """λ₂ and the Fiedler vector by Lanczos, plain or shift-inverted.
 
-    Networks of few links mix slowly, and so do those that are long and narrow, such as sites in a
-    row: their eigenvalues crowd next to 1, where plain Lanczos hardly converges, but factorising
-    them is cheap. With more links it is the other way round.
+    Networks with few links mix slowly, and so do long and narrow ones, such as sites in a row.
+    Their eigenvalues cluster near 1, where plain Lanczos hardly converges, but factorising them is
+    cheap. With more links it is the other way round.
     """
     is_plain = W.nnz > _FEW_LINKS * W.shape[0] and not _is_narrow(W)
     found = _largest_two(W) if is_plain else None
@@ -97,10 +104,10 @@ def _slowest_of_many(W: MixingMatrix) -> tuple[float, FloatArray]:
 
 
 def _is_narrow(W: MixingMatrix) -> bool:
-    """Whether devices can be numbered such that links join numbers that are close on average."""
+    """Whether devices can be numbered so that links join close numbers on average."""
     n = W.shape[0]
     place = np.empty(n, dtype=np.int64)
-    place[reverse_cuthill_mckee(W, symmetric_mode=True)] = np.arange(n)
+    place[csgraph.reverse_cuthill_mckee(W, symmetric_mode=True)] = np.arange(n)
     lowest = np.minimum.reduceat(place[W.indices], W.indptr[:-1])
     return bool((place - lowest).mean() <= _NARROW * np.sqrt(n))
 
@@ -108,8 +115,8 @@ def _is_narrow(W: MixingMatrix) -> bool:
 def _largest_two(W: MixingMatrix) -> tuple[FloatArray, FloatArray] | None:
     """The two largest eigenvalues and their vectors, or None if Lanczos does not converge soon."""
     most = 20 * int(np.sqrt(W.shape[0]))
-    with suppress(ArpackNoConvergence):
-        return eigsh(W, k=2, which="LA", v0=_start(W), maxiter=most, tol=_TOLERANCE)
+    with suppress(linalg.ArpackNoConvergence):
+        return linalg.eigsh(W, k=2, which="LA", v0=_start(W), maxiter=most, tol=_TOLERANCE)
     return None
 
 
@@ -117,21 +124,31 @@ def _largest_two_inverted(W: MixingMatrix) -> tuple[FloatArray, FloatArray]:
     """The two eigenvalues closest to 1 and their vectors, by factorising the matrix."""
     n = W.shape[0]
     # Positive definite, so neither pivots nor room for them are needed.
-    factors = splu(
+    factors = linalg.splu(
         csc_array(_SHIFT * eye_array(n) - W),
         permc_spec="MMD_AT_PLUS_A",
         diag_pivot_thresh=0.0,
         options={"SymmetricMode": True},
     )
-    inverse = LinearOperator((n, n), matvec=lambda x: -factors.solve(x), dtype=np.float64)
-    return eigsh(W, k=2, sigma=_SHIFT, which="LM", v0=_start(W), tol=_TOLERANCE, OPinv=inverse)
+    inverse = linalg.LinearOperator((n, n), matvec=lambda x: -factors.solve(x), dtype=np.float64)
+    return linalg.eigsh(
+        W, k=2, sigma=_SHIFT, which="LM", v0=_start(W), tol=_TOLERANCE, OPinv=inverse
+    )
 
 
 def smallest_eigenvalue(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> float:
     """λ_N, to six digits for many devices."""
     if W.shape[0] <= dense_limit:
         return float(np.linalg.eigvalsh(W.toarray())[0])
-    return float(eigsh(W, k=1, which="SA", v0=_start(W), tol=1e-6, return_eigenvectors=False)[0])
+    return float(
+        linalg.eigsh(W, k=1, which="SA", v0=_start(W), tol=1e-6, return_eigenvectors=False)[0]
+    )
+
+
+def smallest_eigenvalues(stacked: FloatArray) -> FloatArray:
+    """λ_N of dense matrices (k, n, n)."""
+    found: FloatArray = np.linalg.eigvalsh(stacked)[:, 0].astype(np.float64, copy=False)
+    return found
 
 
 def _start(W: MixingMatrix) -> FloatArray:
@@ -143,8 +160,8 @@ def _start(W: MixingMatrix) -> FloatArray:
 def _canonical(eigenspace: FloatArray) -> FloatArray:
     """One vector of an eigenspace that depends on neither the solver's basis nor its sign.
 
-    A multiple eigenvalue has no distinguished eigenvector, so project fixed vectors onto its space
-    and take the first that leaves something; then make the largest entry positive.
+    A multiple eigenvalue has no distinguished eigenvector. So fixed vectors are projected onto its
+    space, the first nonzero projection is used, and its largest entry is made positive.
     """
     multiple = eigenspace.shape[1] > 1
     vector = _first_projection(eigenspace) if multiple else eigenspace[:, 0]

@@ -1,7 +1,7 @@
-"""Networks drawn from a rule: the paper's five, and those whose clusters have a known answer.
+"""Generated networks: the paper's five, and networks whose clusters are known.
 
 Every function here is a network spec: ``er:n=30,p=0.1`` calls ``TOPOLOGIES["er"](n=30, p=0.1)``, so
-the parameters carry the short names that a spec uses.
+the parameters have the short names of specs.
 """
 
 from __future__ import annotations
@@ -12,11 +12,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ssdfl.arrays import IntArray
 from ssdfl.errors import check_range
 from ssdfl.graph.connect import missing_links
 from ssdfl.graph.conversion import from_networkx
 from ssdfl.graph.memory import check_fits
-from ssdfl.graph.network import DEFAULT_BANDWIDTH_BPS, DEFAULT_LATENCY_S, Graph, Network
+from ssdfl.graph.network import (
+    DEFAULT_BANDWIDTH_BPS,
+    DEFAULT_LATENCY_S,
+    Graph,
+    Network,
+    make_network,
+)
 from ssdfl.graph.places import gaia
 from ssdfl.lazy import LazyModule
 from ssdfl.rng import generator
@@ -32,7 +39,7 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> Network:
     _check_size("n", n)
     check_range("p", p, 0, 1, "Choose a link probability such as p=0.1.")
     check_fits("er", n, p * n * n / 2)
-    negligible = p < 1e-12  # too small for the logarithm that NetworkX takes
+    negligible = p < 1e-12  # too small for the logarithm in NetworkX
     return _joined(nx.fast_gnp_random_graph(n, 0 if negligible else p, seed=seed), seed)
 
 
@@ -45,7 +52,7 @@ def barabasi_albert(n: int, m: int = 1, seed: int = 0) -> Network:
 
 
 def random_geometric(n: int, radius: float = 0.2, seed: int = 0) -> Network:
-    """Devices at random places of a unit square, linked within a radius. The paper's RGeo."""
+    """Devices at random positions in a unit square, linked within a radius. The paper's RGeo."""
     _check_size("n", n)
     check_range("radius", radius, 0, remedy="The square has side 1; choose radius=0.2 or so.")
     check_fits("rgeo", n, min(np.pi * min(radius, 1.0) ** 2, 1.0) * n * n / 2)
@@ -65,7 +72,7 @@ def watts_strogatz(n: int, k: int = 4, p: float = 0.2, seed: int = 0) -> Network
 
 
 def complete(n: int) -> Network:
-    """Everyone is linked to everyone. The paper's Comp."""
+    """All devices are linked to each other. The paper's Comp."""
     _check_size("n", n)
     check_fits("complete", n, n * (n - 1) / 2)
     return from_networkx(nx.complete_graph(n))
@@ -129,7 +136,7 @@ def stochastic_block(
 
 
 def barbell(size: int, bridge: int = 0) -> Network:
-    """Two cliques of a size, joined by one link or by a path over ``bridge`` devices."""
+    """Two cliques of equal size, joined by one link or by a path over ``bridge`` devices."""
     check_range("size", size, 2, remedy="A clique of a barbell has at least 2 devices.")
     check_range("bridge", bridge, 0)
     check_fits("barbell", 2 * size + bridge, size * (size - 1) + bridge)
@@ -169,23 +176,35 @@ def two_tier_sites(
         "slowdown", slowdown, 1, remedy="It says how many times slower a link between sites is."
     )
     check_fits("sites", sites * size, sites * (density * size * (size - 1) / 2 + links))
-    graph = nx.empty_graph(sites * size)
+    inside, added = _links_of_sites(sites, size, density, seed)
+    across = _links_between_sites(sites, size, links, seed)
+    slower = np.concatenate([np.ones(len(inside)), np.full(len(across), float(slowdown))])
+    return make_network(
+        sites * size,
+        np.concatenate([inside, across]),
+        latency_s=DEFAULT_LATENCY_S * slower,
+        bandwidth_Bps=DEFAULT_BANDWIDTH_BPS / slower,
+        positions=np.array(_places_of_sites(sites, size)),
+        added_links=added,
+    )
+
+
+def _links_of_sites(
+    sites: int, size: int, density: float, seed: int
+) -> tuple[IntArray, list[tuple[int, int]]]:
+    """(L, 2) the links inside all sites, and those of them that were added to connect a site."""
+    if density == 1:
+        first, second = np.triu_indices(size, 1)
+        pairs = np.stack([first, second], axis=1)
+        return (size * np.arange(sites)[:, None, None] + pairs).reshape(-1, 2), []
+    links: list[tuple[int, int]] = []
+    added: list[tuple[int, int]] = []
     for site in range(sites):
-        inside = _site(size, density, int(generator(seed, "site", site).integers(2**31)))
-        graph.add_edges_from(
-            (site * size + i, site * size + j, d) for i, j, d in inside.edges(data=True)
-        )
-    slow = {
-        "latency_s": DEFAULT_LATENCY_S * slowdown,
-        "bandwidth_Bps": DEFAULT_BANDWIDTH_BPS / slowdown,
-    }
-    rng = generator(seed, "sites")
-    for a, b in _pairs_in_a_ring(sites):
-        for pair in rng.choice(size * size, size=links, replace=False):
-            i, j = divmod(int(pair), size)
-            graph.add_edge(a * size + i, b * size + j, **slow)
-    nx.set_node_attributes(graph, dict(enumerate(_places_of_sites(sites, size))), "pos")
-    return from_networkx(graph)
+        one = _site(size, density, int(generator(seed, "site", site).integers(2**31)))
+        links += [(site * size + i, site * size + j) for i, j in one.edges]
+        new = [(i, j) for i, j, data in one.edges(data=True) if data.get("added")]
+        added += [(site * size + i, site * size + j) for i, j in new]
+    return np.array(links, dtype=np.int64).reshape(-1, 2), added
 
 
 def _site(size: int, density: float, seed: int) -> Graph:
@@ -193,6 +212,16 @@ def _site(size: int, density: float, seed: int) -> Graph:
     graph: Graph = nx.gnp_random_graph(size, density, seed=seed)
     graph.add_edges_from(missing_links(graph, seed), added=True)
     return graph
+
+
+def _links_between_sites(sites: int, size: int, links: int, seed: int) -> IntArray:
+    """(L, 2) random links from each site to the next."""
+    rng = generator(seed, "sites")
+    found = []
+    for a, b in _pairs_in_a_ring(sites):
+        drawn = rng.choice(size * size, size=links, replace=False)
+        found.append(np.stack([a * size + drawn // size, b * size + drawn % size], axis=1))
+    return np.concatenate([np.empty((0, 2), dtype=np.int64), *found])
 
 
 def _pairs_in_a_ring(number: int) -> list[tuple[int, int]]:

@@ -1,8 +1,8 @@
-"""How far devices drift apart in training: the exact linear prediction, and how it slows training.
+"""Predict how far devices drift apart in training, exactly for a linear model, and its slowdown.
 
-Device i's gradients differ from the mean by a row of ``G``. Counted in steps of length η E,
-training moves the differences by ``X ← Ã X − δ X + G``, where δ is the pull of the loss back to a
-common optimum, and mixing by ``X ← A X``. So the differences at the end of training add up to
+Device i's gradients differ from the mean by a row of ``G``. In steps of length η E, training
+changes the differences by ``X ← Ã X − δ X + G``, where δ is the pull of the loss back to a common
+optimum, and mixing by ``X ← A X``. So the differences at the end of training sum to
 ``Σ_k (B^τ_a A^τ_r)^k Σ_{q < τ_a} B^q G`` over cycles k, with ``B = Ã − δ I``.
 """
 
@@ -11,15 +11,20 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
-from scipy.sparse.linalg import matrix_power
 
 from ssdfl.arrays import FloatArray
 from ssdfl.graph import MixingMatrix, component_labels
+from ssdfl.lazy import LazyModule
 from ssdfl.machine import cores
+
+if TYPE_CHECKING:
+    import scipy.sparse.linalg as linalg
+else:
+    linalg = LazyModule("scipy.sparse.linalg")
 
 PULL = 0.03
 SLOWDOWN = 0.15
@@ -49,10 +54,10 @@ def disagreement(
     """The mean square distance of devices from their mean in cycle 32, before and after mixing.
 
     Args:
-        A: the mixing of the whole network.
-        A_intra: Ã, the mixing inside clusters.
-        differences: (N, k) how each device's gradient (or label distribution) differs from the
-            mean.
+        A: the mixing matrix of the whole network.
+        A_intra: Ã, the mixing matrix inside clusters.
+        differences: (N, k) the difference of each device's gradient (or label distribution) from
+            the mean.
         pull: δ.
 
     Examples:
@@ -74,7 +79,7 @@ def disagreement(
 
 
 def _is_better_dense(A: MixingMatrix, num_columns: int, num_steps: int) -> bool:
-    """Whether a few products of N × N matrices are faster than many with the links alone."""
+    """Whether a few dense N × N products are faster than many sparse ones."""
     n = A.shape[0]
     by_iteration = _CYCLES * num_steps * A.nnz * num_columns
     return n <= _DENSE_LIMIT and n**3 <= by_iteration
@@ -99,7 +104,7 @@ def _by_doubling(
 def _by_iteration(
     A: MixingMatrix, A_intra: MixingMatrix, G: FloatArray, tau_a: int, tau_r: int, pull: float
 ) -> FloatArray:
-    """Cycle by cycle, many columns at a time: columns are independent."""
+    """The sum cycle by cycle, many columns at a time, since columns are independent."""
     B: MixingMatrix = csr_array(A_intra - pull * eye_array(A.shape[0]))
     training = _repeated(B, tau_a)
 
@@ -127,22 +132,22 @@ def _repeated(B: MixingMatrix, times: int) -> list[MixingMatrix]:
     sizes = np.bincount(component_labels(B))
     if np.square(sizes).sum() > times * B.nnz:
         return [B] * times
-    return [csr_array(matrix_power(B, times))]
+    return [csr_array(linalg.matrix_power(B, times))]
 
 
 def _mix(W: MixingMatrix, X: FloatArray) -> FloatArray:
-    """W X, dense: the stubs of SciPy leave open what a product with an array of any rank is."""
+    """W X as a dense array; SciPy's stubs do not type the product with an array of any rank."""
     return cast(FloatArray, W @ X)
 
 
 def slowdown(disagreement: Disagreement, num_devices: int) -> float:
     """The factor by which disagreement multiplies the cycles to reach an accuracy.
 
-    ``1 + κ (D_mixed + √(20 / N) (D_trained − D_mixed))``. A device that is Δ away from the mean has
-    a loss that is higher by ½ γ ‖Δ‖² or so, which is why D enters linearly; what mixing undoes
-    within the cycle only misleads the gradients meanwhile, and that averages out over devices. How
-    far devices have come is counted in steps too, so that η cancels. The constants were measured:
-    see `docs/studies/formation`.
+    ``1 + κ (D_mixed + √(20 / N) (D_trained − D_mixed))``. The loss of a device at distance Δ from
+    the mean is higher by about ½ γ ‖Δ‖², so D enters linearly. The part of D that mixing removes
+    within the cycle only distorts the gradients in between, which averages out over devices. The
+    progress of devices is also counted in steps, so η cancels. The constants were measured: see
+    `docs/studies/formation`.
 
     Examples:
         >>> slowdown(Disagreement(0.0, 0.0), num_devices=5)
