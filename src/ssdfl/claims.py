@@ -1,4 +1,4 @@
-"""Small files with huge claims are refused before anything is expanded."""
+"""Refuse small files that claim a huge content before anything is expanded."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from ssdfl.errors import InputError
 from ssdfl.machine import memory_bytes
 
 SMALL_BYTES = 64 << 20
-"""What any file may expand to."""
+"""The size to which any file may expand."""
 MOST_EXPANSION = 200
-"""By what factor a larger file of samples may expand; images and tables shrink about tenfold."""
+"""The factor by which a larger file of samples may expand; images and tables need about 10."""
 DEFLATE_EXPANSION = 1100
-"""More than deflate (zip, gzip) can do, which is 1,032; sparse networks come close."""
+"""More than deflate (zip, gzip) can reach, which is 1,032; sparse networks come close."""
+_ENCRYPTED = 1
+"""The bit of a zip member that needs a password."""
 
 
 class ArrayClaim(NamedTuple):
-    """What the header of an array says of it."""
+    """The claims in the header of an array."""
 
     name: str
     shape: tuple[int, ...]
@@ -30,7 +32,7 @@ class ArrayClaim(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """How many numbers it has."""
+        """The number of values."""
         return math.prod(self.shape)
 
 
@@ -38,16 +40,16 @@ def check_expansion(path: Path, claimed_bytes: int, factor: int = MOST_EXPANSION
     """Refuse a file that claims to hold many times its own size.
 
     Raises:
-        InputError: it claims more than `SMALL_BYTES` and ``factor`` times its size.
+        InputError: it claims more than `SMALL_BYTES` and more than ``factor`` times its size.
     """
     limit = max(SMALL_BYTES, factor * path.stat().st_size)
     if claimed_bytes > limit:
-        got = f"{_shown(claimed_bytes)} once it is expanded"
+        got = f"{_shown(claimed_bytes)} when expanded"
         expected = f"at most {_shown(limit)} in a file of {path.stat().st_size:,} bytes"
         raise InputError(
-            f"data in {path}", got, expected, "If it is really so large, store it uncompressed."
+            f"data in {path}", got, expected, "If the size is right, store it uncompressed."
         )
-    check_memory(f"data in {path}", f"{_shown(claimed_bytes)} once it is expanded", claimed_bytes)
+    check_memory(f"data in {path}", f"{_shown(claimed_bytes)} when expanded", claimed_bytes)
 
 
 def _shown(size_bytes: int) -> str:
@@ -55,32 +57,34 @@ def _shown(size_bytes: int) -> str:
 
 
 def check_memory(what: str, got: str, needed_bytes: float, remedy: str = "Use less.") -> None:
-    """Refuse what would need more memory than this machine has.
+    """Refuse an input that needs more memory than this machine has.
 
     Raises:
-        InputError: it is too large.
+        InputError: the input is too large.
     """
     there = memory_bytes()
     if needed_bytes > there:
         needed = needed_bytes / 1e9 if needed_bytes < 1e300 else math.inf
-        expected = f"what fits into {there / 1e9:.3g} GB of memory (this needs about {needed:.3g})"
+        expected = f"at most {there / 1e9:.3g} GB of memory (this needs about {needed:.3g})"
         raise InputError(what, got, expected, remedy)
 
 
 def array_claims(path: Path) -> Iterator[ArrayClaim]:
-    """What the arrays in a ``.npy`` or ``.npz`` file say of themselves, without reading them.
+    """The headers of the arrays in a ``.npy`` or ``.npz`` file, without reading the arrays.
 
     Raises:
-        ValueError, OSError, zipfile.BadZipFile: it is no such file.
+        ValueError, OSError, zipfile.BadZipFile: it is not such a file.
     """
     if path.suffix.lower() == ".npy":
         with path.open("rb") as file:
             yield _claim("", file)
         return
     with zipfile.ZipFile(path) as files:
-        for name in files.namelist():
-            with files.open(name) as file:
-                yield _claim(name.removesuffix(".npy"), file)
+        for member in files.infolist():
+            if member.flag_bits & _ENCRYPTED:
+                raise ValueError(f"{member.filename} is encrypted")
+            with files.open(member) as file:
+                yield _claim(member.filename.removesuffix(".npy"), file)
 
 
 def _claim(name: str, file: IO[bytes]) -> ArrayClaim:
@@ -95,7 +99,7 @@ def _claim(name: str, file: IO[bytes]) -> ArrayClaim:
 
 
 def check_arrays(path: Path, factor: int = MOST_EXPANSION) -> dict[str, ArrayClaim]:
-    """What the arrays in a file claim to be, if that is possible and fits into memory."""
+    """The headers of the arrays in a file, after checking that they fit into memory."""
     claims = {claim.name: claim for claim in array_claims(path)}
     check_expansion(
         path, sum(claim.entries * claim.item_bytes for claim in claims.values()), factor

@@ -431,6 +431,11 @@ def test_coordinates_make_a_map(browser, tmp_path):
     drawing.send_keys("0")
     assert drawing.get_dom_attribute("viewBox") == "0 0 640 560"
     assert "Upgrade" in text_of(browser, "#why")
+    headline = text_of(browser, ".headline")  # seconds and links; Φ comes below
+    assert headline.startswith("A cycle takes")
+    assert "Upgrade" in headline
+    assert "Φ" not in headline
+    assert text_of(browser, "#reason").startswith("S = ")
     assert complaints(browser) == []
 
 

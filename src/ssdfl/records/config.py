@@ -1,4 +1,4 @@
-"""An experiment: a TOML file and a validated, frozen object are two forms of the same thing."""
+"""Experiments: read from TOML files into validated, frozen objects, and written back."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ssdfl.records.sections import (
 
 
 class Experiment(Section):
-    """Everything that determines a result. The defaults are those of ``ssdfl run``."""
+    """Everything that determines a result. The defaults are the experiment of ``ssdfl run``."""
 
     name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")] = "demo"
     methods: Annotated[tuple[str, ...], AfterValidator(distinct)] = Field(
@@ -67,7 +67,7 @@ class Experiment(Section):
 
     @property
     def all_cycles(self) -> int:
-        """Cycles of all methods and seeds."""
+        """The number of cycles of all methods and seeds."""
         return self.cycles * len(self.methods) * len(self.seeds)
 
 
@@ -107,7 +107,7 @@ def _unknown_key(key: str, value: object) -> InputError:
 
 
 def _section(names: Sequence[str]) -> type[BaseModel]:
-    """The class of a section, or the innermost one that there is."""
+    """The class of a section, or of the innermost section that exists."""
     section: type[BaseModel] = Experiment
     for name in names:
         field = section.model_fields.get(name)
@@ -128,10 +128,10 @@ def load_experiment(
 
     Args:
         settings: texts ``a.b=value``, as users write them.
-        overrides: ``{"a.b": value}``, laid over all else.
+        overrides: ``{"a.b": value}``; these override everything else.
 
     Raises:
-        InputError: an unreadable file, or a key or value that cannot be used.
+        InputError: the file is unreadable, or a key or value is not valid.
 
     Examples:
         >>> load_experiment(None, ["cycles=5"], {"schedule.tau_a": 3}).schedule.tau_a
@@ -144,17 +144,22 @@ def load_experiment(
     return make_experiment(values)
 
 
+def _remedy(path: Path, error: Exception) -> str:
+    """What to do about a file that is no experiment; it may be a network or data."""
+    if path.suffix.lower() == ".toml" or not path.exists():
+        return f"The reader says: {error}."
+    return f"Use --set data.name={path} for data, or --set network.spec={path} for a network."
+
+
 def read_values(path: Path | str | None, settings: Sequence[str]) -> dict[str, Any]:
-    """What a TOML file holds, with settings laid over it, not yet checked."""
+    """The values of a TOML file with settings laid over them, not yet validated."""
     values: dict[str, Any] = {}
     if path is not None:
         path = Path(path)
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
-            raise InputError(
-                "experiment", str(path), "a TOML file", f"The reader says: {error}."
-            ) from None
+            raise InputError("experiment", str(path), "a TOML file", _remedy(path, error)) from None
         locate_files(values, path.parent)
     for setting in settings:
         _lay_over(values, setting)
@@ -172,7 +177,7 @@ FILES = (
 
 
 def locate_files(values: dict[str, Any], folder: Path) -> None:
-    """Make the paths of files absolute, so that the experiment repeats from anywhere."""
+    """Make the paths of files absolute, so that the experiment can be repeated from anywhere."""
     for section, key in FILES:
         table = values.get(section)
         text = table.get(key) if isinstance(table, dict) else None
@@ -185,7 +190,7 @@ def _is_path(path: Path, text: str) -> bool:
 
 
 def looks_like_path(text: str) -> bool:
-    """Whether a text names a file or folder: it has a slash, or ends as files of data do.
+    """Whether a text names a file or folder: it has a slash, or the suffix of a data file.
 
     Examples:
         >>> looks_like_path("./houses"), looks_like_path("houses.csv"), looks_like_path("digits")
@@ -202,7 +207,7 @@ def _lay_over(values: dict[str, Any], setting: str) -> None:
         )
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):  # also of numbers with thousands of digits
+    except (ValueError, RecursionError):  # numbers with thousands of digits raise these, too
         value = text
     set_value(values, key.strip(), value)
 
@@ -211,7 +216,7 @@ def set_value(values: dict[str, Any], key: str, value: Any) -> None:
     """Set the value of a key such as ``schedule.tau_a`` in nested values.
 
     Raises:
-        InputError: what should be a section is a value.
+        InputError: a part of the key is a value, not a section.
 
     Examples:
         >>> values = {"schedule": {"tau_a": 3}}
@@ -223,7 +228,7 @@ def set_value(values: dict[str, Any], key: str, value: Any) -> None:
     for section in sections:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
-            raise InputError(key, value, f"{section} to be a section", "Fix the key.")
+            raise InputError(key, value, f"{section} to be a section", "Correct the key.")
     values[last] = deepcopy(value)
 
 

@@ -24,14 +24,14 @@ UNITS = {
     "bound": "the number of clusters of least score",
     "costs": "what it costs to reach an accuracy",
 }
-"""What the numbers are, by the kind of an artefact; all others show final accuracy."""
+"""The meaning of the numbers, by the kind of an artefact; all others show final accuracy."""
 SCALE_AND_DIGITS = {"table": (1, 2), "bound": (1, 1), "costs": (1, 1)}
 
 
 def write_artefact(artefact: Artefact, runs: Runs, folder: Path, command: str) -> list[Path]:
     """Write an artefact's table (CSV, Markdown, LaTeX) and figure (PNG, PDF); returns paths.
 
-    How the clusters of each run were chosen goes into ``…-plans.csv``.
+    ``…-plans.csv`` says how the clusters of each run were chosen.
     """
     numbers, plans = entries(artefact, runs), plan_lines(artefact, runs)
     names = (".csv", ".md", ".tex", "-plans.csv")[: 4 if plans else 3]
@@ -83,14 +83,11 @@ def markdown(
     artefact: Artefact, numbers: Sequence[Entry], command: str, plans: Sequence[PlanLine] = ()
 ) -> str:
     """A table per panel: methods by thresholds or points, the paper's number in brackets."""
-    unit = UNITS.get(artefact.kind, "final accuracy, %")
     source = f"The paper's `{artefact.label}`." if artefact.label else "Beyond the paper."
     lines = [
         f"# {artefact.title}",
         "",
-        f"{source} Given is: {unit}; mean over {len(artefact.seeds)} seeds ± half the 95 %"
-        " confidence interval, in bold brackets the paper's number. A dash: not reached by every"
-        " seed; then how many did, and when the mean over seeds does.",
+        f"{source} {_legend(artefact)}",
         "",
         f"    {command}",
         "",
@@ -102,6 +99,22 @@ def markdown(
         of_panel = [entry for entry in numbers if entry.panel == panel.name]
         lines += [f"## {panel.name}", "", markdown_table(_table(artefact, of_panel)), ""]
     return "\n".join(lines)
+
+
+def _legend(artefact: Artefact) -> str:
+    """A sentence that explains the cells of the table."""
+    number = len(artefact.seeds)
+    mean = f"the mean over {number} seeds ± half the 95 % confidence interval"
+    legend = (
+        f"A cell holds {UNITS.get(artefact.kind, 'the final accuracy in %')}: "
+        f"{mean if number > 1 else 'one seed'}, with the paper's number in bold brackets."
+    )
+    if artefact.kind not in ("table", "costs"):
+        return legend
+    return (
+        f"{legend} A dash marks what not every seed reaches. Beside it stand how many seeds do,"
+        " and when the mean accuracy over all seeds does."
+    )
 
 
 def _table(artefact: Artefact, of_panel: Sequence[Entry]) -> Table:
@@ -121,7 +134,7 @@ def _ours_and_papers(artefact: Artefact, entry: Entry) -> str:
 
 
 def latex(artefact: Artefact, numbers: Sequence[Entry]) -> str:
-    """The paper's layout: panels side by side; under each method's row, the paper's."""
+    """A table in the paper's layout: panels side by side, the paper's row under each of ours."""
     rows = [_row_of_series(artefact, numbers, series.name) for series in artefact.series]
     titles = [latex_text(_title(entry.point, entry.threshold)) for entry in rows[0]]
     widths = Counter(entry.panel for entry in rows[0])
@@ -140,7 +153,7 @@ def _row_of_series(artefact: Artefact, numbers: Sequence[Entry], series: str) ->
 
 
 def _latex_rows(artefact: Artefact, row: Sequence[Entry]) -> list[list[str]]:
-    """Ours, and under it the paper's if it has any."""
+    """The row of our numbers and, if the paper has any, the row of its numbers."""
     ours = [_latex_number(artefact, entry) for entry in row]
     if not any(entry.paper for entry in row):
         return [[row[0].series, *ours]]
@@ -153,7 +166,7 @@ def _latex_number(artefact: Artefact, entry: Entry) -> str:
 
 
 def _title(point: str, threshold: str) -> str:
-    """Of a column."""
+    """The title of a column."""
     if not threshold:
         return point or "final"
     percent = f"{100 * float(threshold):g} %"

@@ -1,4 +1,4 @@
-"""``plan.html``: a plan to look at, with every candidate that was considered, in one file."""
+"""``plan.html``: one file that shows a plan and every candidate that was considered."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ def write_plan_page(network: Network, plan: Plan, path: Path | str) -> None:
     """Write the page of a formed plan.
 
     Raises:
-        InputError: the plan is not one of this network, or has no candidates to show.
+        InputError: the plan is for another network, or has no candidates to show.
     """
     plan = fitting_plan(plan, network)
     if not plan.candidates:
         raise InputError("candidates of the plan", 0, "a formed plan", "Make it with ssdfl plan.")
+    explanation = explain(network, plan)
     title = f"{network.title}: {plan.num_devices} devices in {plan.num_clusters} clusters"
     body = fill(
         "plan.html",
         title=escape(title),
-        headline=escape(plan_reason(plan)),
+        headline=escape(f"{explanation.cycle_line} {explanation.upgrade_line}"),
         plan=asset("plan_part.html"),
-        explanation=explanation_list(explain(network, plan)),
+        explanation=explanation_list(explanation),
         diagnostics=diagnostics_table(plan),
+        reason=escape(plan_reason(plan)),
         formation=escape(formation_line(plan)),
         settings=settings_table(plan),
     )

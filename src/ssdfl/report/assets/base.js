@@ -1,4 +1,4 @@
-// What all pages share: their data, elements, colours, numbers, the theme, and charts.
+// Shared by all pages: data, elements, colours, numbers, the theme, and charts.
 
 let data = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
@@ -62,14 +62,14 @@ const percent = (value) => (value === null || value === undefined ? "–" : `${(
 // Charts. Plotly reads a few tags in texts, so names are escaped.
 const plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 const DASHES = ["solid", "dash", "dashdot", "dot", "longdash", "longdashdot"];
-// By default Plotly offers to send a chart to its makers; ours stay here.
+// By default Plotly offers to upload a chart to its makers; turn that off.
 const CHART_CONFIG = { responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "", displayModeBar: "hover",
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
 
 const PAPER_WIDTH = 690;
 let beforePrint = null;
 
-/** Draw a chart into an element, in the page's colours; drawn again, it keeps what the reader zoomed to. */
+/** Draw a chart into an element, in the page's colours; a redraw keeps the reader's zoom. */
 function plot(id, traces, layout, description) {
   const ink = getComputedStyle(document.body).color;
   const grid = dark() ? "#30363d" : "#e3e6ea";
@@ -87,7 +87,7 @@ function plot(id, traces, layout, description) {
   }, CHART_CONFIG);
 }
 
-// Everything that bakes in colours is drawn again when the theme changes.
+// Redraw everything that contains colours when the theme changes.
 const redraws = [];
 function redraw() { for (const again of redraws) again(); }
 function setTheme(theme) {

@@ -1,8 +1,8 @@
-// What was measured beside the published and the rigorous bound, one chart for each statement.
+// Measurements with the published and the rigorous bound, one chart per statement.
 
 const BOUND_KINDS = ["measured", "published", "rigorous"];
 
-/** The choice of a method and the key; made once, so that the keyboard's focus stays where it is. */
+/** The choice of a method and the key; created once, so that keyboard focus is kept. */
 function boundControls(parent) {
   const controls = add(parent, "div", { className: "controls key" }), label = add(controls, "label");
   label.append("Method ");
@@ -26,7 +26,7 @@ function drawBounds() {
   for (const one of data.bounds.filter((one) => one.method === byId("bound-method").value)) drawStatement(row, one);
 }
 
-/** Why some of a kind's values are not drawn: null is a bound that says nothing, and 0 has no logarithm. */
+/** Why some values are not drawn: null is a bound that says nothing, and 0 has no logarithm. */
 function notDrawn(kind, values) {
   const times = (count) => (count === values.length ? "" : ` in ${count} of ${values.length} cycles`);
   const silent = values.filter((value) => value === null).length, zero = values.filter((value) => value === 0).length;

@@ -3,7 +3,7 @@
 const MANY_DEVICES = 150;
 const GOLDEN_ANGLE = Math.PI * (3 - Math.sqrt(5));
 
-/** Draw a network with clusters as bubbles; what is returned is used like that of drawNetwork. */
+/** Draw a network with clusters as bubbles; returns the same functions as drawNetwork. */
 function drawBubbles(svg, net, onOpen) {
   svg.replaceChildren();
   drawWorld(svg, net);
@@ -12,7 +12,7 @@ function drawBubbles(svg, net, onOpen) {
   const wires = addSvg(svg, "g", {}), bubbles = addSvg(svg, "g", {}), inner = addSvg(svg, "g", {});
   let clusters = [], labels = [], opened = null, picked = null;
 
-  /** Where a device is inside its cluster's bubble. */
+  /** The position of a device inside its cluster's bubble. */
   function spot(device) {
     const { x, y, r, members } = clusters[labels[device]], k = members.indexOf(device);
     const out = 0.93 * r * Math.sqrt((k + 0.5) / members.length);
@@ -148,7 +148,7 @@ function zoomable(svg) {
   return { zoom, reset, goTo };
 }
 
-/** Devices whose names hold a text, those that begin with it first. */
+/** Devices whose names contain a text, starting with those that begin with it. */
 function searchDevices(names, text, most = 12) {
   const wanted = text.trim().toLowerCase();
   if (!wanted) return [];

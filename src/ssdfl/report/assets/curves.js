@@ -3,7 +3,7 @@
 const chosen = { cost: "cycle", quantities: [...data.drawn_first], log: false, off: new Set() };
 const CHARTS = chosen.quantities.map((_, k) => `curve-${k}`);
 
-/** A row of buttons of which one is chosen; made again when the options change. */
+/** A row of radio buttons; rebuilt when the options change. */
 function showChoice(set, legend, name, options, value, pickOne) {
   if (set.dataset.options === options.join()) return;
   set.dataset.options = options.join();
@@ -16,7 +16,7 @@ function showChoice(set, legend, name, options, value, pickOne) {
   }
 }
 
-/** The choice of a chart's metric; made again when the metrics change. */
+/** The choice of a chart's metric; rebuilt when the metrics change. */
 function showQuantities(select, value) {
   if (select.dataset.options !== data.quantities.join()) {
     select.dataset.options = data.quantities.join();
@@ -26,7 +26,7 @@ function showQuantities(select, value) {
   select.value = value;
 }
 
-/** Boxes to switch methods or runs on and off, each with the stroke it is drawn with. */
+/** Checkboxes for methods or runs, each with the stroke of its curves. */
 function toggles(parent, legend, kind, names, stroke) {
   const set = add(parent, "fieldset");
   add(set, "legend", {}, legend);

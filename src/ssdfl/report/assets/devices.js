@@ -1,4 +1,4 @@
-// The network device by device: a slider over cycles, a card with the device pointed at, and everybody's labels.
+// The network device by device: a slider over cycles, a card for the device under the pointer, and all labels.
 
 const view = { seed: 0, method: data.methods[0], paint: "score", place: null, device: 0, pointed: null, player: null };
 let drawing = null;
@@ -7,7 +7,7 @@ const seedData = () => data.seeds[view.seed];
 const scoresShown = () => seedData().scores[view.method] ?? { cycles: [], devices: [] };
 const place = () => Math.min(view.place ?? Infinity, scoresShown().cycles.length - 1);
 
-/** The least and the highest score of any device, method and cycle of a seed, so that colours can be compared. */
+/** The lowest and highest score over devices, methods and cycles of a seed, so that colours can be compared. */
 function scoreRange() {
   let low = Infinity, high = -Infinity;
   for (const { devices } of Object.values(seedData().scores)) for (const row of devices) for (const value of row) {
@@ -81,7 +81,7 @@ function pickDevice(k) {
   showDevice();
 }
 
-/** The card of the device pointed at. */
+/** The card of the device under the pointer. */
 function showDevice() {
   const net = seedData(), k = Math.min(view.device, net.names.length - 1), facts = net.devices[k];
   const score = scoresShown().devices[place()]?.[k], card = document.createElement("div");
@@ -100,7 +100,7 @@ function showDevice() {
   if (byId("device").innerHTML !== card.innerHTML) byId("device").replaceChildren(...card.childNodes);
 }
 
-/** A device's neighbours and what the links to them cost, as far as the page has them. */
+/** A device's neighbours and the costs of its links, as far as the page has them. */
 function neighboursOf(net, k) {
   const listed = net.links.filter(([i, j]) => i === k || j === k);
   const texts = listed.map(([i, j, , ms, rate]) => `${net.names[i === k ? j : i]} (${short(ms)} ms, ${short(rate)} MB/s)`);
@@ -108,7 +108,7 @@ function neighboursOf(net, k) {
   return (texts.join(", ") + (more ? ` … and ${more} more` : "")).trim() || "none";
 }
 
-/** How many samples of each label a device has. */
+/** The number of samples of each label on a device. */
 function addLabelBars(card, facts) {
   add(card, "div", { className: "note" }, "samples of each label");
   const bars = add(card, "div", { className: "bars" }), most = Math.max(...facts.labels, 1);

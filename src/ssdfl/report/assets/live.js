@@ -1,10 +1,10 @@
-// A page that is served during its run: poll for news, and draw them.
+// A page that is served during its run: poll for updates, and draw them.
 
 const SHORTEST_PAUSE = 1000, LONGEST_PAUSE = 10000;
 let seen = -1, failures = 0, pause = SHORTEST_PAUSE;
 const shownParts = {};
 
-/** Put a part in its place, if it has changed: what the reader unfolded stays so. */
+/** Replace a part if it has changed; sections that the reader unfolded stay open. */
 function showPart(name, html) {
   if (shownParts[name] !== html) document.querySelector(`[data-part="${name}"]`).innerHTML = html;
   shownParts[name] = html;
@@ -20,7 +20,7 @@ function showNews(news) {
   redraw();
 }
 
-/** What is new: null if nothing is, undefined if there is no answer. It says when the page will ask again. */
+/** The update: null if there is none, undefined without an answer. The request says when the next one comes. */
 async function ask() {
   try {
     const answer = await fetch(`data.json?seen=${seen}&pause=${Math.round(pause)}`);
@@ -43,7 +43,7 @@ async function refresh() {
   if (!news?.ended) setTimeout(refresh, pause);
   if (!news) return;
   showNews(news);
-  // A page that takes long to draw asks less often, so that the run keeps its processor.
+  // A page that takes long to draw polls less often, to leave the processor to the run.
   pause = Math.min(Math.max(SHORTEST_PAUSE, 5 * (performance.now() - asked)), LONGEST_PAUSE);
 }
 

@@ -17,7 +17,7 @@ function convexHull(points) {
   return sorted.length < 3 ? sorted : [...half(sorted), ...half(sorted.reverse())];
 }
 
-/** What a device's messages share, in words; empty if nothing. */
+/** The limits that a device's messages share, as text; empty if there are none. */
 function portsOf(net, k) {
   const limits = [["uplink", net.uplink_MBps?.[k]], ["downlink", net.downlink_MBps?.[k]]];
   return limits.filter(([, rate]) => rate != null).map(([kind, rate]) => `${kind} ${short(rate)} MB/s`).join(", ");
@@ -26,10 +26,10 @@ function portsOf(net, k) {
 const deviceTitle = (net, k) =>
   [`${net.names[k]}: ${net.degrees[k]} links`, `${short(net.compute_ms[k])} ms a mini-batch`, portsOf(net, k)].filter(Boolean).join(", ");
 
-/** A name that fits beside a device, or on it: of a long one, its beginning and end. */
+/** A name that fits beside or on a device; a long one is cut to its beginning and end. */
 const shortName = (name) => (name.length > 15 ? `${name.slice(0, 7)}…${name.slice(-7)}` : name);
 
-/** What is to be said of a network's links as they are drawn. */
+/** Notes on how a network's links are drawn. */
 function linkNotes(net) {
   const notes = net.links.some(([, , width]) => width !== net.links[0][2]) ? ["Thin: slow link"] : [];
   if (net.links.length < net.num_links) {
@@ -38,7 +38,7 @@ function linkNotes(net) {
   return notes;
 }
 
-/** A place of the unit square in the drawing. */
+/** Map a point of the unit square to the drawing. */
 const inFrame = ([x, y]) => [FRAME.left + x * FRAME.width, FRAME.top + (1 - y) * FRAME.height];
 
 /** The outline of the world, where devices have coordinates. */
@@ -47,14 +47,14 @@ function drawWorld(svg, net) {
   for (const outline of net.world) addSvg(land, "polygon", { points: outline.map((p) => inFrame(p).join(",")).join(" "), class: "land" });
 }
 
-/** Draw a network into an SVG; what is returned paints it. */
+/** Draw a network into an SVG; returns functions that colour it. */
 function drawNetwork(svg, net) {
   svg.replaceChildren();
   drawWorld(svg, net);
   const place = net.places.map(inFrame);
   const hulls = addSvg(svg, "g", {}), wires = addSvg(svg, "g", {}), dots = addSvg(svg, "g", {}), texts = addSvg(svg, "g", {});
   const count = net.names.length;
-  // On a map, and where names do not fit into circles, they stand beside small ones; of many devices in small type.
+  // On a map, or if names do not fit into circles, put them beside small circles; in small type if there are many.
   const named = (net.world.length > 0 && count <= 60) || (count <= 150 && net.names.some((name) => name.length > 3));
   const radius = named || count > 60 ? (count > 600 ? 2.5 : 5) : 14;
   const links = net.links.map(([i, j, width, ms, rate]) => {
@@ -67,7 +67,7 @@ function drawNetwork(svg, net) {
     addSvg(circle, "title", {}, deviceTitle(net, k));
     return circle;
   });
-  // A name stands at the right, unless another device or the edge is there.
+  // Put a name to the right, unless another device or the edge is there.
   const edge = FRAME.left + FRAME.width - 50;
   const isTaken = (x, y) => x > edge || place.some(([u, v]) => u > x && u < x + 55 && Math.abs(v - y) < 11);
   const beside = ([x, y]) => (isTaken(x, y) ? { x: x - 8, y: y + 4, "text-anchor": "end" } : { x: x + 8, y: y + 4 });
@@ -103,7 +103,7 @@ function drawNetwork(svg, net) {
     });
   }
 
-  /** Bring a device and its links forward; null shows all alike. */
+  /** Highlight a device and its links; null highlights nothing. */
   function pick(device) {
     circles.forEach((circle, k) => circle.classList.toggle("picked", k === device));
     for (const [line, i, j] of links) line.classList.toggle("faint", device !== null && i !== device && j !== device);

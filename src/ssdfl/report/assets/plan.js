@@ -1,6 +1,6 @@
 // A plan: every candidate, by a slider over the number of clusters.
 
-/** A curve against S with a mark per candidate; returns what moves its cursor. */
+/** A curve against S with a mark per candidate; returns a function that moves its cursor. */
 function planChart(id, net, curves, low, high, show) {
   const svg = byId(id), left = 52, right = 408, top = 14, bottom = 196;
   svg.replaceChildren();
@@ -31,7 +31,7 @@ function planChart(id, net, curves, low, high, show) {
   return (c) => { cursor.setAttribute("x1", x(c.num_clusters)); cursor.setAttribute("x2", x(c.num_clusters)); };
 }
 
-// Which candidate the reader looks at, and of which seed: it stays when the page is drawn again.
+// The candidate and seed that the reader looks at; kept when the page is drawn again.
 const looked = { seed: null, place: null };
 
 /** Show a network's plan and the alternatives to it. */
