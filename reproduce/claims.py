@@ -31,7 +31,7 @@ from findings import (
     wins,
     with_clusters,
 )
-from held_out import criteria
+from held_out import agreement, criteria
 
 Claim = tuple[str, str, Callable[[Results], Finding]]
 """What is claimed, the paper's number, and ours."""
@@ -215,6 +215,8 @@ def costs(folder: Path) -> str:
 
 if __name__ == "__main__":
     results_folder = Path(sys.argv[1] if len(sys.argv) > 1 else "reproduce/results/small")
-    print(RULE, table(results_folder), criteria(results_folder), sep="\n\n")
+    print(
+        RULE, table(results_folder), agreement(results_folder), criteria(results_folder), sep="\n\n"
+    )
     if (results_folder / "beyond-costs.csv").exists():
         print(f"\n{costs(results_folder)}")

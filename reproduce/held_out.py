@@ -1,4 +1,6 @@
-"""The criteria on cases that calibration did not see: τ_r = 5 and the complete graph.
+"""How near our tables are to the paper's, and the criteria on cases calibration did not see.
+
+Held out are τ_r = 5 and the complete graph.
 
 python reproduce/held_out.py [reproduce/results/medium]
 """
@@ -7,14 +9,17 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from findings import OURS, Cell, NotRunError, Results
 
 FMNIST = ("fmnist-taur", "fmnist-taur-sgd")
 TABLES = (*FMNIST, "cifar10-taur", "cifar10-taur-sgd")
+ALL_TABLES = ("fmnist-taur1", *FMNIST, "cifar10-taur1", *TABLES[2:])
 HELD_OUT = "τ_r = 5"
 NEAR = 0.25
 NEAR_SHARE = 0.7
@@ -33,27 +38,29 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Place:
-    """A cell of a held-out panel: SSD-FL and pDFL at one threshold."""
+    """A cell of a table: SSD-FL and pDFL at one threshold."""
 
+    panel: str
     name: str
     ours: Cell
     periodic: Cell
 
 
-def places(results: Results, artefact: str) -> list[Place]:
-    """The held-out cells of a table; none if it has not been run."""
+def places(results: Results, artefact: str, panels: str = "") -> list[Place]:
+    """The cells of a table in panels whose names begin so; none if it has not been run."""
     try:
         cells = results.cells(artefact)
     except NotRunError:
         return []
     return [
         Place(
+            panel,
             f"{artefact}, {panel}, {100 * float(threshold):g} %",
             cell,
             cells[panel, "", "pDFL", threshold],
         )
         for (panel, _, series, threshold), cell in cells.items()
-        if series == OURS and panel.startswith(HELD_OUT)
+        if series == OURS and panel.startswith(panels)
     ]
 
 
@@ -64,7 +71,7 @@ def near_the_paper(results: Results) -> Criterion:
     """
     near_enough = f"SSD-FL within {100 * NEAR:g} % of the paper's cycles"
     what = f"FMNIST, {HELD_OUT}: {near_enough} in ≥ {100 * NEAR_SHARE:g} % of cells"
-    found = [place.ours for artefact in FMNIST for place in places(results, artefact)]
+    found = [place.ours for artefact in FMNIST for place in places(results, artefact, HELD_OUT)]
     told = [cell for cell in found if cell.paper is not None]
     if not told:
         return Criterion(what, "not run", None)
@@ -94,7 +101,7 @@ def complete_graph(results: Results, panel: str) -> Criterion:
 def order(results: Results) -> Criterion:
     """Whether SSD-FL is ahead of pDFL wherever the paper has it far ahead."""
     what = f"{HELD_OUT}: SSD-FL before pDFL wherever the paper's lead exceeds {100 * LEAD:g} %"
-    found = [place for artefact in TABLES for place in places(results, artefact)]
+    found = [place for artefact in TABLES for place in places(results, artefact, HELD_OUT)]
     far = [place for place in found if _is_far(place.ours.paper, place.periodic.paper)]
     if not far:
         return Criterion(what, "not run", None)
@@ -136,5 +143,31 @@ def criteria(folder: Path) -> str:
     )
 
 
+def agreement(folder: Path) -> str:
+    """Panel by panel: SSD-FL's cells near the paper's, and where it is before pDFL, in Markdown."""
+    results = Results(folder)
+    lines = [
+        f"| table | panel | SSD-FL within {100 * NEAR:g} % of the paper's cycles "
+        "| before pDFL | before pDFL in the paper |",
+        "|---|---|---|---|---|",
+    ]
+    for artefact in ALL_TABLES:
+        by_panel = groupby(places(results, artefact), attrgetter("panel"))
+        lines += [
+            f"| {artefact} | {panel} | {_agreeing(tuple(cells))} |" for panel, cells in by_panel
+        ]
+    return "\n".join(lines)
+
+
+def _agreeing(cells: Sequence[Place]) -> str:
+    """How many cells of a panel agree with the paper, as cells of a table."""
+    told = [cell.ours for cell in cells if cell.ours.paper is not None]
+    ours = sum(_is_before(cell.ours.of_mean, cell.periodic.of_mean) for cell in cells)
+    papers = sum(_is_before(cell.ours.paper, cell.periodic.paper) for cell in cells)
+    near = f"{sum(map(_near, told))} of {len(told)}"
+    return f"{near} | {ours} of {len(cells)} | {papers} of {len(cells)}"
+
+
 if __name__ == "__main__":
-    print(criteria(Path(sys.argv[1] if len(sys.argv) > 1 else "reproduce/results/medium")))
+    results_folder = Path(sys.argv[1] if len(sys.argv) > 1 else "reproduce/results/medium")
+    print(agreement(results_folder), criteria(results_folder), sep="\n\n")
