@@ -30,12 +30,13 @@ demo: .venv/.base  ## compare seven methods on a small network (a minute)
 
 # Tests of pages need chromium and chromedriver on the PATH, tests of two machines need root and iproute2.
 # Without them these tests are skipped and say so. .ci/run installs what is missing where it can.
+# Two workers begin with meshes, which mostly wait, and one with all else: that fills two cores.
+# Workers take tests in the order of tests/conftest.py.
 test: .venv/.dev  ## run the test suite
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not mesh"
-	$(BIN)/pytest -n 2 --dist loadgroup -m mesh
+	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
 simulation: .venv/.dev  ## run the tests of everything but real devices
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not mesh" --ignore tests/mesh --ignore tests/cli/test_mesh.py
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not mesh" --ignore tests/mesh --ignore tests/cli/test_mesh.py
 
 check: .venv/.dev  ## format, lint, spelling, types, complexity, doctests, examples
 	$(BIN)/ruff format --check .

@@ -1,12 +1,16 @@
 """Processes forked from a server with imports done: Python and torch take seconds to start."""
 
+import ctypes
 import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from unittest.mock import patch
 
+from commands import PARSER
+from ssdfl import files as ssdfl_files
 from ssdfl.cli.main import main
 from ssdfl.errors import import_object
 
@@ -19,8 +23,9 @@ IMPORTED = (
         "torch.distributed",
         "networkx",
     ),
-    *("matplotlib.figure", "cryptography.x509", "grpc._channel", "grpc._server"),
-    *("ssdfl.cli.main", "ssdfl.mesh.device", "ssdfl.experiments", "ssdfl.report", "helpers"),
+    *("matplotlib.figure", "cryptography.x509", "cryptography.hazmat.primitives.serialization"),
+    *("grpc._channel", "grpc._server", "grpc._utilities"),
+    *("ssdfl.mesh.device", "ssdfl.experiments", "ssdfl.report", "commands", "helpers"),
 )
 
 
@@ -37,9 +42,12 @@ class Forked:
 
     Args:
         stdout: an open file, to whose name the process writes; stderr likewise. None is our own.
+        machine: a network namespace that it lives in. None is our own.
     """
 
-    def __init__(self, function, words, *, stdout=None, stderr=None, cwd=None, env=None):
+    def __init__(
+        self, function, words, *, stdout=None, stderr=None, cwd=None, env=None, machine=None
+    ):
         files = [file and str(Path(file.name).resolve()) for file in (stdout, stderr)]
         given = (
             function,
@@ -47,8 +55,11 @@ class Forked:
             files,
             str(Path(cwd or ".").resolve()),
             dict(env or os.environ),
+            machine,
         )
-        self._process = server().Process(target=_begin, args=given)
+        nested = multiprocessing.parent_process() is not None  # it has the imports itself
+        context = multiprocessing.get_context("fork") if nested else server()
+        self._process = context.Process(target=_begin, args=given)
         self._process.start()
         self.pid, self.kill, self.terminate = (
             self._process.pid,
@@ -73,7 +84,7 @@ class Forked:
         os.kill(self.pid, number)
 
 
-def _begin(function, words, files, cwd, environment):
+def _begin(function, words, files, cwd, environment, machine):
     """In the process: what `subprocess.Popen` would have prepared, then the function."""
     for place, name in zip((1, 2), files, strict=True):
         if name is not None:
@@ -81,13 +92,25 @@ def _begin(function, words, files, cwd, environment):
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
+    if machine is not None:
+        _enter(machine)
+    ssdfl_files.os.fsync = lambda file: None  # no test cuts the power
     import_object(function, "function")(words)
+
+
+def _enter(machine):
+    """Live in a network namespace, as ``ip netns exec`` does, with all threads to come."""
+    with Path("/var/run/netns", machine).open() as namespace:
+        library = ctypes.CDLL(None, use_errno=True)
+        if library.setns(namespace.fileno(), 0):
+            raise OSError(ctypes.get_errno(), "setns", machine)
 
 
 def run_command(words):
     """In the process: ``ssdfl WORDS``."""
     sys.argv = ["ssdfl", *words]
-    main()
+    with patch("ssdfl.cli.main.app", PARSER):
+        main()
 
 
 def command(*words, cwd=None, timeout=240, **environment):

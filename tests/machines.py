@@ -7,6 +7,8 @@ import subprocess
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from forked import Forked
+
 
 def _ip(*words):
     return subprocess.run(["ip", *words], capture_output=True, text=True, check=True)
@@ -34,6 +36,10 @@ class Machine:
     def runs(self, *words):
         """A command as this machine runs it."""
         return ["ip", "netns", "exec", self.name, *map(str, words)]
+
+    def starts(self, *words, function="forked:run_command", **options):
+        """``ssdfl WORDS`` on this machine, as a process that is forked."""
+        return Forked(function, words, machine=self.name, **options)
 
     def pull_cable(self):
         """From now on, what is sent to and from it is lost, and nobody is told."""

@@ -141,6 +141,18 @@ def test_the_order_counts_where_the_papers_lead_is_large(tmp_path):
     assert found.met is False
 
 
+def test_agreement_with_the_papers_tables_is_counted_panel_by_panel(tmp_path):
+    rows = [
+        *duel(PANEL, "0.1", [12, 12], [9, 9], ("10", "11")),
+        *duel(PANEL, "0.2", [20, 20], [None, None], ("10", "9")),
+        *duel("τ_r = 3, mild", "0.1", [5, 5], [6, 6], ("–", "–")),
+    ]
+    written(tmp_path, "fmnist-taur-sgd", rows)
+    *_, held, other = held_out.agreement(tmp_path).splitlines()
+    assert held == f"| fmnist-taur-sgd | {PANEL} | 1 of 2 | 1 of 2 | 1 of 2 |"
+    assert other == "| fmnist-taur-sgd | τ_r = 3, mild | 0 of 0 | 1 of 1 | 0 of 1 |"
+
+
 def test_the_complete_graph_and_what_has_not_been_run(tmp_path):
     rows = [
         cell("mild", "SSD-FL", "", [0.84, 0.86], point="Comp"),

@@ -1,5 +1,6 @@
 """Files that hosts, package indexes and citation tools read say what the project says."""
 
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -78,3 +79,10 @@ def test_issue_forms_have_what_the_host_demands(template):
     identifiers = [field["id"] for field in form["body"]]
     assert len(identifiers) == len(set(identifiers))
     assert all(field["attributes"]["label"] for field in form["body"])
+
+
+@pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="needs pytest-xdist")
+@pytest.mark.xdist_group("named")
+def test_workers_are_told_of_groups(request):
+    """Else they share them out test by test without a word, and set up all that groups share."""
+    assert request.node.nodeid.endswith("@named")

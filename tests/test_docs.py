@@ -257,6 +257,7 @@ def test_the_claims_page_has_the_numbers_of_the_results():
         assert table.count("\n") > least
         assert table in page
         assert held_out.criteria(results) in page
+        assert held_out.agreement(results) in page
     assert findings.RULE in page
     assert claims.costs(small) in page
 

@@ -110,3 +110,10 @@ def test_unreadable_files(tmp_path, content):
         path.write_bytes(content)
     with pytest.raises(InputError, match="expected a TOML file"):
         load_experiment(path)
+
+
+def test_a_table_in_the_place_of_an_experiment_is_refused_with_the_setting(tmp_path):
+    table = tmp_path / "houses.csv"
+    table.write_text("rooms,price\n3,120\n")
+    with pytest.raises(InputError, match=f"Use --set data.name={table} for data"):
+        load_experiment(table)
