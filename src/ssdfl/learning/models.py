@@ -194,7 +194,7 @@ def build_model(
     factory = find_function(MODELS, name, "model.name")
     options = dict(options or {})
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+        torch.manual_seed(seed)
         try:
             model = _trainable(factory(image_shape, num_classes, **options))
             tried = torch.zeros(2, *image_shape) if example is None else example
