@@ -30,7 +30,7 @@ def test_mixing_is_the_matrix_product(n, p, seed, dtype):
     assert product(W, X).numpy() == pytest.approx(W.toarray() @ X.numpy(), abs=1e-6)
 
 
-@pytest.mark.parametrize("which", [[0, 1, 2], [3], [1, 4, 5, 11]])
+@pytest.mark.parametrize("which", [[0, 1, 2], [3], [1, 4, 5, 11], [2, 0, 1], [0, 2, 1, 3]])
 def test_rows_are_those_of_the_product(which):
     W = metropolis(load_network("ring:n=12").adjacency)
     X = torch.randn(12, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
