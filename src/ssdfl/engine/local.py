@@ -110,12 +110,23 @@ class LocalEngine:
         Args:
             training: somebody trains in this step; here, if it is not said.
         """
+        state = self._laid_out(state)
         turn = self._turn(state, step, t, bool(step.train.any()) if training is None else training)
         rule = self.job.rule
         X = self._fused(turn) if rule.early and rule.additive else self._staged(turn)
         if turn.trained is not None:
             keep_variances(self.job.task, X, turn.trained)
         return Advanced(X, turn.memory, turn.moved)
+
+    def _laid_out(self, state: State) -> State:
+        """The state with every row in memory of its own.
+
+        At first, all rows are views of one. Torch would copy the whole matrix whenever it mixes
+        some of them.
+        """
+        if state.X.is_contiguous():
+            return state
+        return replace(state, X=self._matrix_beside(state.X).copy_(state.X))
 
     def _turn(self, state: State, step: Step, t: int, training: bool) -> _Turn:
         trains = bool(step.train.any())
