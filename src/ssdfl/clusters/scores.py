@@ -57,8 +57,8 @@ TRAINING = Constants(learning_rate=0.05, tau_a=5, local_steps=2)
 STRONG_DRIFT = 2.0
 """If one cluster is predicted to take more than this many times the cycles of devices that agree,
 learning is simulated."""
-_SIMULATED = 100
-"""Learning is simulated for at most this many devices."""
+_SIMULATED = 50
+"""Learning is simulated for at most this many devices, the most that it was compared with."""
 
 
 @dataclass(eq=False)

@@ -72,7 +72,7 @@ class Pilot:
 
     @property
     def _chance(self) -> float:
-        return 1 / self.frequencies.shape[1]
+        return 1.0 / int(self.frequencies.shape[1])
 
     def accuracies(self, A_intra: FloatArray, cycles: int) -> Iterator[float]:
         """Devices' mean accuracy after each cycle, over all classes that some device has."""
