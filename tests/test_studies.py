@@ -55,6 +55,22 @@ def test_the_default_meets_what_the_page_claims():
         assert np.mean(regrets) < np.mean([float(row["regret"]) for row in choices(other)])
 
 
+def test_simulated_choices_are_faster_on_fresh_data(monkeypatch):
+    monkeypatch.syspath_prepend(FORMATION)
+    for name in ("measure", "fresh"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    fresh = importlib.import_module("fresh")
+    rows = fresh.read()
+    gains = fresh.gains(rows)
+    for name in ("measure", "fresh"):
+        sys.modules.pop(name, None)
+    page = " ".join((FORMATION / "index.md").read_text(encoding="utf-8").split())
+    mean = np.exp(np.mean(np.log(gains)))
+    assert f"In {len(gains)} of {len(rows)} draws" in page
+    assert f"{min(gains):.2f} to {max(gains):.2f} times, {mean:.2f} in" in page
+    assert min(gains) > 1
+
+
 def test_plans_by_sketches_are_as_good_as_plans_by_labels():
     with (FORMATION / "sketches.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

@@ -10,8 +10,10 @@ regret, only the seconds of one against the other's.
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from statistics import geometric_mean
 
 from measure import (
     HERE,
@@ -61,7 +63,8 @@ def compare(case: Case, seed: int) -> dict[str, object] | None:
         for clusters in seconds:
             records = train_to(target, case, instance, clusters)
             seconds[clusters] = costs_to(target, records)[1]
-    values = (case.name, seed, len(law), len(simulated), seconds[law], seconds[simulated])
+    times = (f"{seconds[clusters]:.6g}" for clusters in (law, simulated))
+    values = (case.name, seed, len(law), len(simulated), *times)
     return dict(zip(FIELDS, values, strict=True))
 
 
@@ -71,9 +74,26 @@ def small_cases() -> list[Case]:
     return [case for case in drawn if int(case.name.split("-")[1]) <= MOST_DEVICES]
 
 
+def read() -> list[dict[str, str]]:
+    """What was compared; equal choices have 1 second each."""
+    if not RESULTS.exists():
+        return []
+    with RESULTS.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def gains(rows: Sequence[Mapping[str, str]]) -> list[float]:
+    """How many times as fast the simulation's choice is, where the choices differ."""
+    return [
+        float(row["law_s"]) / float(row["simulated_s"])
+        for row in rows
+        if row["law_s"] != row["simulated_s"]
+    ]
+
+
 def main() -> None:
     """Compare what is not compared yet."""
-    known = list(csv.DictReader(RESULTS.open(encoding="utf-8"))) if RESULTS.exists() else []
+    known = read()
     done = {(row["case"], int(row["seed"])) for row in known}
     with RESULTS.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
@@ -84,6 +104,11 @@ def main() -> None:
                 writer.writerow(row)
                 file.flush()
                 print(*row.values(), flush=True)
+    found = sorted(gains(read()))
+    print(
+        f"{len(found)} of {len(read())} choices differ; times as fast: least {found[0]:.2f}, "
+        f"geometric mean {geometric_mean(found):.2f}, most {found[-1]:.2f}"
+    )
 
 
 if __name__ == "__main__":
