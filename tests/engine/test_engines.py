@@ -14,7 +14,7 @@ from ssdfl.engine import initial_state, load_state, local, make_engine, run, sav
 from ssdfl.engine.gradients import looped, stacked
 from ssdfl.errors import InputError
 from ssdfl.graph import load_network
-from ssdfl.learning import KINDS, Shards, paper_optimizer
+from ssdfl.learning import KINDS, Shards, paper_optimizer, parse_optimizer
 from ssdfl.methods import (
     METHODS,
     RULES,
@@ -475,3 +475,16 @@ def test_weights_by_size_learn_what_one_device_with_all_samples_would(engine):
     assert torch.allclose(state.X.mean(0), expected, atol=1e-12)
     unweighted = dataclasses.replace(job, weights=None)
     assert not torch.allclose(next(run(unweighted, engine))[1].X.mean(0), expected, atol=1e-6)
+
+
+def test_kinds_of_optimizers_train_in_any_order():
+    """Without the first device, the kind that it names first comes second."""
+    job = tiny_job("sdfl+helpers:Doubled", "complete:n=5", cycles=2, local_steps=2)
+    kinds = [parse_optimizer(name) for name in ("proximal", "sgd", "sgd", "proximal", "proximal")]
+    others = np.array([False, True, True, True, True])
+
+    def without_first(t):
+        step = job.schedule(t)
+        return dataclasses.replace(step, train=step.train & others)
+
+    assert_same_run(dataclasses.replace(job, optimizers=tuple(kinds), schedule=without_first))

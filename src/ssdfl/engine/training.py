@@ -298,7 +298,8 @@ class GroupOptimizers:
             else:
                 direction, _ = _updated(part, here, torch.cat(own, dim=1), rows)
                 pieces.append((part.members, Displacement(direction, rate)))
-        return PiecewiseMove(pieces, rate)
+        # Kinds have an order of their own, and rows must stay in the group's.
+        return PiecewiseMove(sorted(pieces, key=_first_row), rate)
 
     def scattered(
         self, group: Group, kept: list[dict[str, Tensor]], memory: dict[str, Tensor]
@@ -334,6 +335,11 @@ def _updated(
         if value is not kept[name]:
             kept[name].copy_(value)
     return direction, kept
+
+
+def _first_row(piece: tuple[slice, object]) -> int:
+    rows, _ = piece
+    return int(rows.start)
 
 
 def _updated_in_parts(
