@@ -479,7 +479,7 @@ def test_weights_by_size_learn_what_one_device_with_all_samples_would(engine):
 
 def test_kinds_of_optimizers_train_in_any_order():
     """Without the first device, the kind that it names first comes second."""
-    job = tiny_job("sdfl+helpers:Doubled", "complete:n=5", cycles=2, local_steps=2)
+    job = tiny_job("sdfl+helpers:Doubled", "ring:n=5", cycles=2, local_steps=2)
     near, plain = parse_optimizer("proximal:mu=0.1"), parse_optimizer("sgd")
     kinds = (near, plain, plain, near, near)
     others = np.array([False, True, True, True, True])
