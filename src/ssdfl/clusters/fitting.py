@@ -114,7 +114,10 @@ def fitting_plan(plan: Plan, network: Network) -> Plan:
     found = misfit(plan, network)
     if found:
         expected = f"the {network.num_devices} devices of {network.title}, clusters connected in it"
-        remedy = "Make a plan for this network: ssdfl plan NETWORK --out plan.json."
+        remedy = (
+            "Repair it with ssdfl plan NETWORK --repair plan.json, "
+            "or make a new one with ssdfl plan NETWORK --out plan.json."
+        )
         raise InputError("plan for this network", str(found), expected, remedy)
     return _on(plan, network)
 
