@@ -8,7 +8,8 @@
 Each mutant changes one operator, constant or condition, drawn at random from all packages. It is
 tried in a copy of the repository, so that processes which tests start see it, too: first the
 module's doctests, then the test file that mirrors it, then the files that mention it most, up to
-the first failure of a test that passes on the source as it is. mutants.csv has what was drawn and
+the first failure of a test that passes on the source as it is. Tests known to be slow come after
+the others, and none begins when the budget is spent. mutants.csv has what was drawn and
 found. A survivor is judged by hand in the column ``note``: "equivalent", "speed" or "limit" and
 why, else it lacks a test.
 """
@@ -20,6 +21,7 @@ import ast
 import contextlib
 import csv
 import importlib
+import math
 import os
 import random
 import re
@@ -31,24 +33,30 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
+from typing import IO
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 RECORD = Path(__file__).with_suffix(".csv")
 LIBRARIES = (
     *("torch", "numpy", "scipy.sparse", "pandas", "pyarrow.parquet", "pydantic", "networkx"),
-    *("grpc", "pytest", "matplotlib.pyplot"),
+    *("grpc", "matplotlib.pyplot", "rich", "typer", "scipy.optimize"),
 )
 """Loaded once, before a process is forked for each run of tests."""
 SKIPPED = re.compile(r"_pb2|__init__|__main__|report/world")  # the last is a map
 MOST_FILES, NEAREST_FILES = 6, 2
 ALWAYS = ("tests/test_values.py",)
 """Quick tests of all modules."""
-CLOCK_FACTOR = 60
-"""How much longer than its CPU seconds a run may take on the clock, on a busy machine."""
+CLOCK_FACTOR = 5
+"""How much longer than its CPU seconds a test may take on the clock, on a busy machine."""
+SLOW_S = 1.5
+"""CPU seconds of tests that wait until quicker ones have passed."""
+NO_END = " (did not end)"
 MOST_BROKEN = 5
 """Tests of a run that may fail on the source as it is; each is left out from then on."""
 EXCUSED = ("equivalent", "speed", "limit")
@@ -82,7 +90,7 @@ class Mutant:
 
     Attributes:
         place: which of the places of the file that can be changed.
-        verdict: "" if not tried, else killed or survived.
+        verdict: "" if not tried, else killed or survived; gone if the line has changed since.
         by: the test that failed, or that took too long.
         cpu_s: of all tests run on it.
         note: a survivor's judgement.
@@ -101,10 +109,16 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a run of tests; ``failed`` names a test, and is empty if all passed."""
+    """What came of a run of tests.
+
+    Attributes:
+        failed: the first test that failed; empty if all passed.
+        took_s: CPU seconds of each test.
+    """
 
     failed: str
     cpu_s: float
+    took_s: dict[str, float]
 
 
 def places(tree: ast.Module) -> Iterator[tuple[ast.AST, int]]:
@@ -222,136 +236,202 @@ def source_of(mutant: Mutant) -> str:
 
 @cache
 def tests_of(file: str) -> tuple[str, ...]:
-    """The test file that mirrors a module, then those that mention it or its names most."""
+    """The test file that mirrors a module, then those that mention it or its names most.
+
+    Of a module that few tests mention, also those that mention the modules which import it.
+    """
     path = ROOT / file
     tests = ROOT / "tests"
     folder = tests / path.parent.relative_to(ROOT / "src" / "ssdfl")
-    names = [
-        node.name
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
-    ]
-    words = re.compile(rf"\b({'|'.join([path.stem, *names])})\b")
-    counts = {
-        test: len(words.findall(test.read_text(encoding="utf-8")))
-        for test in sorted(tests.rglob("test_*.py"))
-    }
+    while not folder.is_dir():
+        folder = folder.parent
     mirror = folder / f"test_{path.stem}.py"
-    ranked = sorted(
-        (test for test in counts if counts[test] or test == mirror),
-        key=lambda test: (test != mirror, not test.is_relative_to(folder), -counts[test]),
-    )
+    ranked: list[Path] = [mirror] if mirror.is_file() else []
+    for words in (_words((path,)), _words(_importers(path))):
+        counts = {
+            test: len(words.findall(_text(test))) for test in sorted(tests.rglob("test_*.py"))
+        }
+        mentioning = [test for test in counts if counts[test] and test not in ranked]
+        if len(ranked) < NEAREST_FILES:
+            ranked += sorted(
+                mentioning, key=lambda test: (not test.is_relative_to(folder), -counts[test])
+            )
     return tuple(test.relative_to(ROOT).as_posix() for test in ranked[:MOST_FILES])
 
 
-class FirstFailure:
-    """A plugin of pytest that tells the first test that fails."""
-
-    def __init__(self, out: int) -> None:
-        self.out = out
-
-    def pytest_runtest_logreport(self, report: object) -> None:
-        """Write down a failure."""
-        if getattr(report, "failed", False):
-            os.write(self.out, f"{getattr(report, 'nodeid', '')}\n".encode())
-
-    def pytest_collectreport(self, report: object) -> None:
-        """Write down a module that cannot be imported."""
-        self.pytest_runtest_logreport(report)
+def _words(modules: Sequence[Path]) -> re.Pattern[str]:
+    """A pattern of modules' names and of what is public in them."""
+    names = [module.stem for module in modules]
+    for module in modules:
+        names += [
+            node.name
+            for node in ast.parse(_text(module)).body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+        ]
+    return re.compile(rf"\b({'|'.join(names)})\b")
 
 
-def run_tests(copy: Path, words: Sequence[str], limit_s: float) -> Outcome:
-    """Run tests in a process of their own.
+def _importers(path: Path) -> list[Path]:
+    """The modules that import a module of the library."""
+    package = re.escape(".".join(path.parent.relative_to(ROOT / "src").parts))
+    imported = re.compile(rf"from {package}(\.{path.stem} import| import .*\b{path.stem}\b)")
+    modules = sorted((ROOT / "src").rglob("*.py"))
+    found = [module for module in modules if imported.search(_text(module))]
+    return [module for module in found if module.name != "__init__.py"]
+
+
+@cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+class Watch:
+    """A plugin of pytest that runs quick tests first, and writes down what came of each.
 
     Args:
-        limit_s: of CPU; `CLOCK_FACTOR` times as long on the clock.
+        slow: tests to run after all others.
+        limit_s: CPU seconds a test may take, and `CLOCK_FACTOR` times as long on the clock;
+            whatever takes longer ends the process.
+        budget_s: CPU seconds after which no other test begins.
     """
-    reader, writer = os.pipe()
-    before = _children_s()
+
+    def __init__(self, out: IO[str], slow: Set[str], limit_s: float, budget_s: float) -> None:
+        self.out, self.slow, self.limit_s, self.budget_s = out, slow, limit_s, budget_s
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Slow tests come last, the others as they were."""
+        items.sort(key=lambda item: item.nodeid in self.slow)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Limit the time of a test, and write it down."""
+        begun_s = _used_s()
+        if begun_s > self.budget_s:
+            item.session.shouldstop = "budget"
+        self._tell("begun", item.nodeid)
+        own_s = int(time.process_time() + self.limit_s) + 1
+        resource.setrlimit(resource.RLIMIT_CPU, (own_s, resource.RLIM_INFINITY))
+        signal.alarm(int(CLOCK_FACTOR * self.limit_s))
+        result = yield
+        signal.alarm(0)
+        self._tell(f"{_used_s() - begun_s:.2f}", item.nodeid)
+        return result
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write down a failure."""
+        if report.failed:
+            self._tell("failed", report.nodeid)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Write down a module that cannot be imported."""
+        if report.failed:
+            self._tell("failed", report.nodeid)
+
+    def _tell(self, what: str, name: str) -> None:
+        print(what, name, file=self.out, flush=True)
+
+
+def run_tests(copy: Path, words: Sequence[str], watch: Watch) -> Outcome:
+    """Run tests in a process of their own."""
+    before_s = _used_s(resource.RUSAGE_CHILDREN)
     child = os.fork()
     if child == 0:
         os.setsid()
-        resource.setrlimit(resource.RLIMIT_CPU, (int(limit_s), int(limit_s) + 5))
-        signal.alarm(int(CLOCK_FACTOR * limit_s))
-        _child(copy, words, writer)
-    os.close(writer)
+        _child(copy, words, watch)
     _, status = os.waitpid(child, 0)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
-    with os.fdopen(reader) as lines:
-        failed = lines.readline().strip()
-    failed = failed or ("" if status == 0 else f"{words[-1]} (status {status})")
-    return Outcome(failed, round(_children_s() - before, 1))
+    watch.out.seek(0)
+    told = [tuple(line.rstrip("\n").split(" ", 1)) for line in watch.out]
+    failed = next((name for what, name in told if what == "failed"), "")
+    if not failed and status:
+        begun = told[-1][1] if told and told[-1][0] == "begun" else ""
+        failed = f"{begun}{NO_END}" if begun else f"status {status}"
+    took_s = {name: float(what) for what, name in told if what not in ("begun", "failed")}
+    return Outcome(failed, round(_used_s(resource.RUSAGE_CHILDREN) - before_s, 1), took_s)
 
 
-def _child(copy: Path, words: Sequence[str], writer: int) -> None:
+def _child(copy: Path, words: Sequence[str], watch: Watch) -> None:
     """Run tests and end this process, whatever happens: its parent's blocks are not its own."""
-    import pytest
-
     try:
         os.chdir(copy)
         sys.path[:0] = [str(copy / "src"), str(copy / "tests")]
+        sys.dont_write_bytecode = False
         with Path(os.devnull).open("w") as null:
             for place in (1, 2):
                 os.dup2(null.fileno(), place)
         quiet = ["-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:randomly"]
-        plugin = FirstFailure(writer)
-        code = pytest.main([*quiet, "-m", "not mesh", *words], plugins=[plugin])
-        os._exit(int(code not in (0, 5)))
-    except BaseException as error:
-        os.write(writer, repr(error).encode())
+        code = pytest.main([*quiet, *words], plugins=[watch])
+        os._exit(int(code not in (0, 2, 5)))  # 2: out of budget
     finally:
         os._exit(1)
 
 
-def _children_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def _used_s(*whose: int) -> float:
+    """CPU seconds; by default of this process and those it started."""
+    used = map(resource.getrusage, whose or (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 class Trial:
-    """A copy of the repository in which mutants are tried."""
+    """A copy of the repository in which mutants are tried.
 
-    def __init__(self, copy: Path, limit_s: float) -> None:
-        self.copy, self.limit_s = copy, limit_s
+    Args:
+        marks: which tests may run, as pytest's option ``-m``.
+    """
+
+    def __init__(self, copy: Path, limit_s: float, budget_s: float, marks: str) -> None:
+        self.copy, self.limit_s, self.budget_s, self.marks = copy, limit_s, budget_s, marks
         self.passing: dict[str, bool] = {}
+        self.slow: set[str] = set()
 
     def judge(self, mutant: Mutant) -> None:
         """Run tests on a mutant until one fails that passes on the source as it is."""
         tests = tests_of(mutant.file)
         mutant.verdict, mutant.by, mutant.cpu_s = "survived", "", 0.0
-        nearest = ("--doctest-modules", mutant.file, *ALWAYS, *tests[:NEAREST_FILES])
-        for words in filter(None, (nearest, tests[NEAREST_FILES:])):
-            mutant.by = self._killer(mutant, words)
+        nearest = ("--doctest-modules", mutant.file, *tests[:NEAREST_FILES])
+        for words in (nearest, (*tests[NEAREST_FILES:], *ALWAYS)):
+            mutant.by = self._killer(mutant, words, self.budget_s)
             if mutant.by:
                 mutant.verdict = "killed"
                 return
 
-    def _killer(self, mutant: Mutant, words: Sequence[str]) -> str:
+    def _killer(self, mutant: Mutant, words: Sequence[str], budget_s: float) -> str:
         """A test that fails on a mutant only; empty if there is none."""
         for _ in range(MOST_BROKEN):
-            skipped = [f"--deselect={name}" for name, passes in self.passing.items() if not passes]
-            outcome = self._run(mutant, [*skipped, *words])
+            broken = [name.removesuffix(NO_END) for name, fine in self.passing.items() if not fine]
+            skipped = [f"--deselect={name}" for name in broken]
+            with self._mutated(mutant):
+                outcome = self._run([*skipped, *words], budget_s)
             mutant.cpu_s = round(mutant.cpu_s + outcome.cpu_s, 1)
             if not outcome.failed or self._passes(outcome.failed, words):
                 return outcome.failed
-            if "::" not in outcome.failed:  # all of them take too long
-                break
+            if "::" not in outcome.failed:
+                raise RuntimeError(f"{outcome.failed}: no tests run on the source as it is")
         return ""
 
-    def _run(self, mutant: Mutant, words: Sequence[str]) -> Outcome:
+    def _run(self, words: Sequence[str], budget_s: float) -> Outcome:
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as out:
+            watch = Watch(out, self.slow, self.limit_s, budget_s)
+            outcome = run_tests(self.copy, ["-m", self.marks, *words], watch)
+        self.slow |= {name for name, took_s in outcome.took_s.items() if took_s > SLOW_S}
+        return outcome
+
+    @contextlib.contextmanager
+    def _mutated(self, mutant: Mutant) -> Iterator[None]:
         path = self.copy / mutant.file
         original = path.read_text(encoding="utf-8")
         self._write(path, source_of(mutant))
-        outcome = run_tests(self.copy, words, self.limit_s)
+        yield
         self._write(path, original)
-        return outcome
 
     def _passes(self, name: str, words: Sequence[str]) -> bool:
-        """Whether a test passes on the source as it is; if it has no name, whether all do."""
+        """Whether a test passes on the source as it is; if it is a module, whether it imports."""
         if name not in self.passing:
-            again = ["--doctest-modules", name] if "::" in name else words
-            self.passing[name] = not run_tests(self.copy, again, self.limit_s).failed
+            test = name.removesuffix(NO_END)
+            again = ["--doctest-modules", test] if "::" in name else ["--collect-only", *words]
+            self.passing[name] = not self._run(again, math.inf).failed
         return self.passing[name]
 
     def _write(self, path: Path, source: str) -> None:
@@ -396,7 +476,7 @@ def write_record(path: Path, mutants: Sequence[Mutant]) -> None:
 
 def show(mutants: Sequence[Mutant]) -> None:
     """Print the rate, and what survived."""
-    tried = [one for one in mutants if one.verdict]
+    tried = [one for one in mutants if one.verdict in ("killed", "survived")]
     left = [one for one in tried if one.verdict != "killed"]
     excused = [one for one in left if one.note.startswith(EXCUSED)]
     for one in left:
@@ -407,19 +487,21 @@ def show(mutants: Sequence[Mutant]) -> None:
     print(f"killed {len(tried) - len(left)} of {counted}, {len(excused)} excused aside: {rate:.1%}")
 
 
-def try_all(record: Path, again: str, limit_s: float) -> None:
+def try_all(record: Path, again: str, only: str, trial: Trial) -> None:
     """Try the mutants of a record that have no verdict, or a certain one and no note."""
-    mutants = read_record(record)
-    with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
-        trial = Trial(copy_of_repository(Path(folder)), limit_s)
-        for number, mutant in enumerate(mutants):
-            if mutant.verdict != again or mutant.note:
-                continue
-            begun_s = time.monotonic()
+    for number, mutant in enumerate(read_record(record)):
+        if mutant.verdict != again or mutant.note or only not in mutant.file:
+            continue
+        begun_s = time.monotonic()
+        try:
             trial.judge(mutant)
-            write_record(record, mutants)
-            took_s = time.monotonic() - begun_s
-            print(number, mutant, f"({took_s:.0f} s)", flush=True)
+        except LookupError:
+            mutant.verdict = "gone"
+        mutants = read_record(record)  # with notes that were written meanwhile
+        mutants[number] = replace(mutant, note=mutants[number].note)
+        write_record(record, mutants)
+        took_s = time.monotonic() - begun_s
+        print(number, mutant, f"({took_s:.0f} s)", flush=True)
 
 
 def main() -> None:
@@ -432,7 +514,11 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of the paths of the modules to change")
     parser.add_argument("--record", type=Path, default=RECORD)
     parser.add_argument("--again", default="", metavar="VERDICT", help="try those with a verdict")
-    parser.add_argument("--limit", type=float, default=150, help="CPU seconds of a test file")
+    parser.add_argument("--limit", type=float, default=60, help="CPU seconds of a test")
+    parser.add_argument(
+        "--budget", type=float, default=60, help="CPU seconds of the nearest files, then the others"
+    )
+    parser.add_argument("--marks", default="not mesh", help="which tests to run, as pytest's -m")
     parser.add_argument("--show", action="store_true", help="print what was found, and no more")
     options = parser.parse_args()
     record = options.record.absolute()
@@ -441,9 +527,13 @@ def main() -> None:
     if not options.show:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
         os.environ["MPLBACKEND"] = "Agg"
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         for library in LIBRARIES:
             importlib.import_module(library)
-        try_all(record, options.again, options.limit)
+        with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
+            copy = copy_of_repository(Path(folder))
+            trial = Trial(copy, options.limit, options.budget, options.marks)
+            try_all(record, options.again, options.only, trial)
     show(read_record(record))
 
 

@@ -616,6 +616,16 @@ def test_odd_names_do_no_harm(small_run, tmp_path):
     assert "&lt;/script&gt;$^$.json" in page
 
 
+def test_bounds_by_clusters_have_a_panel_of_each_name():
+    curves = {2: np.array([4.0, 1.0, 2.0]), 5: np.full(3, math.inf)}
+    figure = plot_bounds_by_clusters({"a": curves, "b": curves}, "both")
+    assert [axes.get_title() for axes in figure.axes] == ["a", "b"]
+    shown, nothing = figure.axes[1].get_lines()
+    assert shown.get_xydata().tolist() == [[1, 1.0], [2, 0.25], [3, 0.5]]
+    assert shown.get_label() == "τ_a = 2, least at S = 2"
+    assert nothing.get_label() == "τ_a = 5: says nothing"
+
+
 def test_titles_are_drawn_as_they_are(tmp_path):
     save(plot_bounds_by_clusters({"a": {1: np.array([1.0, 2.0])}}, "a$^$"), tmp_path / "a.png")
     rows = [BoundRow(0, "ssdfl", 1, statement, 0, 0.0, math.inf, 1.0) for statement in STATEMENTS]
