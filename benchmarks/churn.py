@@ -187,12 +187,15 @@ def print_costs(rows: list[dict[str, object]]) -> None:
     for kind in (*FAULTS, "edition"):
         own = [row for row in rows if row["kind"] == kind]
         if own:
-            means = [
-                np.nanmean([float(str(row.get(key, "nan"))) for row in own])
-                for key in ("begin_cost_s", "end_cost_s")
-            ]
-            shown = " | ".join("–" if mean != mean else f"{mean:.2f}" for mean in means)
+            shown = " | ".join(_mean(own, key) for key in ("begin_cost_s", "end_cost_s"))
             print(f"| {kind} | {len(own)} | {shown} |")
+
+
+def _mean(rows: list[dict[str, object]], key: str) -> str:
+    """Of the rows that have a value."""
+    values = np.array([float(str(row.get(key, "nan"))) for row in rows])
+    known = values[~np.isnan(values)]
+    return f"{known.mean():.2f}" if len(known) else "–"
 
 
 def main() -> None:

@@ -212,13 +212,21 @@ MOST_MB, MOST_START_S = 300, 6
 
 
 def process_of(code: str) -> dict[str, float]:
-    """The peak of a process that runs some code, and its CPU seconds."""
-    peak = "line for line in open('/proc/self/status') if line.startswith('VmHWM')"
-    shown = f"import time; print(next({peak}).split()[1], time.process_time())"
+    """The memory of a process that runs some code, and its CPU seconds."""
+    shown = "import time; print(open('/proc/self/status').read(), time.process_time())"
     command = [sys.executable, "-c", f"{code}\n{shown}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    peak_kb, cpu_s = done.stdout.split()[-2:]
-    return {"peak_MB": int(peak_kb) / 1e3, "cpu_s": float(cpu_s)}
+    status, cpu_s = done.stdout.rsplit(maxsplit=1)
+    return {**memory_in(status), "cpu_s": float(cpu_s)}
+
+
+def memory_in(status: str) -> dict[str, float]:
+    """The memory in a process's status: its peak, and what is not in files that others share."""
+    lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    kinds = {"peak_MB": "VmHWM", "own_MB": "RssAnon"}
+    return {
+        kind: int(lines[name].split()[0]) / 1e3 for kind, name in kinds.items() if name in lines
+    }
 
 
 def mean_cpu_s(processes: MeshProcesses) -> float:
@@ -264,12 +272,12 @@ def small_mesh(form: str) -> dict[str, float]:
         processes, begun_s, first_s = MeshProcesses(mesh), time.perf_counter(), 0.0
         cpu_s = 0.0
         processes.start()
-        peaks: dict[str, float] = {}
+        peaks: dict[str, dict[str, float]] = {}
         for statuses in watch_statuses(processes):
             note_peaks(processes, peaks)
             if not first_s and all(status.get("step", 0) for status in statuses):
                 first_s, cpu_s = time.perf_counter() - begun_s, mean_cpu_s(processes)
-    return {"start_s": first_s, "cpu_s": cpu_s, "peak_MB": max(peaks.values())}
+    return {"start_s": first_s, "cpu_s": cpu_s, **largest(peaks)}
 
 
 ONE_STEP = f"""
@@ -302,28 +310,40 @@ def small_devices() -> dict[str, Any]:
 
 def print_small(found: dict[str, Any]) -> None:
     """As a table."""
-    print("| | peak MB of a process | its CPU seconds to the first step | seconds for all |")
-    print("|---|---|---|---|")
+    columns = "peak MB of a process | its own | its CPU seconds to the first step | seconds for all"
+    print(f"| | {columns} |\n|---|---|---|---|---|")
     for name in ("import torch", "a step of PyTorch", "import ssdfl.mesh.device"):
-        print(f"| {name} alone | {found[name]['peak_MB']:.0f} | {found[name]['cpu_s']:.1f} | |")
+        one = found[name]
+        print(f"| {name} alone | {shown_memory(one)} | {one['cpu_s']:.1f} | |")
     for form in ("npz", "parquet"):
         one = found[form]
-        start = f"{one['peak_MB']:.0f} | {one['cpu_s']:.1f} | {one['start_s']:.1f}"
+        start = f"{shown_memory(one)} | {one['cpu_s']:.1f} | {one['start_s']:.1f}"
         print(f"| 5 devices, 1,000 rows each, `.{form}` | {start} |")
     print(f"\nWanted: at most {MOST_MB} MB, and {MOST_START_S} s on a quiet machine.")
 
 
-def note_peaks(processes: MeshProcesses, peaks: dict[str, float]) -> None:
+def shown_memory(found: dict[str, float]) -> str:
+    """Two cells of a table."""
+    return f"{found['peak_MB']:.0f} | {found['own_MB']:.0f}"
+
+
+def note_peaks(processes: MeshProcesses, peaks: dict[str, dict[str, float]]) -> None:
     """Keep the most memory that each running device has had."""
     for folder in processes.running():
         status = Path(f"/proc/{processes.process(folder).pid}/status")
         try:
-            lines = status.read_text().splitlines()
+            found = memory_in(status.read_text())
         except OSError:
             continue
-        for line in lines:
-            if line.startswith("VmHWM"):
-                peaks[folder.name] = int(line.split()[1]) / 1e3
+        before = peaks.setdefault(folder.name, {})
+        before |= {kind: max(mb, before.get(kind, 0.0)) for kind, mb in found.items()}
+
+
+def largest(peaks: dict[str, dict[str, float]]) -> dict[str, float]:
+    """Of all devices, of each kind of memory."""
+    return {
+        kind: max(one.get(kind, 0.0) for one in peaks.values()) for kind in ("peak_MB", "own_MB")
+    }
 
 
 def whole_mesh(method: str, num_devices: int, cycles: int = 4) -> dict[str, float]:
@@ -343,14 +363,14 @@ def whole_mesh(method: str, num_devices: int, cycles: int = 4) -> dict[str, floa
         init_mesh(load_experiment(None, settings), mesh, method=method, seed=0)
         processes = MeshProcesses(mesh)
         processes.start()
-        peaks: dict[str, float] = {}
+        peaks: dict[str, dict[str, float]] = {}
         for _ in watch_statuses(processes):
             note_peaks(processes, peaks)
         statuses = processes.statuses()
     steps = max(status["step"] for status in statuses)
     sent = sum(status["received"] * status["message_bytes"] for status in statuses)
     seconds = max(status["real_s"] for status in statuses)
-    return {"step_s": seconds / steps, "sent_MB": sent / 1e6, "peak_MB": max(peaks.values())}
+    return {"step_s": seconds / steps, "sent_MB": sent / 1e6, **largest(peaks)}
 
 
 def main() -> None:

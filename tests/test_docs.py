@@ -11,6 +11,7 @@ import pytest
 
 import claims
 import findings
+import gallery
 import held_out
 from ssdfl.cli.main import app
 from ssdfl.clusters import form_clusters, unknown_devices
@@ -260,6 +261,13 @@ def test_the_claims_page_has_the_numbers_of_the_results():
         assert held_out.agreement(results) in page
     assert findings.RULE in page
     assert claims.costs(small) in page
+
+
+def test_the_page_of_results_shows_every_result():
+    page = (ROOT / "reproduce" / "results" / "README.md").read_text(encoding="utf-8")
+    assert page == gallery.page()
+    for path in (ROOT / "reproduce" / "results").glob("*/*.md"):
+        assert f"({path.parent.name}/{path.name})" in page
 
 
 def test_the_badges_are_true():

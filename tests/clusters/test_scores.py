@@ -15,7 +15,7 @@ from ssdfl.clusters import (
     optimizer_distance,
     unknown_devices,
 )
-from ssdfl.clusters.scores import TRAINING, find_score
+from ssdfl.clusters.scores import STRONG_DRIFT, TRAINING, find_score
 from ssdfl.errors import InputError
 from ssdfl.graph import Clock, load_network, metropolis
 from ssdfl.theory import ClusterTerms, Constants, published, slowdown
@@ -206,3 +206,40 @@ def test_terms_of_a_cluster_with_mixed_optimizers():
     eigenvalues = np.linalg.eigvalsh(metropolis(load_network("path:n=3").adjacency).toarray())
     assert terms.lambda_2 == pytest.approx(eigenvalues[-2])
     assert terms.lambda_min == pytest.approx(eigenvalues[0])
+
+
+def drifting(num_devices=12):
+    """Devices with one label each on a thin network, where the law expects much drift."""
+    devices = [Device(np.eye(4)[k % 4]) for k in range(num_devices)]
+    return ScoreInputs(load_network(f"ba:n={num_devices},m=1,seed=1"), devices)
+
+
+def test_learning_is_simulated_where_devices_drift_far():
+    here = drifting()
+    linear = dataclasses.replace(here, simulates=False)
+    one, alone = ends(12)
+    assert linear.slowdown(one) > STRONG_DRIFT
+    assert linear.pilot is None
+    assert here.slowdown(one) == linear.slowdown(one)
+    expected = here.pilot.cycles(here.A_intra(alone)) / here.pilot.cycles(here.A)
+    assert here.slowdown(alone) == pytest.approx(expected * linear.slowdown(one))
+    assert SCORES["bytes"](here, alone) == SCORES["bytes"](linear, alone)
+
+
+def test_learning_is_not_simulated_for_mild_drift_sketches_or_many_devices():
+    balanced = [Device(np.ones(4)) for _ in range(12)]
+    assert dataclasses.replace(drifting(), devices=balanced).pilot is None
+    sketched = [Device(np.ones(1), sketch=9 * np.eye(4)[k % 4]) for k in range(12)]
+    assert dataclasses.replace(drifting(), devices=sketched).pilot is None
+    assert drifting(50).pilot is not None
+    assert drifting(51).pilot is None
+
+
+def test_formation_scores_its_candidates_by_the_simulation():
+    here = drifting()
+    plan = form_clusters(here.network, here.devices, FormationSettings())
+    quick = form_clusters(here.network, here.devices, FormationSettings(score="bytes"))
+    for candidate in plan.candidates:
+        assert candidate.score == SCORES["time"](here, candidate.clusters)
+    assert len(plan.candidates) == len(quick.candidates) == 12
+    assert min(plan.candidates, key=lambda one: one.score).score <= plan.chosen.score

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from helpers import tiny_job, tiny_task
-from ssdfl.engine import load_state, run, save_state
+from ssdfl.engine import checkpoint_file, load_state, run, save_state
 from ssdfl.engine.checkpoint import load_moved_state, load_parameters, saved_step
 from ssdfl.engine.checkpoint_file import write_tensors
 from ssdfl.engine.saved_models import read_model
@@ -237,3 +237,20 @@ def test_a_devices_state_moves_to_a_network_in_which_it_has_another_number(tmp_p
     assert (moved.ready_s == before.ready_s.max()).all()
     with pytest.raises(InputError, match="devices in .* = 4: expected 5"):
         load_moved_state(path, job, 2)  # another device's
+
+
+def test_tensors_of_any_type_and_stride_are_written_as_safetensors_reads_them(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(checkpoint_file, "_BYTES_AT_ONCE", 64)
+    types = list(checkpoint_file._TYPE_NAMES)
+    written = {str(kind): torch.arange(30).reshape(5, 6)[:, 1:4].to(kind) for kind in types}
+    written |= {"columns": torch.randn(9, 8)[:, 2:5], "none": torch.empty(0, 3)}
+    written |= {"number": torch.tensor(3.0), "turned": torch.randn(4, 6).T}
+    path = tmp_path / "tensors.safetensors"
+    write_tensors(written, path, {})
+    found = load_file(path)
+    assert found.keys() == written.keys()
+    for name, tensor in written.items():
+        assert found[name].dtype == tensor.dtype
+        assert found[name].tolist() == tensor.tolist(), name

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from ssdfl.engine import mixing
+from helpers import tiny_job
+from ssdfl.engine import mixing, run
 from ssdfl.engine.mixing import Mixing
 from ssdfl.engine.threads import Threads
 from ssdfl.graph import averaging, load_network, metropolis
@@ -30,7 +31,7 @@ def test_mixing_is_the_matrix_product(n, p, seed, dtype):
     assert product(W, X).numpy() == pytest.approx(W.toarray() @ X.numpy(), abs=1e-6)
 
 
-@pytest.mark.parametrize("which", [[0, 1, 2], [3], [1, 4, 5, 11]])
+@pytest.mark.parametrize("which", [[0, 1, 2], [3], [1, 4, 5, 11], [2, 0, 1], [0, 2, 1, 3]])
 def test_rows_are_those_of_the_product(which):
     W = metropolis(load_network("ring:n=12").adjacency)
     X = torch.randn(12, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -63,3 +64,17 @@ def test_parameters_shared_by_all_devices_mix_too():
     assert product(metropolis(load_network("ring:n=20").adjacency), X).numpy() == pytest.approx(
         X.numpy()
     )
+
+
+def test_rows_are_in_memory_of_their_own_before_they_mix(monkeypatch):
+    """Torch would copy a whole matrix of equal rows whenever it mixes some of them."""
+    seen, plain = [], Mixing.rows
+
+    def watched(self, X, which):
+        seen.append(X.is_contiguous())
+        return plain(self, X, which)
+
+    monkeypatch.setattr(Mixing, "rows", watched)
+    next(run(tiny_job(spec="ring:n=12", model="mlp")))
+    assert seen
+    assert all(seen)

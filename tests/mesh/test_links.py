@@ -1,6 +1,7 @@
 """Links of a mesh: strangers, bad messages, devices that cannot be dialled, and cuts that heal."""
 
 import dataclasses
+import errno
 import itertools
 import re
 import socket
@@ -14,7 +15,6 @@ import grpc
 import numpy as np
 import pytest
 import torch
-from safetensors import SafetensorError
 
 from helpers import moment, tiny_job
 from mesh_help import (
@@ -419,9 +419,9 @@ def test_a_full_disk_does_not_stop_training(tmp_path, monkeypatch, caplog):
     mesh = made(small("network.spec=path:n=2", "clusters.number=1"), tmp_path / "mesh")
 
     def full(*arguments, **options):
-        raise SafetensorError("I/O error: No space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("ssdfl.engine.checkpoint_file.save_file", full)
+    monkeypatch.setattr("ssdfl.engine.checkpoint.write_tensors", full)
     one = device.RunningDevice(mesh / "0")
     with caplog.at_level("ERROR"):
         job = one.member.job(one._plan())

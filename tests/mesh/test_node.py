@@ -9,8 +9,9 @@ import torch
 from scipy.sparse import csr_array, eye_array
 
 from helpers import tiny_job
+from ssdfl.graph import make_network
 from ssdfl.mesh.device_engine import DeviceEngine
-from ssdfl.mesh.mesh_pb2 import Response, Status
+from ssdfl.mesh.mesh_pb2 import Pull, Request, Response, Status
 from ssdfl.mesh.node import Node
 from ssdfl.mesh.transport import UnreachableError
 from ssdfl.methods import Message, Moment
@@ -178,6 +179,32 @@ def test_a_step_that_was_skipped_is_asked_for_no_longer(pair):
     b.publish(at(2, 1), Message(torch.zeros(1, 3)))
     assert a.ask(at(2, 0), [1], Message(torch.zeros(1, 3)))[1].result(5) is not None
     assert not a._ahead
+
+
+def test_what_was_asked_for_ahead_is_not_asked_for_again_after_a_change_of_membership(pair):
+    """Device b has another number after it, and the same message."""
+    a, b, wire = pair
+    a.ask_ahead(4, [1])
+    assert wire.first.wait(5)
+    a.adopt(make_network(3, [(0, 1), (0, 2)], names=["a", "c", "b"]), "after")
+    b.publish(at(4, 2), Message(torch.ones(1, 3)))
+    pulls = a.ask(at(4, 0), [2], Message(torch.zeros(1, 3)))
+    assert pulls[2].result(5).tolist() == [1.0, 1.0, 1.0]
+    assert wire.asked == [4]
+
+
+@pytest.mark.parametrize(("next_step", "offered"), [(4, "parameters"), (5, "absent")])
+def test_a_change_of_membership_takes_back_no_message_unless_steps_were_skipped(
+    node, next_step, offered
+):
+    node.begin(3, 30, received=0)
+    node.reach(3)
+    node.publish(at(3, 0), Message(torch.zeros(1, 3)))
+    node.begin(next_step, 30, received=0)
+    answer = node.handle("b", Request(pull=Pull(step=3)))
+    found = Response.FromString(answer) if isinstance(answer, bytes) else answer
+    assert found.WhichOneof("kind") == offered
+    assert node.status().first_step == (3 if offered == "parameters" else next_step)
 
 
 @pytest.mark.parametrize(

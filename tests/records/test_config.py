@@ -53,6 +53,7 @@ def test_settings_from_the_command_line(setting, expected):
     ("setting", "message"),
     [
         ("training.lerning_rate=0.1", "training.lerning_rate = 0.1: .*Did you mean learning_rate"),
+        ("training.loss=mse", "training.loss = mse: .*Did you mean task.loss"),
         ("cycels=3", "cycels = 3: .*Did you mean cycles"),
         ("trainning.batch_size=3", "trainning = .*Did you mean training"),
         ("cycles=0", "cycles = 0: expected greater than or equal to 1"),

@@ -19,6 +19,7 @@ from measure import Case, Row, cases, inputs_of, pool, read
 
 from report import clusters_in
 from ssdfl.arrays import FloatArray
+from ssdfl.clusters import Clusters
 from ssdfl.clusters.formation import INDIFFERENCE
 from ssdfl.theory.disagreement import SLOWDOWN, slowdown
 
@@ -59,6 +60,7 @@ class Measured:
     """The weighed partitions of a case, one cluster first; ``best_s`` is over all measured."""
 
     case: Case
+    clusters: list[Clusters]
     D: FloatArray
     sizes: FloatArray
     cycle_s: FloatArray
@@ -81,6 +83,7 @@ def measured(case: Case, rows: list[Row]) -> Measured:
     slow = np.array([slowdown(inputs.disagreement(one), n) for one in clusters])
     return Measured(
         case,
+        clusters,
         (slow - 1) / SLOWDOWN,
         np.array([len(one) for one in clusters], dtype=float),
         np.array([inputs.cycle_cost(one).time_s for one in clusters]),

@@ -2,8 +2,9 @@
 
     python docs/studies/formation/sketches.py     # writes sketches.csv, prints a summary; minutes
 
-Both choose from the same measured partitions of the study, by the score ``time``. The regret is how
-many more seconds a choice took to the target than the best partition.
+Both choose from the same measured partitions of the study, by the score ``time`` with the linear
+prediction, since learning is simulated only with labels. The regret is how many more seconds a
+choice took to the target than the best partition.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def sketched(case: Case, seed: int, inputs: ScoreInputs) -> ScoreInputs:
 
 def regrets(case: Case, seed: int, rows: list[Row]) -> dict[str, object]:
     """What each description's choice cost beyond the best."""
-    inputs = inputs_of(case, seed)
+    inputs = replace(inputs_of(case, seed), simulates=False)
     known = pool(inputs)
     measured_rows = [row for row in rows if clusters_in(row) in known]
     seconds = {row["labels"]: float(row["seconds"]) for row in measured_rows}

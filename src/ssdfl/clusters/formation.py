@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from threadpoolctl import threadpool_limits
@@ -183,11 +183,12 @@ def form(network: Network, devices: Sequence[Device], settings: FormationSetting
 def _form(network: Network, devices: Sequence[Device], settings: FormationSettings) -> Formation:
     n = network.num_devices
     mode = settings.mode_for(n)
-    inputs = score_inputs(network, devices, settings)
+    exact = score_inputs(network, devices, settings)
+    inputs = _for_search(exact, settings)
     sizes = _sizes(n) if mode == "fast" else list(range(1, n + 1))
     weigher = _Weigher(inputs, settings)
     make = _by_the_paper if settings.partition == "paper" else _by_cost
-    candidates = tuple(make(weigher, sizes))
+    candidates = tuple(_rescored(candidate, weigher, exact) for candidate in make(weigher, sizes))
     indifference = INDIFFERENCE if settings.predicts else 1.0
     eligible = weigher.surviving(candidates)
     chosen, choice = choose(eligible, weigher.price, indifference, weigher.assumed)
@@ -198,9 +199,22 @@ def _form(network: Network, devices: Sequence[Device], settings: FormationSettin
         moves=settings.partition != "paper" and not _moves_devices(settings, n),
         inexact=sum(not candidate.min_conductance.exact for candidate in candidates),
     )
-    diagnostics = diagnose(inputs, chosen.clusters)
-    standing = standing_of(inputs, settings.predicted, chosen.score)
+    diagnostics = diagnose(exact, chosen.clusters)
+    standing = standing_of(exact, settings.predicted, chosen.score)
     return Formation(candidates, chosen, choice, mode, skipped, diagnostics, standing)
+
+
+def _for_search(inputs: ScoreInputs, settings: FormationSettings) -> ScoreInputs:
+    """Inputs for the search of candidates, which scores too many partitions to simulate each."""
+    simulates = settings.predicts and inputs.pilot is not None
+    return replace(inputs, simulates=False) if simulates else inputs
+
+
+def _rescored(candidate: Candidate, weigher: _Weigher, inputs: ScoreInputs) -> Candidate:
+    """The candidate with its final score, if the search used a simpler one."""
+    if inputs is weigher.inputs:
+        return candidate
+    return replace(candidate, score=evaluate(weigher.score, inputs, candidate.clusters))
 
 
 def score_inputs(

@@ -22,6 +22,8 @@ from ssdfl.clusters.heterogeneity import (
     assumed_directions,
     data_distances,
     drift_directions,
+    label_frequencies,
+    sketches,
 )
 from ssdfl.clusters.partition import Cluster, Clusters, labels_of
 from ssdfl.clusters.spectral import Budget, ClusterCache
@@ -41,6 +43,7 @@ from ssdfl.theory import (
     ClusterTerms,
     Constants,
     Disagreement,
+    Pilot,
     disagreement,
     integrated_bound,
     published,
@@ -51,6 +54,11 @@ MESSAGE_BYTES = 19_240
 """The size of the default experiment's model: 4,810 parameters in float32."""
 TRAINING = Constants(learning_rate=0.05, tau_a=5, local_steps=2)
 """The constants of the default experiment; B, γ̂ and L(θ⁰) are assumed, not measured."""
+STRONG_DRIFT = 2.0
+"""If one cluster is predicted to take more than this many times the cycles of devices that agree,
+learning is simulated."""
+_SIMULATED = 50
+"""Learning is simulated for at most this many devices, the most that it was compared with."""
 
 
 @dataclass(eq=False)
@@ -67,6 +75,7 @@ class ScoreInputs:
         data_distance: (L,) `data_distances` of the links, if devices' samples are not available.
         amplification: how differences between devices become α_s.
         sends_early: messages leave before devices train, so sending overlaps with computing.
+        simulates: whether to simulate learning if devices drift far.
     """
 
     network: Network
@@ -78,6 +87,7 @@ class ScoreInputs:
     data_distance: FloatArray | None = None
     amplification: AmplificationSettings = PAPER_AMPLIFICATION
     sends_early: bool = True
+    simulates: bool = True
 
     def __post_init__(self) -> None:
         n = self.network.num_devices
@@ -91,6 +101,7 @@ class ScoreInputs:
         self._terms: dict[Cluster, ClusterTerms] = {}
         self._costs: dict[Clusters, CycleCost] = {}
         self._slowdowns: dict[Clusters, float] = {}
+        self._simulated: dict[Clusters, float] = {}
 
     @cached_property
     def A(self) -> MixingMatrix:
@@ -140,11 +151,46 @@ class ScoreInputs:
         return disagreement(self.A, self.A_intra(clusters), self.differences, τ_a, τ_r)
 
     def slowdown(self, clusters: Clusters) -> float:
-        """The predicted number of cycles, relative to devices that agree."""
+        """The predicted number of cycles, relative to devices that agree.
+
+        If devices drift far, learning is simulated, relative to one cluster.
+        """
+        if self.pilot is None:
+            return self.linear_slowdown(clusters)
+        return self._slowdown_of_one * self._cycles(clusters) / self._cycles(self._one_cluster)
+
+    def linear_slowdown(self, clusters: Clusters) -> float:
+        """The same by the linear prediction of disagreement."""
         if clusters not in self._slowdowns:
             apart = self.disagreement(clusters)
             self._slowdowns[clusters] = slowdown(apart, self.network.num_devices)
         return self._slowdowns[clusters]
+
+    @cached_property
+    def pilot(self) -> Pilot | None:
+        """The simulation of learning, if devices have labels, are few, and drift far."""
+        is_possible = self.simulates and self.network.num_devices <= _SIMULATED
+        if not is_possible or sketches(self.devices) is not None:
+            return None
+        if self._slowdown_of_one <= STRONG_DRIFT:
+            return None
+        frequencies = label_frequencies(self.devices)
+        return Pilot(self.A.toarray(), frequencies, self.constants.tau_a, self.constants.tau_r)
+
+    def _cycles(self, clusters: Clusters) -> float:
+        """The simulated number of cycles."""
+        assert self.pilot is not None
+        if clusters not in self._simulated:
+            self._simulated[clusters] = self.pilot.cycles(self.A_intra(clusters))
+        return self._simulated[clusters]
+
+    @property
+    def _one_cluster(self) -> Clusters:
+        return (tuple(range(self.network.num_devices)),)
+
+    @property
+    def _slowdown_of_one(self) -> float:
+        return self.linear_slowdown(self._one_cluster)
 
     def assumed_slowdown(self, clusters: Clusters) -> float:
         """`slowdown` for unknown devices, as if they differed in the usual way."""
@@ -219,8 +265,11 @@ def time(inputs: ScoreInputs, clusters: Clusters) -> float:
 
 
 def sent_bytes(inputs: ScoreInputs, clusters: Clusters) -> float:
-    """Predicted bytes to an accuracy, in units of the cycles that agreeing devices need."""
-    return inputs.cycle_cost(clusters).sent_bytes * inputs.slowdown(clusters)
+    """Predicted bytes to an accuracy, in units of the cycles that agreeing devices need.
+
+    Without simulation, which is less certain about many clusters, the usual choice for bytes.
+    """
+    return inputs.cycle_cost(clusters).sent_bytes * inputs.linear_slowdown(clusters)
 
 
 COSTS: dict[str, Callable[[CycleCost], float]] = {

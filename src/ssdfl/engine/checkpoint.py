@@ -124,7 +124,7 @@ def _write(tensors: dict[str, Tensor], path: Path, facts: dict[str, object]) -> 
 
 
 def _on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    return {name: tensor.cpu() for name, tensor in tensors.items()}
 
 
 def _names_at_home(home: Home) -> set[str]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import Tensor
 
 from ssdfl.errors import InputError, unfit_value
@@ -24,6 +21,26 @@ PARAMETERS, FROZEN, MEMORY = "model.", "frozen.", "memory."
 """Prefixes of tensor names: for models, for shared tensors, for memory."""
 ANEW = "Delete it to restart this run from the beginning."
 _KEY = "ssdfl"
+_BYTES_AT_ONCE = 1 << 24
+_TYPE_NAMES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
+    torch.complex64: "C64",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint64: "U64",
+    torch.uint32: "U32",
+    torch.uint16: "U16",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+"""The names of types in files."""
 _UNKNOWN = "0" * 64
 """The placeholder for the checksum while it is computed."""
 
@@ -102,12 +119,30 @@ def sealed(tensors: dict[str, Tensor], facts: dict[str, object]) -> tuple[str, s
 
 
 def write_sealed(tensors: dict[str, Tensor], path: Path, text: str) -> None:
-    """Write tensors with their metadata; a full disk raises OSError."""
-    try:
-        # A single key, since several would be stored in random order.
-        save_file(tensors, path, metadata={_KEY: text})
-    except SafetensorError as error:
-        raise OSError(errno.EIO, str(error), str(path)) from error
+    """Write tensors with their metadata; a full disk raises OSError.
+
+    This is the format of safetensors. Its own writer needs tensors in one piece each, so that
+    columns of a large matrix would have to be copied.
+    """
+    # Wide numbers first, so that all are aligned.
+    in_order = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
+    header: dict[str, object] = {"__metadata__": {_KEY: text}}
+    end = 0
+    for name, tensor in in_order:
+        start, end = end, end + tensor.numel() * tensor.element_size()
+        header[name] = {
+            "dtype": _TYPE_NAMES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [start, end],
+        }
+    encoded = json.dumps(header, separators=(",", ":")).encode()
+    encoded += b" " * (-len(encoded) % 8)
+    path.unlink(missing_ok=True)  # tensors may be mapped from the old file
+    with path.open("wb") as file:
+        file.write(len(encoded).to_bytes(8, "little") + encoded)
+        for _, tensor in in_order:
+            for piece in _pieces(tensor):
+                file.write(piece)
 
 
 def read_facts(file: Any, path: Path) -> Facts:
@@ -158,5 +193,14 @@ def _checksum(text: str, tensors: Iterable[tuple[str, Tensor]]) -> str:
     digest = sha256(text.encode())
     for name, tensor in tensors:
         digest.update(f"\n{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        for piece in _pieces(tensor):
+            digest.update(piece)
     return digest.hexdigest()
+
+
+def _pieces(tensor: Tensor) -> Iterator[memoryview]:
+    """The bytes of a tensor, some rows at a time."""
+    rows = tensor if tensor.dim() else tensor.reshape(1)
+    bytes_per_row = rows[:1].numel() * rows.element_size()
+    for some in rows.split(max(1, _BYTES_AT_ONCE // max(1, bytes_per_row))):
+        yield some.contiguous().reshape(-1).view(torch.uint8).numpy().data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import product
 
@@ -10,8 +11,10 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from ssdfl.arrays import BoolArray, IntArray
+from ssdfl.arrays import IntArray
+from ssdfl.engine.indices import index_of, rows_at
 from ssdfl.engine.job import Job
+from ssdfl.engine.linear_tests import linear_test
 from ssdfl.engine.threads import Threads
 from ssdfl.engine.tracing import kept_with, traced
 from ssdfl.learning import Home, Task, parts_of
@@ -21,7 +24,7 @@ AGREEMENT = 1e-6
 _NUMBERS_IN_CACHE = 1 << 19
 _CLEARLY = 4  # a row agrees with the next one's leader, so it is twice as far at most; and rounding
 _FEW_COLUMNS = 8
-_DEVICES_AT_ONCE = 32
+_DEVICES_AT_ONCE, _DEVICES_BY_HAND = 32, 16
 _LOOPED_STRETCH = 64
 
 
@@ -31,12 +34,14 @@ class Evaluation:
     def __init__(self, job: Job, tasks: Sequence[Task], threads: Threads) -> None:
         self.task, self.threads = job.task, threads
         if self.task.stackable:
-            self._tests = [_stacked_test(self.task)] * len(tasks)
+            by_hand = linear_test(self.task)
+            test = _stacked_test(self.task) if by_hand is None else _without_home(by_hand)
+            self._tests = [test] * len(tasks)
             widest = max(
                 slot.shape[0] if slot.shape else 1 for slot in self.task.layout.slots.values()
             )
-            self._devices = _DEVICES_AT_ONCE
-            stretch = max(1, _NUMBERS_IN_CACHE // (_DEVICES_AT_ONCE * widest))
+            self._devices = _DEVICES_AT_ONCE if by_hand is None else _DEVICES_BY_HAND
+            stretch = max(1, _NUMBERS_IN_CACHE // (self._devices * widest))
         else:
             self._tests = [_looped_test(task) for task in tasks]
             self._devices, stretch = 1, _LOOPED_STRETCH
@@ -48,14 +53,15 @@ class Evaluation:
         """(n,) losses and (n, metrics) scores of the rows of X; rows that agree are tested once."""
         first = np.arange(len(X)) if home else agreeing(X)
         tested, place = np.unique(first, return_inverse=True)
-        groups = [tested[k : k + self._devices] for k in range(0, len(tested), self._devices)]
+        # About equal, so that few shapes are recorded.
+        groups = np.array_split(tested, math.ceil(len(tested) / self._devices))
 
         @torch.inference_mode()
         def test(thread: int, item: tuple[IntArray, tuple[Tensor, ...]]) -> list[Tensor]:
             devices, stretch = item
-            rows = torch.from_numpy(devices).to(X.device)
+            rows = index_of(devices, X.device)
             own = {name: kept[rows] for name, kept in (home or {}).items()}
-            loss, sums = self._tests[thread](own, X[rows], *stretch)
+            loss, sums = self._tests[thread](own, rows_at(X, rows), *stretch)
             return [loss, *sums]
 
         results = self.threads.each(test, list(product(groups, self._stretches)))
@@ -91,25 +97,26 @@ def agreeing(X: Tensor, tolerance: float = AGREEMENT) -> IntArray:
     """
     generator = torch.Generator().manual_seed(0)
     weights = torch.randn(X.shape[1], generator=generator).to(X.device, X.dtype)
-    means = (X @ weights / weights.abs().sum()).cpu().double().numpy()
-    least, most = X.aminmax()
-    allowed = tolerance * max(-float(least), float(most))
+    # Piece by piece, so that all three read a piece while it is in cache.
+    every = max(1, X.shape[1] // _FEW_COLUMNS)
+    pieces = X.split(max(1, _NUMBERS_IN_CACHE // X.shape[1]))
+    found = [
+        (piece @ weights, torch.stack(piece.aminmax()), piece[:, ::every].clone())
+        for piece in pieces
+    ]
+    sums, extremes, columns = zip(*found, strict=True)
+    means = (torch.cat(sums) / weights.abs().sum()).cpu().double().numpy()
+    allowed = tolerance * float(torch.stack(extremes).abs().max())
+    few = torch.cat(columns).cpu().numpy()
     order = np.argsort(means, kind="stable")
     first = np.arange(len(X))
     near = np.diff(means[order]) <= allowed
-    for place in np.flatnonzero(near & _alike_in_few_columns(X, order, _CLEARLY * allowed)):
+    alike = np.abs(np.diff(few[order], axis=0)).max(axis=1) <= _CLEARLY * allowed
+    for place in np.flatnonzero(near & alike):
         leader, here = first[order[place]], order[place + 1]
         if float((X[here] - X[leader]).abs_().max()) <= allowed:
             first[here] = leader
     return first
-
-
-def _alike_in_few_columns(X: Tensor, order: IntArray, allowed: float) -> BoolArray:
-    """(n − 1,) whether each row and the next in an order differ by at most so much there."""
-    every = max(1, X.shape[1] // _FEW_COLUMNS)
-    few = X[:, ::every].cpu().numpy()[order]
-    alike: BoolArray = np.abs(np.diff(few, axis=0)).max(axis=1) <= allowed
-    return alike
 
 
 Test = Callable[..., tuple[Tensor, Sequence[Tensor]]]
@@ -123,7 +130,11 @@ def _stacked_test(task: Task) -> Test:
     """The test of models without buffers at home."""
     axes = (0, *[None] * (1 + len(parts_of(task.test_inputs))))
     stacked = kept_with(task, "_tests", lambda: traced(vmap(_test_of_parts(task), in_dims=axes)))
-    return lambda home, *tensors: stacked(*tensors)
+    return _without_home(stacked)
+
+
+def _without_home(test: Callable[..., tuple[Tensor, Sequence[Tensor]]]) -> Test:
+    return lambda home, *tensors: test(*tensors)
 
 
 def _looped_test(task: Task) -> Test:

@@ -9,13 +9,13 @@ half as many operations, and each is faster.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
-from ssdfl.learning import Task, map_inputs
+from ssdfl.learning import Inputs, Task, map_inputs
 from ssdfl.learning.losses import Loss, cross_entropy, mse
 
 PartGradients = Callable[[Tensor, Tensor], list[Tensor]]
@@ -132,7 +132,8 @@ class Layer:
 def linear_gradients(task: Task) -> PartGradients | None:
     """The gradients of a task whose model and loss are known here; None for others."""
     layers = layers_of(task.model)
-    loss = _loss_of(task) if layers and _takes_rows(task) else None
+    suits = layers and task.precision == "float32" and takes_rows(task, task.inputs)
+    loss = _loss_of(task) if suits else None
     if loss is None:
         return None
     sizes, error_of = [slot.size for slot in task.layout.parameters.values()], loss.error
@@ -140,12 +141,8 @@ def linear_gradients(task: Task) -> PartGradients | None:
     def gradients(Θ: Tensor, samples: Tensor) -> list[Tensor]:
         inputs, targets = task.batch(samples)
         assert isinstance(inputs, Tensor)
-        parameters = iter(Θ.split(sizes, dim=1))
-        values, weights = [inputs.flatten(2).transpose(1, 2)], []
-        for layer in layers:
-            weights.append(next(parameters).unflatten(1, (-1, layer.inputs)))
-            biases = next(parameters) if layer.has_bias else None
-            values.append(layer.forward(weights[-1], biases, values[-1]))
+        first = inputs.flatten(2).transpose(1, 2)
+        weights, values = stacked_values(layers, Θ.split(sizes, dim=1), first)
         error, found = error_of(values[-1], targets), list[Tensor]()
         for layer, own in zip(reversed(layers), reversed(weights), strict=True):
             error = layer.activation.back(error, values.pop())
@@ -155,6 +152,22 @@ def linear_gradients(task: Task) -> PartGradients | None:
         return found
 
     return gradients
+
+
+def stacked_values(
+    layers: Sequence[Layer], parameters: Iterable[Tensor], inputs: Tensor
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The weights of all layers, and their values, of which the first are the inputs (n, …, M).
+
+    Args:
+        parameters: (n, k) each, the parts of devices' rows in order.
+    """
+    rest, weights, values = iter(parameters), list[Tensor](), [inputs]
+    for layer in layers:
+        weights.append(next(rest).unflatten(1, (-1, layer.inputs)))
+        biases = next(rest) if layer.has_bias else None
+        values.append(layer.forward(weights[-1], biases, values[-1]))
+    return weights, values
 
 
 _LETTERS: dict[type[nn.Module], str] = {
@@ -207,11 +220,9 @@ def _loss_of(task: Task) -> KnownLoss | None:
     return None
 
 
-def _takes_rows(task: Task) -> bool:
+def takes_rows(task: Task, inputs: Inputs) -> bool:
     """Whether a sample is one array that the first layer sees as a row of numbers."""
-    if not isinstance(task.inputs, Tensor) or task.precision != "float32":
+    if not isinstance(inputs, Tensor):
         return False
     flattened = any(isinstance(module, nn.Flatten) for module in task.model.modules())
-    return task.inputs.dtype == task.initial_parameters.dtype and (
-        flattened or task.inputs.dim() == 2
-    )
+    return inputs.dtype == task.initial_parameters.dtype and (flattened or inputs.dim() == 2)

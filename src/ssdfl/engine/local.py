@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -15,10 +15,11 @@ from ssdfl.engine.engine import Advanced
 from ssdfl.engine.evaluation import Evaluation
 from ssdfl.engine.exchange import Exchange, LocalExchange
 from ssdfl.engine.gradients import choose_gradients
+from ssdfl.engine.indices import rows_at
 from ssdfl.engine.job import Job
-from ssdfl.engine.linear_gradients import linear_gradients
+from ssdfl.engine.linear_gradients import PartGradients, linear_gradients
 from ssdfl.engine.mixing import Mixing
-from ssdfl.engine.moves import Displacement, PartedDisplacement, PlainMove, Standstill
+from ssdfl.engine.moves import Displacement, PiecewiseMove, PlainMove, Standstill
 from ssdfl.engine.shares import LocalShares, Shares
 from ssdfl.engine.state import MODEL, RULE, State, home_of, initial_state, memory_name
 from ssdfl.engine.threads import threads_for
@@ -28,7 +29,7 @@ from ssdfl.methods import Heard, Memory, Moment, Move, Step
 _NUMBERS_IN_CACHE = 1 << 20
 _FEWEST, _MOST = 2, 512
 
-_Trained = Displacement | PartedDisplacement | PlainMove
+_Trained = Displacement | PiecewiseMove | PlainMove
 _Moved = Standstill | _Trained
 
 
@@ -81,12 +82,12 @@ class LocalEngine:
         self.threads = threads_for(job)
         tasks = [job.task, *(job.task.twin() for _ in range(self.threads.number - 1))]
         self._tasks, self._gradients = tasks, choose_gradients(job, tasks)
-        # Where a step goes down along nothing but gradients, their parts need not be joined.
-        once = job.local_steps == 1 and not job.rule.steers
-        self._by_parts = linear_gradients(job.task) if once else None
+        # Where a rule adds nothing to the directions, the gradients' parts need not be joined.
+        self._by_parts = None if job.rule.steers else linear_gradients(job.task)
         self.evaluate = Evaluation(job, tasks, self.threads)
         self.exchange = exchange or LocalExchange(job)
-        self._optimizers = GroupOptimizers(job, self.devices)
+        fused = job.rule.early and job.rule.additive
+        self._optimizers = GroupOptimizers(job, self.devices, by_kind=fused)
         self._everyone = self._groups(np.arange(len(self.devices)))
         self._matrices: list[Tensor] = []
         self._messages: Tensor | None = None
@@ -109,12 +110,23 @@ class LocalEngine:
         Args:
             training: somebody trains in this step; here, if it is not said.
         """
+        state = self._laid_out(state)
         turn = self._turn(state, step, t, bool(step.train.any()) if training is None else training)
         rule = self.job.rule
         X = self._fused(turn) if rule.early and rule.additive else self._staged(turn)
         if turn.trained is not None:
             keep_variances(self.job.task, X, turn.trained)
         return Advanced(X, turn.memory, turn.moved)
+
+    def _laid_out(self, state: State) -> State:
+        """The state with every row in memory of its own.
+
+        At first, all rows are views of one. Torch would copy the whole matrix whenever it mixes
+        some of them.
+        """
+        if state.X.is_contiguous():
+            return state
+        return replace(state, X=self._matrix_beside(state.X).copy_(state.X))
 
     def _turn(self, state: State, step: Step, t: int, training: bool) -> _Turn:
         trains = bool(step.train.any())
@@ -151,16 +163,18 @@ class LocalEngine:
             mixing.into(X, message.rows, self.threads)
 
         def train(thread: int, group: Group) -> None:
-            before, room = start[group.rows], X[group.rows]
-            move = self._train(thread, group, before, turn).put_into(room)
+            before = rows_at(start, group.rows)
+            move = self._train(thread, group, before, turn)
             # Mixed only now, so that it is still in cache when the move is added.
-            mixed = mixing.rows(message.rows, group.places) if by_group else room
+            mixed = mixing.rows(message.rows, group.places) if by_group else rows_at(X, group.rows)
+            room = X[group.rows] if isinstance(group.rows, slice) else mixed
             heard = Heard(lambda: mixed, lambda: before)
-            after, _ = self.job.rule.receive(self._moment(turn, group), before, move, {}, heard)
+            at = self._moment(turn, group)
+            after, _ = self.job.rule.receive(at, before, move.put_into(room), {}, heard)
             if after is not room or isinstance(group.rows, Tensor):
                 X[group.rows] = after
-            free = mixed if by_group and after is room else None
-            turn.moved[group.rows] = self._distance(after, before, free)
+            is_free = after is room and (by_group or isinstance(group.rows, Tensor))
+            turn.moved[group.rows] = self._distance(after, before, mixed if is_free else None)
 
         self.threads.each(train, self._training_groups(turn))
         crossed = self.exchange.add_rest(turn.step.W, X, self.threads)
@@ -316,10 +330,10 @@ class LocalEngine:
         """A group's E local steps from where it starts."""
         if self.job.task.layout.keeps_state:
             return self._train_alone(thread, group, start, turn)
-        if self._by_parts is not None and group.is_plain:
-            return PartedDisplacement(self._by_parts(start, turn.samples(group)[:, 0]), turn.rate)
         kept = self._optimizers.gathered(group, turn.memory)
         self._optimizers.start_step(group, start, kept, ~turn.before.trained)
+        if self._by_parts is not None and group.is_by_kind and group.multiples is None:
+            return self._train_by_parts(self._by_parts, group, start, turn, kept)
         samples, gradients = turn.samples(group), self._gradients[thread]
         steered = self._steered(group, turn)
 
@@ -335,6 +349,29 @@ class LocalEngine:
         self._optimizers.scattered(group, kept, turn.memory)
         earlier = None if θ is start else θ.sub_(start)
         return Displacement(direction, turn.rate, self.job.local_steps, earlier)
+
+    def _train_by_parts(
+        self,
+        gradients: PartGradients,
+        group: Group,
+        start: Tensor,
+        turn: _Turn,
+        kept: list[dict[str, Tensor]],
+    ) -> PiecewiseMove:
+        """The same along gradients that come in parts."""
+        samples = turn.samples(group)
+
+        def move_from(θ: Tensor, e: int) -> PiecewiseMove:
+            parts = gradients(θ, samples[:, e])
+            return self._optimizers.move(group, θ, parts, kept, turn.rate)
+
+        θ, move = start, move_from(start, 0)
+        for e in range(1, self.job.local_steps):
+            θ = move.applied_to(θ)
+            move = move_from(θ, e)
+        self._optimizers.scattered(group, kept, turn.memory)
+        earlier = None if θ is start else θ.sub_(start)
+        return replace(move, steps=self.job.local_steps, earlier=earlier)
 
     def _steered(self, group: Group, turn: _Turn) -> Tensor | None:
         """(n, d) what the rule adds to every local step's direction, if it does."""

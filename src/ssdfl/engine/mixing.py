@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from ssdfl.arrays import IntArray
+from ssdfl.engine.indices import index_of
 from ssdfl.engine.threads import Threads
 from ssdfl.graph import MixingMatrix
 
@@ -15,6 +16,9 @@ DENSE_SHARE = 0.5
 _NUMBERS_IN_CACHE, _NUMBERS_MULTIPLIED = 1 << 18, 1 << 19
 _LEAST_COLUMNS = 256
 _ROWS_AT_ONCE = 64
+
+Bag = tuple[Tensor, Tensor, Tensor]
+"""Whom some rows hear, one row after the other; where each starts; the weights."""
 
 
 class Mixing:
@@ -41,10 +45,9 @@ class Mixing:
             self._dense = torch.from_numpy(W.toarray()).to(device, dtype)
         if self.kind == "sparse":
             self._neighbours = torch.from_numpy(W.indices.astype(np.int64)).to(device)
-            self._starts = W.indptr.tolist()
-            self._first = torch.from_numpy(W.indptr[:-1].astype(np.int64)).to(device)
+            self._starts = W.indptr.astype(np.int64)
             self._weights = torch.from_numpy(W.data).to(device, dtype)
-            self._bags: dict[tuple[int, int], tuple[Tensor, Tensor, Tensor]] = {}
+            self._bags: dict[bytes, Bag] = {}
 
     @property
     def _has_many_rows(self) -> bool:
@@ -87,21 +90,30 @@ class Mixing:
         return self.rows(X.contiguous(), np.arange(self.num_rows))
 
     def rows(self, X: Tensor, which: IntArray) -> Tensor:
-        """Rows of ``W X`` in ascending order, for a sparse W; fastest if they are consecutive."""
-        start, stop = int(which[0]), int(which[-1]) + 1
-        neighbours, first, weights = self._bag(start, stop)
+        """Rows of ``W X`` in any order, for a sparse W."""
+        neighbours, first, weights = self._bag(which)
         gathered: Tensor = embedding_bag(
             neighbours, X, first, mode="sum", per_sample_weights=weights
         )
-        return gathered if stop - start == len(which) else gathered[torch.from_numpy(which - start)]
+        return gathered
 
-    def _bag(self, start: int, stop: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Whom some consecutive rows hear, where each row's neighbours start, and their weights."""
-        if (start, stop) not in self._bags:
-            entries = slice(self._starts[start], self._starts[stop])
-            first = self._first[start:stop] - self._starts[start]
-            self._bags[start, stop] = self._neighbours[entries], first, self._weights[entries]
-        return self._bags[start, stop]
+    def _bag(self, which: IntArray) -> Bag:
+        """Whom some rows hear, where each row's neighbours start, and their weights."""
+        key = which.tobytes()
+        if key in self._bags:
+            return self._bags[key]
+        bag = self._make_bag(which)
+        if len(self._bags) < self.num_rows:
+            self._bags[key] = bag
+        return bag
+
+    def _make_bag(self, which: IntArray) -> Bag:
+        starts, counts = self._starts[which], self._starts[which + 1] - self._starts[which]
+        first = np.cumsum(counts) - counts
+        entries = np.repeat(starts - first, counts) + np.arange(counts.sum())
+        index = index_of(entries, self._weights.device)
+        offsets = torch.from_numpy(first).to(self._weights.device)
+        return self._neighbours[index], offsets, self._weights[index]
 
 
 def _kind(W: MixingMatrix) -> str:

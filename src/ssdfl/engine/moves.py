@@ -146,3 +146,55 @@ class PartedDisplacement:
         ):
             torch.add(old, part, alpha=-self.rate, out=new)
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class PiecewiseMove:
+    """The move of devices that trained with different optimizers.
+
+    Attributes:
+        pieces: which rows, in order, and how these moved in the last local step; together they are
+            all rows.
+        rate: η of the step.
+        steps: E, the number of local steps.
+        earlier: (n, d) the displacement of the local steps before, if any.
+        room: (n, d) where `added_to` puts the sum; by default into the rows that it is given.
+    """
+
+    pieces: list[tuple[slice, Displacement | PartedDisplacement]]
+    rate: float
+    steps: int = 1
+    earlier: Tensor | None = None
+    room: Tensor | None = None
+
+    def put_into(self, room: Tensor) -> PiecewiseMove:
+        """The same, whose sum with rows goes into some other ones."""
+        return replace(self, room=room)
+
+    def value(self) -> Tensor:
+        """(n, d) the displacement."""
+        moved = _joined([move.value() for _, move in self.pieces])
+        return moved if self.earlier is None else moved.add_(self.earlier)
+
+    def direction(self) -> Tensor:
+        """(n, d) the mean descent direction of local steps."""
+        last = _joined([move.direction() for _, move in self.pieces])
+        if self.earlier is None:
+            return last
+        return torch.sub(last, self.earlier, alpha=1 / self.rate).div_(self.steps)
+
+    def added_to(self, rows: Tensor) -> Tensor:
+        """The rows plus the displacement, in ``room``."""
+        return self.applied_to(rows, rows if self.room is None else self.room)
+
+    def applied_to(self, theta: Tensor, out: Tensor | None = None) -> Tensor:
+        """The parameters plus the displacement, in ``out`` if it is given."""
+        out = torch.empty_like(theta) if out is None else out
+        for rows, move in self.pieces:
+            move.applied_to(theta[rows], out[rows])
+        return out if self.earlier is None else out.add_(self.earlier)
+
+
+def _joined(rows: list[Tensor]) -> Tensor:
+    """All rows in one tensor; no copy of a single one."""
+    return rows[0] if len(rows) == 1 else torch.cat(rows)

@@ -12,22 +12,12 @@ from torch import Tensor
 
 from ssdfl.arrays import BoolArray, IntArray
 from ssdfl.engine.gradients import gradient
+from ssdfl.engine.indices import Index, index_of
 from ssdfl.engine.job import Job
-from ssdfl.engine.moves import PlainMove
+from ssdfl.engine.moves import Displacement, PartedDisplacement, PiecewiseMove, PlainMove
 from ssdfl.engine.state import kinds_of, memory_name
 from ssdfl.learning import Home, Optimizer, OptimizerKind, Task
 from ssdfl.methods import Memory, Moment
-
-Index = slice | Tensor
-"""Rows of a matrix: a slice, which makes views and no copies, or their numbers."""
-
-
-def index_of(places: IntArray, device: torch.device) -> Index:
-    """An index of ascending places: a slice where they are neighbours."""
-    first, last = int(places[0]), int(places[-1])
-    if last - first + 1 == len(places):
-        return slice(first, last + 1)
-    return torch.from_numpy(places).to(device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,25 +191,31 @@ class Group:
     width: int
 
     @cached_property
-    def is_plain(self) -> bool:
-        """Whether they all go down along their gradients as these are."""
-        return self.multiples is None and all(part.kind.plain for part in self.parts)
+    def is_by_kind(self) -> bool:
+        """Whether devices with one kind of optimizer are neighbours in the group."""
+        return all(isinstance(part.members, slice) for part in self.parts)
 
 
 class GroupOptimizers:
     """The optimizers of the devices here, for groups of them.
 
     Memory of a kind lies together, so that devices with other optimizers take no room.
+
+    Args:
+        by_kind: put devices with one kind of optimizer next to each other within a group, so that
+            their gradients and memory are views of the group's.
     """
 
-    def __init__(self, job: Job, devices: IntArray) -> None:
-        self._job, self._devices = job, devices
+    def __init__(self, job: Job, devices: IntArray, by_kind: bool = False) -> None:
+        self._job, self._devices, self._by_kind = job, devices, by_kind
         self._like = job.task.initial_parameters
         self._holds = {kind: np.isin(devices, held) for kind, held in kinds_of(job).items()}
         self._rank = {kind: np.cumsum(holds) - 1 for kind, holds in self._holds.items()}
 
     def group(self, places: IntArray) -> Group:
-        """The devices at some places, ready to train."""
+        """The devices at some places, given in ascending order, ready to train."""
+        if self._by_kind:
+            places = np.concatenate([places[holds[places]] for holds in self._holds.values()])
         devices = self._devices[places]
         multiples = rate_multiples(self._job, devices, self._like)
         rows = index_of(places, self._like.device)
@@ -267,10 +263,10 @@ class GroupOptimizers:
             part = group.parts[0]
             gradients, kept[0] = _updated(part, theta, gradients, kept[0])
         else:
-            self._by_parts(group, theta, gradients, kept)
+            self._part_by_part(group, theta, gradients, kept)
         return gradients if group.multiples is None else gradients * group.multiples
 
-    def _by_parts(
+    def _part_by_part(
         self, group: Group, theta: Tensor, gradients: Tensor, kept: list[dict[str, Tensor]]
     ) -> None:
         for place, part in enumerate(group.parts):
@@ -279,6 +275,30 @@ class GroupOptimizers:
             own = gradients[part.members]
             direction, kept[place] = _updated(part, theta[part.members], own, kept[place])
             gradients[part.members] = direction
+
+    def move(
+        self,
+        group: Group,
+        theta: Tensor,
+        gradients: list[Tensor],
+        kept: list[dict[str, Tensor]],
+        rate: float,
+    ) -> PiecewiseMove:
+        """One local step of a group that is by kind, along gradients that come in parts.
+
+        Only devices whose optimizer asks for whole rows have their parts joined.
+        """
+        pieces = list[tuple[slice, Displacement | PartedDisplacement]]()
+        for part, rows in zip(group.parts, kept, strict=True):
+            assert isinstance(part.members, slice)
+            own, here = [columns[part.members] for columns in gradients], theta[part.members]
+            if part.kind.by_number:
+                directions = _updated_in_parts(part, here, own, rows)
+                pieces.append((part.members, PartedDisplacement(directions, rate)))
+            else:
+                direction, _ = _updated(part, here, torch.cat(own, dim=1), rows)
+                pieces.append((part.members, Displacement(direction, rate)))
+        return PiecewiseMove(pieces, rate)
 
     def scattered(
         self, group: Group, kept: list[dict[str, Tensor]], memory: dict[str, Tensor]
@@ -314,3 +334,19 @@ def _updated(
         if value is not kept[name]:
             kept[name].copy_(value)
     return direction, kept
+
+
+def _updated_in_parts(
+    part: Part, theta: Tensor, gradients: list[Tensor], kept: dict[str, Tensor]
+) -> list[Tensor]:
+    """The directions of a kind that updates every number by itself, in the gradients' parts."""
+    if part.kind.plain:
+        return gradients
+    widths = [columns.shape[1] for columns in gradients]
+    memory = {name: rows.split(widths, dim=1) for name, rows in kept.items()}
+    return [
+        _updated(part, values, columns, {name: rows[place] for name, rows in memory.items()})[0]
+        for place, (values, columns) in enumerate(
+            zip(theta.split(widths, dim=1), gradients, strict=True)
+        )
+    ]

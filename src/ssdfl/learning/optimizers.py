@@ -48,6 +48,8 @@ class OptimizerKind:
         init: the memory of devices that start a regime at (n, d) parameters.
         restarts: memory that is reset in every regime, even if momenta are kept across regimes.
         plain: directions are the gradients themselves, so `update` need not be called.
+        by_number: each number of a direction depends on the same number of gradient, parameters and
+            memory alone, so that parts of rows may be updated one after the other.
     """
 
     name: str
@@ -55,6 +57,7 @@ class OptimizerKind:
     init: Callable[[Tensor], Memory] = _nothing
     restarts: frozenset[str] = frozenset()
     plain: bool = False
+    by_number: bool = False
 
     @cached_property
     def defaults(self) -> Mapping[str, float]:
@@ -165,12 +168,14 @@ def _moments(theta: Tensor) -> Memory:
 
 
 _KNOWN = (
-    OptimizerKind("sgd", sgd, plain=True),
-    OptimizerKind("momentum", momentum, _velocity),
-    OptimizerKind("damped", damped, _velocity),
-    OptimizerKind("nesterov", nesterov, _velocity),
-    OptimizerKind("proximal", proximal, _anchor, frozenset({"anchor"})),
-    OptimizerKind("effective", effective, _velocity_and_anchor, frozenset({"anchor"})),
+    OptimizerKind("sgd", sgd, plain=True, by_number=True),
+    OptimizerKind("momentum", momentum, _velocity, by_number=True),
+    OptimizerKind("damped", damped, _velocity, by_number=True),
+    OptimizerKind("nesterov", nesterov, _velocity, by_number=True),
+    OptimizerKind("proximal", proximal, _anchor, frozenset({"anchor"}), by_number=True),
+    OptimizerKind(
+        "effective", effective, _velocity_and_anchor, frozenset({"anchor"}), by_number=True
+    ),
     OptimizerKind("adam", adam, _moments),
     OptimizerKind("adamw", adamw, _moments),
 )

@@ -26,6 +26,7 @@ from ssdfl.learning.losses import Loss, LossKind, find_loss
 from ssdfl.learning.metrics import METRICS, TaskMetric, find_metrics
 from ssdfl.learning.precision import Precision, check_bf16, computing_in
 from ssdfl.learning.shards import Shards
+from ssdfl.learning.trials import check_own_functions
 from ssdfl.mappings import without
 from ssdfl.records.scores import Score
 from ssdfl.rng import generator
@@ -326,13 +327,17 @@ def make_task(
         test_samples: the number of test samples, drawn from the seed; 0 is all.
         loss: a name in `LOSSES`, or ``package.module:function``; ``auto`` fits the data.
         metrics: the metrics of tests; by default those of the loss.
+
+    Raises:
+        InputError: there is no such loss or metric, or one of one's own cannot be used.
     """
     count = len(data.test_targets)
     tested: slice | IntArray = slice(None)
     if 0 < test_samples < count:
         tested = np.sort(generator(seed, "test").choice(count, size=test_samples, replace=False))
     data, kind = suited(data, loss), task_loss(data, loss)
-    return Task(
+    names = metrics or kind.metrics
+    task = Task(
         model=model,
         loss=kind.function,
         inputs=map_inputs(torch.from_numpy, data.train_inputs),
@@ -340,10 +345,12 @@ def make_task(
         shards=Shards.of(shards),
         test_inputs=map_inputs(torch.from_numpy, taken(data.test_inputs, tested)),
         test_targets=torch.from_numpy(data.test_targets[tested]),
-        metrics=find_metrics(metrics or kind.metrics),
+        metrics=find_metrics(names),
         num_classes=data.num_classes,
         units=_units(data),
     )
+    check_own_functions(task, loss, names)
+    return task
 
 
 @torch.inference_mode()

@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from google.protobuf.json_format import ParseDict, ParseError
 
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import Device, data_divergence
 from ssdfl.errors import InputError
 from ssdfl.graph import Network
+from ssdfl.lazy import LazyModule
 from ssdfl.learning import Optimizer
 from ssdfl.mesh.change import Newcomer
 from ssdfl.mesh.facts import parsed
 from ssdfl.mesh.knowledge import average_device
 from ssdfl.mesh.mesh_pb2 import Descriptor, Fact, Facts
+
+if TYPE_CHECKING:
+    import google.protobuf.json_format as json_format
+else:
+    json_format = LazyModule("google.protobuf.json_format")
 
 Pair = tuple[str, str]
 
@@ -119,8 +125,8 @@ def _newcomer(facts: dict[str, object], average: Device, optimizer: Optimizer) -
 
 def _described(facts: dict[str, object]) -> Device | None:
     try:
-        return device_of(ParseDict(facts, Descriptor()))
-    except (ParseError, InputError):
+        return device_of(json_format.ParseDict(facts, Descriptor()))
+    except (json_format.ParseError, InputError):
         return None
 
 

@@ -313,6 +313,7 @@ class RunningDevice:
         if self.journal is None:  # else it was saved at the end of the edition before
             RunFolder(self.folder).write_task(scores, self.member.notes)
             self._save(state, job)
+        saved = state
         journal = self.journal = Journal(self.folder, self.node, scores, job, self.journal)
         saved_s = self.node.runtime.now()
 
@@ -326,9 +327,10 @@ class RunningDevice:
                 self.course.part(edition)
             if self.node.runtime.now() - saved_s > SAVE_S:
                 self._save(state, job)
-                saved_s = self.node.runtime.now()
+                saved, saved_s = state, self.node.runtime.now()
             journal.tell(state, self._refused)
-        self._save(state, job)
+        if state is not saved:
+            self._save(state, job)
         journal.tell(state, self._refused, always=True)
         if state.step >= job.last_step:
             self._write_model()

@@ -23,6 +23,7 @@ from ssdfl.learning import (
 )
 from ssdfl.learning.export import write_model
 from ssdfl.learning.parameters import fill_model
+from ssdfl.learning.shards import Shards
 from ssdfl.mesh.folder import DeviceConfig, check_reach, read_device
 from ssdfl.mesh.holdings import Holders, known_summary, save_holdings, saved_holdings
 from ssdfl.mesh.mesh_pb2 import Holding
@@ -31,12 +32,14 @@ from ssdfl.mesh.own_data import ENCODING
 from ssdfl.mesh.signing import Signer
 from ssdfl.preparation import (
     Prepared,
+    dealt_shards,
     dealt_task,
     draw_optimizers_of,
     given_plan,
     make_job,
     measure_device,
     measuring,
+    own_shards,
     own_task,
     shared_devices,
 )
@@ -172,8 +175,24 @@ class Member:
         faults = self.experiment.faults.model_copy(update={"liars": liars})
         experiment = self.experiment.model_copy(update={"faults": faults})
         found = replace(self, config=config, experiment=experiment, network=network, sizes=sizes)
-        found.draw(optimizers)
+        if self._is_drawn:
+            found.task = replace(self.task, shards=found._shards())
+            found.optimizers = tuple(optimizers)
+        else:
+            found.draw(optimizers)
         return found
+
+    @property
+    def _is_drawn(self) -> bool:
+        return "task" in vars(self)
+
+    def _shards(self) -> Shards:
+        """The samples of each device, as far as this one knows them."""
+        if self.has_own_data:
+            held = own_shards(self.data, self.config.index, self.network.num_devices)
+        else:
+            held = dealt_shards(self.experiment, self.config.seed, self.data, self.network)
+        return Shards.of(held)
 
     def known_plan(self) -> Plan | None:
         """The plan formed before or given by the experiment; None if one must be formed."""

@@ -101,7 +101,7 @@ class Node:
         self.plan_digest = ""
         self.fitting_digests: set[str] = set()
         self.membership = 0
-        self._step, self._done = 0, False
+        self._step, self._began, self._done = 0, False, False
         self._stopping = runtime.event()
         self._places = {name: place for place, name in enumerate(names)}
         linked = [names[j] for j in network.neighbours(index)]
@@ -143,14 +143,14 @@ class Node:
     def adopt(self, network: Network, plan_digest: str) -> None:
         """Continue in a network that has changed, with another plan; this device is in it.
 
-        Neighbours that it has no longer are answered until they are parted with.
+        Neighbours that it has no longer are answered until they are parted with. What others were
+        asked for ahead stays asked for.
         """
         self.network, self.names = network, network.names
         self.index = network.names.index(self.name)
         self._places = {name: place for place, name in enumerate(network.names)}
         self.plan_digest = plan_digest
         self.fit(plan_digest)
-        self._ahead = {}
         if self.evidence is not None:
             self.evidence.know(network.names)
 
@@ -225,11 +225,16 @@ class Node:
         return refusal(f"unknown request {kind}")
 
     def begin(self, step: int, last_step: int, received: int) -> None:
-        """A job begins or continues at a step; with the number of messages received before."""
+        """A job begins or continues at a step; with the number of messages received before.
+
+        After a change of membership, messages of the last step stay on offer.
+        """
         self.neighbours.last_step = last_step
         self.received = received
         self.absence.watch()
-        self.announce(step)
+        if not self._began or step != self._step + 1:
+            self.announce(step)
+        self._began = True
 
     def reach(self, step: int) -> None:
         """The device is at a step."""

@@ -1,6 +1,13 @@
 """Turn an experiment into jobs: draw a seed's inputs, make the plan, and one job per method."""
 
-from ssdfl.preparation.draw import dealt_task, draw, draw_optimizers_of, own_task
+from ssdfl.preparation.draw import (
+    dealt_shards,
+    dealt_task,
+    draw,
+    draw_optimizers_of,
+    own_shards,
+    own_task,
+)
 from ssdfl.preparation.job import clusters_of_method, make_job, testing_interval
 from ssdfl.preparation.liars import liars_of
 from ssdfl.preparation.planning import (
@@ -18,6 +25,7 @@ __all__ = [
     "MEASURED_DEVICES",
     "Prepared",
     "clusters_of_method",
+    "dealt_shards",
     "dealt_task",
     "draw",
     "draw_optimizers_of",
@@ -27,6 +35,7 @@ __all__ = [
     "measure_device",
     "measured_settings",
     "measuring",
+    "own_shards",
     "own_task",
     "prepare",
     "prepare_planned",

@@ -38,17 +38,20 @@ def draw(
 
 def dealt_task(experiment: Experiment, seed: int, data: Dataset, network: Network) -> Task:
     """The task whose data are dealt out to the devices of a network."""
-    return _task(experiment, data, _deal(experiment, data, network, seed), seed)
+    return _task(experiment, data, dealt_shards(experiment, seed, data, network), seed)
 
 
 def own_task(
     experiment: Experiment, seed: int, data: Dataset, device: int, num_devices: int
 ) -> Task:
     """The task as seen by a device that has only its own data: all others hold nothing."""
-    held = [
-        np.arange(len(data.train_targets) if one == device else 0) for one in range(num_devices)
-    ]
-    return _task(experiment, data, held, seed)
+    return _task(experiment, data, own_shards(data, device, num_devices), seed)
+
+
+def own_shards(data: Dataset, device: int, num_devices: int) -> list[IntArray]:
+    """All samples for one device, none for the others."""
+    held = len(data.train_targets)
+    return [np.arange(held if one == device else 0) for one in range(num_devices)]
 
 
 def _task(experiment: Experiment, data: Dataset, shards: list[IntArray], seed: int) -> Task:
@@ -75,7 +78,10 @@ def _task(experiment: Experiment, data: Dataset, shards: list[IntArray], seed: i
     return replace(task, buffers=config.buffers, facts=facts)
 
 
-def _deal(experiment: Experiment, data: Dataset, network: Network, seed: int) -> list[IntArray]:
+def dealt_shards(
+    experiment: Experiment, seed: int, data: Dataset, network: Network
+) -> list[IntArray]:
+    """The samples that are dealt out to each device of a network."""
     config, rng = experiment.data, generator(seed, "partition")
     shards = deal(Dealing(data, network.names, config, rng))
     if config.samples_per_device == 0:

@@ -101,9 +101,25 @@ def _explain(problem: Any) -> InputError:
 def _unknown_key(key: str, value: object) -> InputError:
     *sections, last = key.split(".")
     known = list(_section(sections).model_fields)
-    near = difflib.get_close_matches(last, known, n=1)
+    near = difflib.get_close_matches(last, known, n=1) or _elsewhere(last)
     remedy = f"Did you mean {near[0]}?" if near else "Remove it, or correct its name."
     return InputError(key, value, f"a known key ({', '.join(known)})", remedy)
+
+
+def _elsewhere(name: str) -> list[str]:
+    """The keys with this name in any section.
+
+    Examples:
+        >>> _elsewhere("loss"), _elsewhere("cycles"), _elsewhere("colour")
+        (['task.loss'], ['cycles'], [])
+    """
+    sections = {field: _section([field]) for field in Experiment.model_fields}
+    inner = [
+        f"{section}.{name}"
+        for section, kind in sections.items()
+        if kind is not Experiment and name in kind.model_fields
+    ]
+    return inner + [name] * (name in Experiment.model_fields)
 
 
 def _section(names: Sequence[str]) -> type[BaseModel]:

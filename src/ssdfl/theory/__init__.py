@@ -11,6 +11,7 @@ from ssdfl.theory.effective import (
     regulariser,
 )
 from ssdfl.theory.integrated import consensus_gap, integrated_bound
+from ssdfl.theory.pilot import Pilot
 from ssdfl.theory.threshold import THRESHOLD_STEPS, conductance_threshold
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "ClusterTerms",
     "Constants",
     "Disagreement",
+    "Pilot",
     "RegimeState",
     "conductance_threshold",
     "consensus_gap",

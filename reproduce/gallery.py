@@ -1,0 +1,88 @@
+"""Print the page that shows our result of every table and figure of the paper.
+
+    python reproduce/gallery.py > reproduce/results/README.md
+
+A result is a Markdown file in ``results/PROFILE``. Its picture stands beside it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+PROFILES = {"medium": "the paper's CNN", "small": "one hidden layer"}
+"""By how near they are to the paper; the picture is of the first that has been run."""
+
+INTRODUCTION = """# Results
+
+Our result of every table and figure of the paper, with the command that made it in its file.
+`python reproduce/gallery.py` prints this page; [Reproduction](../../docs/reproduction.md) says what
+agrees with the paper. Profile `medium` has the paper's CNN on whole images, `small` one hidden
+layer on halved ones. Numbers beside a profile count seeds."""
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A table or figure, and the profiles for which there is a result."""
+
+    name: str
+    title: str
+    label: str
+    profiles: tuple[str, ...]
+
+    @property
+    def row(self) -> str:
+        """Its row of the overview."""
+        label = f"`{self.label}`" if self.label else "beyond the paper"
+        files = [self._linked(profile) for profile in self.profiles]
+        return f"| [{self.name}](#{self.name}) | {label} | {', '.join(files) or 'not run'} |"
+
+    def _linked(self, profile: str) -> str:
+        path = RESULTS / profile / f"{self.name}.md"
+        part = ", in part" if "--only" in path.read_text(encoding="utf-8") else ""
+        return f"[{profile}]({profile}/{self.name}.md) ({seeds(path)}{part})"
+
+    @property
+    def section(self) -> str:
+        """Its section, with the picture of the profile nearest to the paper."""
+        lines = [f"## {self.name}", "", f"{self.title}."]
+        shown = [one for one in self.profiles if (RESULTS / one / f"{self.name}.png").exists()]
+        if shown:
+            lines[-1] += f" The picture is of runs with {PROFILES[shown[0]]}."
+            lines += ["", f"![{self.title}]({shown[0]}/{self.name}.png)"]
+        return "\n".join(lines)
+
+
+def seeds(path: Path) -> str:
+    """How many seeds a result has, by its first paragraph."""
+    text = path.read_text(encoding="utf-8")
+    found = re.search(r"mean over (\d+) seeds", text)
+    return found[1] if found else "1"
+
+
+def artefacts() -> Iterator[Artefact]:
+    """All tables and figures, by name."""
+    for path in sorted(HERE.glob("*.toml")):
+        described = tomllib.loads(path.read_text(encoding="utf-8"))
+        if "title" in described:
+            name = path.stem
+            profiles = tuple(one for one in PROFILES if (RESULTS / one / f"{name}.md").exists())
+            yield Artefact(name, described["title"], described["label"], profiles)
+
+
+def page() -> str:
+    """The whole page."""
+    found = list(artefacts())
+    rows = ["| artefact | the paper's label | results (seeds) |", "|---|---|---|"]
+    rows += [one.row for one in found]
+    sections = [one.section for one in found if one.profiles]
+    return "\n\n".join([INTRODUCTION, "\n".join(rows), *sections]) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")
