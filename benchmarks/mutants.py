@@ -5,13 +5,20 @@
     python benchmarks/mutants.py --again survived          try the survivors once more
     python benchmarks/mutants.py --show                    print the rate and the survivors
 
-Each mutant changes one operator, constant or condition, drawn at random from all packages. It is
-tried in a copy of the repository, so that processes which tests start see it, too: first the
-module's doctests, then the test file that mirrors it, then the files that mention it most, up to
-the first failure of a test that passes on the source as it is. Tests known to be slow come after
-the others, and none begins when the budget is spent. mutants.csv has what was drawn and
-found. A survivor is judged by hand in the column ``note``: "equivalent", "speed" or "limit" and
-why, else it lacks a test.
+Each mutant changes one operator, constant or condition, drawn at random from all packages. Tests
+run in a copy of the repository, so that processes which they start see the change, too: first the
+module's doctests and the test files nearest to it (the one that mirrors it, those that mention it
+most), then the others that mention it, up to the first failure of a test that passes on the source
+as it is. Tests known to be slow come after the others, and none begins when the budget is spent.
+
+Most mutants differ in a function. They are tried in forks of a process that has collected all
+tests: each replaces the code of that function, which takes a second instead of ten. What no test
+notices there, and whatever runs when a module is imported (constants, defaults, decorators), is
+tried again in a process that imports the changed file.
+
+mutants.csv has what was drawn and found. A survivor is judged by hand in the column ``note``:
+"equivalent", "speed" or "limit" and why, else it lacks a test. The note of a mutant which survived
+until a test was written for it begins with "missed".
 """
 
 from __future__ import annotations
@@ -20,7 +27,9 @@ import argparse
 import ast
 import contextlib
 import csv
+import gc
 import importlib
+import inspect
 import math
 import os
 import random
@@ -32,11 +41,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
+from itertools import chain, zip_longest
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import IO
 
 import pytest
@@ -61,7 +72,11 @@ MOST_BROKEN = 5
 """Tests of a run that may fail on the source as it is; each is left out from then on."""
 EXCUSED = ("equivalent", "speed", "limit")
 """First words of notes on survivors that no test can tell from the source as it is."""
-IN_MEMORY = Path("/dev/shm")
+MISSED = "missed"
+"""First word of the note on a mutant for which a test was written."""
+UNNOTICED = "unnoticed"
+"""The verdict on a mutant which no test noticed in memory, until it is tried from its file."""
+FAST_FOLDER = Path("/dev/shm")
 
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
@@ -90,10 +105,11 @@ class Mutant:
 
     Attributes:
         place: which of the places of the file that can be changed.
-        verdict: "" if not tried, else killed or survived; gone if the line has changed since.
+        verdict: "" if not tried, else killed or survived; gone if the line has changed since,
+            or `UNNOTICED`.
         by: the test that failed, or that took too long.
         cpu_s: of all tests run on it.
-        note: a survivor's judgement.
+        note: a survivor's judgement, or that it was one.
     """
 
     file: str
@@ -234,19 +250,77 @@ def source_of(mutant: Mutant) -> str:
     raise LookupError(f"{mutant.file}: {mutant.before}")
 
 
+def changed_functions(before: str, after: str, file: str) -> dict[str, CodeType]:
+    """The code of functions that differ, with those inside them, by qualified name.
+
+    Empty if anything else differs, or if a name is that of several functions.
+    """
+    modules = [compile(source, file, "exec") for source in (before, after)]
+    if _run_at_import(modules[0]) != _run_at_import(modules[1]):
+        return {}
+    pairs = zip(*map(_outermost, modules), strict=True)
+    changed = [new for old, new in pairs if old != new]
+    counts = Counter(code.co_qualname for code in _all_inside(modules[1]))
+    codes = {code.co_qualname: code for one in changed for code in (one, *_all_inside(one))}
+    if any(counts[code.co_qualname] > 1 for code in changed):
+        return {}
+    return {name: code for name, code in codes.items() if counts[name] == 1}
+
+
+def _inside(code: CodeType) -> list[CodeType]:
+    return [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+
+
+def _all_inside(code: CodeType) -> Iterator[CodeType]:
+    for one in _inside(code):
+        yield one
+        yield from _all_inside(one)
+
+
+def _is_function(code: CodeType) -> bool:
+    return bool(code.co_flags & inspect.CO_OPTIMIZED)
+
+
+def _outermost(code: CodeType) -> Iterator[CodeType]:
+    """The functions and methods of a module, without those inside them."""
+    for one in _inside(code):
+        if _is_function(one):
+            yield one
+        else:
+            yield from _outermost(one)
+
+
+def _run_at_import(code: CodeType) -> list[object]:
+    """What a module and its classes do when they are defined."""
+    own = [(type(one), repr(one)) for one in code.co_consts if not isinstance(one, CodeType)]
+    classes = [one for one in _inside(code) if not _is_function(one)]
+    return [code.co_code, code.co_names, own, *map(_run_at_import, classes)]
+
+
+def functions_by_file() -> dict[str, list[FunctionType]]:
+    """All functions there are, by the file that they were defined in."""
+    found = defaultdict(list)
+    for one in gc.get_objects():
+        if type(one) is FunctionType:
+            found[one.__code__.co_filename].append(one)
+    return found
+
+
 @cache
 def tests_of(file: str) -> tuple[str, ...]:
-    """The test file that mirrors a module, then those that mention it or its names most.
+    """The test file that mirrors a module or its package, then those that mention it most.
 
     Of a module that few tests mention, also those that mention the modules which import it.
     """
     path = ROOT / file
     tests = ROOT / "tests"
     folder = tests / path.parent.relative_to(ROOT / "src" / "ssdfl")
+    names = [path.stem]
     while not folder.is_dir():
+        names.append(folder.name)
         folder = folder.parent
-    mirror = folder / f"test_{path.stem}.py"
-    ranked: list[Path] = [mirror] if mirror.is_file() else []
+    mirrors = [folder / f"test_{name}.py" for name in names]
+    ranked = [mirror for mirror in mirrors if mirror.is_file()]
     for words in (_words((path,)), _words(_importers(path))):
         counts = {
             test: len(words.findall(_text(test))) for test in sorted(tests.rglob("test_*.py"))
@@ -332,16 +406,19 @@ class Watch:
         print(what, name, file=self.out, flush=True)
 
 
-def run_tests(copy: Path, words: Sequence[str], watch: Watch) -> Outcome:
-    """Run tests in a process of their own."""
+def run_tests(watch: Watch, run: Callable[[], int]) -> Outcome:
+    """Run tests in a process of their own, by a function that returns pytest's exit code."""
     before_s = _used_s(resource.RUSAGE_CHILDREN)
     child = os.fork()
     if child == 0:
         os.setsid()
-        _child(copy, words, watch)
-    _, status = os.waitpid(child, 0)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        _end_with(run)
+    try:
+        _, status = os.waitpid(child, 0)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
     watch.out.seek(0)
     told = [tuple(line.rstrip("\n").split(" ", 1)) for line in watch.out]
     failed = next((name for what, name in told if what == "failed"), "")
@@ -352,20 +429,38 @@ def run_tests(copy: Path, words: Sequence[str], watch: Watch) -> Outcome:
     return Outcome(failed, round(_used_s(resource.RUSAGE_CHILDREN) - before_s, 1), took_s)
 
 
-def _child(copy: Path, words: Sequence[str], watch: Watch) -> None:
-    """Run tests and end this process, whatever happens: its parent's blocks are not its own."""
+def _end_with(run: Callable[[], int]) -> None:
+    """Run and end this process, whatever happens: its parent's blocks are not its own."""
     try:
-        os.chdir(copy)
-        sys.path[:0] = [str(copy / "src"), str(copy / "tests")]
-        sys.dont_write_bytecode = False
         with Path(os.devnull).open("w") as null:
             for place in (1, 2):
                 os.dup2(null.fileno(), place)
-        quiet = ["-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:randomly"]
-        code = pytest.main([*quiet, *words], plugins=[watch])
-        os._exit(int(code not in (0, 2, 5)))  # 2: out of budget
+        os._exit(int(run() not in (0, 2, 5)))  # 2: out of budget
     finally:
         os._exit(1)
+
+
+def pytest_in(copy: Path, words: Sequence[str], plugin: object) -> int:
+    """Run pytest in a copy of the repository, importing nothing from beside this file."""
+    os.chdir(copy)
+    sys.path[:1] = [str(copy / "src"), str(copy / "tests")]
+    sys.dont_write_bytecode = False
+    base = f"--basetemp={copy.parent / 'base'}"
+    plugins = ["-p", "no:cacheprovider", "-p", "no:randomly", "--capture=sys"]
+    return pytest.main(["-q", "-x", "--no-header", base, *plugins, *words], plugins=[plugin])
+
+
+def run_items(items: Sequence[pytest.Item], watch: Watch) -> int:
+    """Run collected tests in this process, as pytest does."""
+    if not items:
+        return 0
+    session = items[0].session
+    session.config.pluginmanager.register(watch)
+    for item, after in zip_longest(items, items[1:]):
+        session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        if session.shouldfail or session.shouldstop:
+            break
+    return 0
 
 
 def _used_s(*whose: int) -> float:
@@ -374,49 +469,77 @@ def _used_s(*whose: int) -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-class Trial:
-    """A copy of the repository in which mutants are tried.
+@dataclass(frozen=True)
+class Limits:
+    """What may run on a mutant.
 
-    Args:
-        marks: which tests may run, as pytest's option ``-m``.
+    Attributes:
+        test_s: CPU seconds of a test.
+        budget_s: CPU seconds of the nearest files, then of the others.
+        marks: which tests, as pytest's option ``-m``.
     """
 
-    def __init__(self, copy: Path, limit_s: float, budget_s: float, marks: str) -> None:
-        self.copy, self.limit_s, self.budget_s, self.marks = copy, limit_s, budget_s, marks
+    test_s: float
+    budget_s: float
+    marks: str
+
+
+class Trial:
+    """A copy of the repository in which mutants are tried, each imported from its file."""
+
+    unkilled = "survived"
+
+    def __init__(self, copy: Path, limits: Limits) -> None:
+        self.copy, self.limits = copy, limits
         self.passing: dict[str, bool] = {}
-        self.slow: set[str] = set()
+        self.slow_file = copy.parent / "slow.txt"
+        self.slow_file.touch()
+        self.slow = set(self.slow_file.read_text(encoding="utf-8").splitlines())
 
     def judge(self, mutant: Mutant) -> None:
         """Run tests on a mutant until one fails that passes on the source as it is."""
         tests = tests_of(mutant.file)
-        mutant.verdict, mutant.by, mutant.cpu_s = "survived", "", 0.0
-        nearest = ("--doctest-modules", mutant.file, *tests[:NEAREST_FILES])
-        for words in (nearest, (*tests[NEAREST_FILES:], *ALWAYS)):
-            mutant.by = self._killer(mutant, words, self.budget_s)
+        mutant.verdict, mutant.by, mutant.cpu_s = self.unkilled, "", 0.0
+        nearest = (mutant.file, *tests[:NEAREST_FILES])
+        for files in (nearest, (*tests[NEAREST_FILES:], *ALWAYS)):
+            mutant.by = self._killer(mutant, files)
             if mutant.by:
                 mutant.verdict = "killed"
                 return
 
-    def _killer(self, mutant: Mutant, words: Sequence[str], budget_s: float) -> str:
+    def _killer(self, mutant: Mutant, files: Sequence[str]) -> str:
         """A test that fails on a mutant only; empty if there is none."""
         for _ in range(MOST_BROKEN):
-            broken = [name.removesuffix(NO_END) for name, fine in self.passing.items() if not fine]
-            skipped = [f"--deselect={name}" for name in broken]
+            broken = {name.removesuffix(NO_END) for name, fine in self.passing.items() if not fine}
             with self._mutated(mutant):
-                outcome = self._run([*skipped, *words], budget_s)
+                outcome = self._run(files, mutant, broken)
             mutant.cpu_s = round(mutant.cpu_s + outcome.cpu_s, 1)
-            if not outcome.failed or self._passes(outcome.failed, words):
+            if not outcome.failed or self._passes(outcome.failed, files):
                 return outcome.failed
             if "::" not in outcome.failed:
                 raise RuntimeError(f"{outcome.failed}: no tests run on the source as it is")
         return ""
 
-    def _run(self, words: Sequence[str], budget_s: float) -> Outcome:
+    def _run(self, tests: Sequence[str], mutant: Mutant | None, broken: Set[str]) -> Outcome:
+        """Run files or tests on a mutant, or on the source as it is, without any limit then."""
+        budget_s = self.limits.budget_s if mutant else math.inf
         with tempfile.TemporaryFile("w+", encoding="utf-8") as out:
-            watch = Watch(out, self.slow, self.limit_s, budget_s)
-            outcome = run_tests(self.copy, ["-m", self.marks, *words], watch)
-        self.slow |= {name for name, took_s in outcome.took_s.items() if took_s > SLOW_S}
+            watch = Watch(out, self.slow, self.limits.test_s, budget_s)
+            outcome = run_tests(watch, lambda: self._child(tests, mutant, broken, watch))
+        slow = {name for name, took_s in outcome.took_s.items() if took_s > SLOW_S} - self.slow
+        self.slow |= slow
+        with self.slow_file.open("a", encoding="utf-8") as lines:
+            lines.writelines(f"{name}\n" for name in slow)
         return outcome
+
+    def _child(
+        self, tests: Sequence[str], mutant: Mutant | None, broken: Set[str], watch: Watch
+    ) -> int:
+        """What the process of a run does."""
+        words = ["-m", self.limits.marks, "--doctest-modules", *tests]
+        if not mutant and "::" not in tests[0]:
+            words.append("--collect-only")
+        return pytest_in(self.copy, [*words, *(f"--deselect={name}" for name in broken)], watch)
 
     @contextlib.contextmanager
     def _mutated(self, mutant: Mutant) -> Iterator[None]:
@@ -426,12 +549,11 @@ class Trial:
         yield
         self._write(path, original)
 
-    def _passes(self, name: str, words: Sequence[str]) -> bool:
+    def _passes(self, name: str, files: Sequence[str]) -> bool:
         """Whether a test passes on the source as it is; if it is a module, whether it imports."""
         if name not in self.passing:
-            test = name.removesuffix(NO_END)
-            again = ["--doctest-modules", test] if "::" in name else ["--collect-only", *words]
-            self.passing[name] = not self._run(again, math.inf).failed
+            tests = [name.removesuffix(NO_END)] if "::" in name else files
+            self.passing[name] = not self._run(tests, None, set()).failed
         return self.passing[name]
 
     def _write(self, path: Path, source: str) -> None:
@@ -439,6 +561,80 @@ class Trial:
         path.write_text(source, encoding="utf-8")
         for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
             compiled.unlink()
+
+
+class TrialInMemory(Trial):
+    """Mutants tried by replacing the code of functions in forks of this process.
+
+    Files change, too, for processes that tests start.
+
+    Args:
+        items: the tests collected here, by file.
+    """
+
+    unkilled = UNNOTICED
+
+    def __init__(
+        self, copy: Path, limits: Limits, items: Mapping[str, Sequence[pytest.Item]]
+    ) -> None:
+        super().__init__(copy, limits)
+        self.items = items
+        self.by_name = {item.nodeid: item for item in chain.from_iterable(items.values())}
+        self.functions = functions_by_file()
+
+    def judge(self, mutant: Mutant) -> None:
+        """Run tests on a mutant, if it only changes functions that are here."""
+        if self._replacements(mutant):
+            super().judge(mutant)
+        else:
+            mutant.verdict = self.unkilled
+
+    def _replacements(self, mutant: Mutant) -> list[tuple[FunctionType, CodeType]]:
+        path = self.copy / mutant.file
+        before = ast.unparse(ast.parse((ROOT / mutant.file).read_text(encoding="utf-8")))
+        codes = changed_functions(before, source_of(mutant), str(path))
+        here = self.functions.get(str(path), [])
+        known = [one for one in here if one.__code__.co_qualname in codes]
+        return [(one, codes[one.__code__.co_qualname]) for one in known]
+
+    def _child(
+        self, tests: Sequence[str], mutant: Mutant | None, broken: Set[str], watch: Watch
+    ) -> int:
+        for function, code in self._replacements(mutant) if mutant else []:
+            function.__code__ = code
+        items = self._chosen(tests)
+        return run_items([item for item in items if item.nodeid not in broken], watch)
+
+    def _chosen(self, tests: Iterable[str]) -> list[pytest.Item]:
+        """Tests by their names or files, slow ones last."""
+        chosen: list[pytest.Item] = []
+        for name in tests:
+            chosen += [self.by_name[name]] if "::" in name else self.items.get(name, [])
+        return sorted(chosen, key=lambda item: item.nodeid in self.slow)
+
+
+class Collector:
+    """A plugin of pytest that tries mutants in memory once all tests are collected."""
+
+    def __init__(self, record: Path, only: str, copy: Path, limits: Limits, out: IO[str]) -> None:
+        self.record, self.only, self.copy, self.limits, self.out = record, only, copy, limits, out
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Tell which tests cannot run."""
+        if report.failed:
+            print("not collected:", report.nodeid, report.longrepr, file=self.out, flush=True)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Try mutants instead of running the tests."""
+        items = defaultdict(list)
+        for item in session.items:
+            items[item.nodeid.split("::")[0]].append(item)
+        session.testsfailed = 0
+        gc.collect()
+        trial = TrialInMemory(self.copy, self.limits, items)
+        gc.freeze()  # what is open here must not be closed by a test
+        try_all(self.record, ("",), self.only, trial, self.out)
+        return True
 
 
 def copy_of_repository(folder: Path) -> Path:
@@ -475,22 +671,35 @@ def write_record(path: Path, mutants: Sequence[Mutant]) -> None:
 
 
 def show(mutants: Sequence[Mutant]) -> None:
-    """Print the rate, and what survived."""
+    """Print what survived, and the rates before and after tests were written for survivors."""
     tried = [one for one in mutants if one.verdict in ("killed", "survived")]
+    killed = [one for one in tried if one.verdict == "killed"]
     left = [one for one in tried if one.verdict != "killed"]
     excused = [one for one in left if one.note.startswith(EXCUSED)]
     for one in left:
         print(f"{one.file}:{one.line} {one.verdict}: {one.before}  →  {one.after}  [{one.note}]")
-    print(dict(Counter(one.verdict for one in tried)), f"of {len(mutants)} drawn")
+    print(dict(Counter(one.verdict or "untried" for one in mutants)), f"of {len(mutants)} drawn")
+    print("excused:", dict(Counter(one.note.split(":")[0] for one in excused)))
     counted = len(tried) - len(excused)
-    rate = (len(tried) - len(left)) / max(1, counted)
-    print(f"killed {len(tried) - len(left)} of {counted}, {len(excused)} excused aside: {rate:.1%}")
+    at_first = [one for one in killed if not one.note.startswith(MISSED)]
+    for what, found in (("at first", at_first), ("with tests written since", killed)):
+        rate = len(found) / max(1, counted)
+        print(f"killed {what}: {len(found)} of {counted}, those excused aside: {rate:.1%}")
 
 
-def try_all(record: Path, again: str, only: str, trial: Trial) -> None:
-    """Try the mutants of a record that have no verdict, or a certain one and no note."""
+def forget(record: Path, verdict: str, only: str) -> None:
+    """Let mutants with a verdict be tried once more, unless their note excuses them."""
+    mutants = read_record(record)
+    for one in mutants:
+        if one.verdict == verdict and only in one.file and not one.note.startswith(EXCUSED):
+            one.verdict, one.by, one.cpu_s = "", "", 0.0
+    write_record(record, mutants)
+
+
+def try_all(record: Path, verdicts: Sequence[str], only: str, trial: Trial, out: IO[str]) -> None:
+    """Try the mutants of a record that have certain verdicts."""
     for number, mutant in enumerate(read_record(record)):
-        if mutant.verdict != again or mutant.note or only not in mutant.file:
+        if mutant.verdict not in verdicts or only not in mutant.file:
             continue
         begun_s = time.monotonic()
         try:
@@ -500,8 +709,49 @@ def try_all(record: Path, again: str, only: str, trial: Trial) -> None:
         mutants = read_record(record)  # with notes that were written meanwhile
         mutants[number] = replace(mutant, note=mutants[number].note)
         write_record(record, mutants)
-        took_s = time.monotonic() - begun_s
-        print(number, mutant, f"({took_s:.0f} s)", flush=True)
+        took = f"{mutant.cpu_s} CPU s in {time.monotonic() - begun_s:.0f} s"
+        where = f"{mutant.file}:{mutant.line}"
+        print(number, mutant.verdict, where, mutant.by, took, file=out, flush=True)
+
+
+def try_in_memory(record: Path, only: str, copy: Path, limits: Limits) -> None:
+    """Try mutants that have no verdict in a process that collects their tests.
+
+    Raises:
+        RuntimeError: that process failed.
+    """
+    mutants = [one for one in read_record(record) if not one.verdict and only in one.file]
+    files = {file: None for one in mutants for file in (one.file, *tests_of(one.file))}
+    words = ["-m", limits.marks, "--continue-on-collection-errors", "--doctest-modules"]
+    words += dict.fromkeys((*files, *ALWAYS))
+    if not mutants:
+        return
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as out:
+        collector = Collector(record, only, copy, limits, out)
+        child = os.fork()
+        if child == 0:
+            _end_with(lambda: pytest_in(copy, words, collector))
+        try:
+            _, status = os.waitpid(child, 0)
+        except BaseException:
+            os.kill(child, signal.SIGTERM)
+            raise
+    if status:
+        raise RuntimeError(f"status {status} of the process that tries mutants in memory")
+
+
+def try_untried(record: Path, only: str, limits: Limits) -> None:
+    """Try mutants that have no verdict, in memory if possible, in a copy that is deleted after."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ["MPLBACKEND"] = "Agg"
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    for library in LIBRARIES:
+        importlib.import_module(library)
+    with tempfile.TemporaryDirectory(dir=FAST_FOLDER if FAST_FOLDER.is_dir() else None) as folder:
+        copy = copy_of_repository(Path(folder).resolve() / "copy")
+        try_in_memory(record, only, copy, limits)
+        try_all(record, (UNNOTICED,), only, Trial(copy, limits), sys.stdout)
 
 
 def main() -> None:
@@ -524,16 +774,11 @@ def main() -> None:
     record = options.record.absolute()
     if options.mutants:
         write_record(record, draw(options.mutants, options.seed, options.only))
+    if options.again:
+        forget(record, options.again, options.only)
     if not options.show:
-        os.environ.setdefault("OMP_NUM_THREADS", "1")
-        os.environ["MPLBACKEND"] = "Agg"
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        for library in LIBRARIES:
-            importlib.import_module(library)
-        with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
-            copy = copy_of_repository(Path(folder))
-            trial = Trial(copy, options.limit, options.budget, options.marks)
-            try_all(record, options.again, options.only, trial)
+        limits = Limits(options.limit, options.budget, options.marks)
+        try_untried(record, options.only, limits)
     show(read_record(record))
 
 
