@@ -8,8 +8,9 @@
 Each mutant changes one operator, constant or condition, drawn at random from all packages. Tests
 run in a copy of the repository, so that processes which they start see the change, too: first the
 module's doctests and the test files nearest to it (the one that mirrors it, those that mention it
-most), then the others that mention it, up to the first failure of a test that passes on the source
-as it is. Tests known to be slow come after the others, and none begins when the budget is spent.
+most), then the others that mention it and those of its package, up to the first failure of a test
+that passes on the source as it is. Tests known to be slow come after the others, and none begins
+when the budget is spent.
 
 Most mutants differ in a function. They are tried in forks of a process that has collected all
 tests: each replaces the code of that function, which takes a second instead of ten. What no test
@@ -310,7 +311,8 @@ def functions_by_file() -> dict[str, list[FunctionType]]:
 def tests_of(file: str) -> tuple[str, ...]:
     """The test file that mirrors a module or its package, then those that mention it most.
 
-    Of a module that few tests mention, also those that mention the modules which import it.
+    Of a module that few tests mention, also those that mention the modules which import it. Last
+    come all other tests of its package.
     """
     path = ROOT / file
     tests = ROOT / "tests"
@@ -330,7 +332,10 @@ def tests_of(file: str) -> tuple[str, ...]:
             ranked += sorted(
                 mentioning, key=lambda test: (not test.is_relative_to(folder), -counts[test])
             )
-    return tuple(test.relative_to(ROOT).as_posix() for test in ranked[:MOST_FILES])
+    nearest = ranked[:MOST_FILES]
+    beside = folder.glob("test_*.py") if folder == tests else folder.rglob("test_*.py")
+    others = [test for test in sorted(beside) if test not in nearest]
+    return tuple(test.relative_to(ROOT).as_posix() for test in (*nearest, *others))
 
 
 def _words(modules: Sequence[Path]) -> re.Pattern[str]:
@@ -501,7 +506,7 @@ class Trial:
         tests = tests_of(mutant.file)
         mutant.verdict, mutant.by, mutant.cpu_s = self.unkilled, "", 0.0
         nearest = (mutant.file, *tests[:NEAREST_FILES])
-        for files in (nearest, (*tests[NEAREST_FILES:], *ALWAYS)):
+        for files in (nearest, (*ALWAYS, *tests[NEAREST_FILES:])):
             mutant.by = self._killer(mutant, files)
             if mutant.by:
                 mutant.verdict = "killed"
