@@ -61,7 +61,7 @@ LIBRARIES = (
 )
 """Loaded once, before a process is forked for each run of tests."""
 SKIPPED = re.compile(r"_pb2|__init__|__main__|report/world")  # the last is a map
-MOST_FILES, NEAREST_FILES = 6, 2
+NEAREST_FILES = 2
 ALWAYS = ("tests/test_values.py",)
 """Quick tests of all modules."""
 CLOCK_FACTOR = 5
@@ -308,11 +308,11 @@ def functions_by_file() -> dict[str, list[FunctionType]]:
 
 
 @cache
-def tests_of(file: str) -> tuple[str, ...]:
+def tests_of(file: str, most: int) -> tuple[str, ...]:
     """The test file that mirrors a module or its package, then those that mention it most.
 
-    Of a module that few tests mention, also those that mention the modules which import it. Last
-    come all other tests of its package.
+    Of a module that fewer than ``most`` files mention, also those that mention the modules which
+    import it. After these ``most`` files come all other tests of its package.
     """
     path = ROOT / file
     tests = ROOT / "tests"
@@ -328,11 +328,11 @@ def tests_of(file: str) -> tuple[str, ...]:
             test: len(words.findall(_text(test))) for test in sorted(tests.rglob("test_*.py"))
         }
         mentioning = [test for test in counts if counts[test] and test not in ranked]
-        if len(ranked) < NEAREST_FILES:
+        if len(ranked) < most:
             ranked += sorted(
                 mentioning, key=lambda test: (not test.is_relative_to(folder), -counts[test])
             )
-    nearest = ranked[:MOST_FILES]
+    nearest = ranked[:most]
     beside = folder.glob("test_*.py") if folder == tests else folder.rglob("test_*.py")
     others = [test for test in sorted(beside) if test not in nearest]
     return tuple(test.relative_to(ROOT).as_posix() for test in (*nearest, *others))
@@ -481,11 +481,13 @@ class Limits:
     Attributes:
         test_s: CPU seconds of a test.
         budget_s: CPU seconds of the nearest files, then of the others.
+        files: how many that mention it, before the others of its package.
         marks: which tests, as pytest's option ``-m``.
     """
 
     test_s: float
     budget_s: float
+    files: int
     marks: str
 
 
@@ -503,7 +505,7 @@ class Trial:
 
     def judge(self, mutant: Mutant) -> None:
         """Run tests on a mutant until one fails that passes on the source as it is."""
-        tests = tests_of(mutant.file)
+        tests = tests_of(mutant.file, self.limits.files)
         mutant.verdict, mutant.by, mutant.cpu_s = self.unkilled, "", 0.0
         nearest = (mutant.file, *tests[:NEAREST_FILES])
         for files in (nearest, (*ALWAYS, *tests[NEAREST_FILES:])):
@@ -629,17 +631,16 @@ class Collector:
         if report.failed:
             print("not collected:", report.nodeid, report.longrepr, file=self.out, flush=True)
 
-    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Try mutants instead of running the tests."""
         items = defaultdict(list)
         for item in session.items:
             items[item.nodeid.split("::")[0]].append(item)
-        session.testsfailed = 0
         gc.collect()
         trial = TrialInMemory(self.copy, self.limits, items)
         gc.freeze()  # what is open here must not be closed by a test
         try_all(self.record, ("",), self.only, trial, self.out)
-        return True
+        os._exit(0)  # without pytest's end, which would count tests that are not collected
 
 
 def copy_of_repository(folder: Path) -> Path:
@@ -702,8 +703,9 @@ def forget(record: Path, verdict: str, only: str) -> None:
 
 
 def try_all(record: Path, verdicts: Sequence[str], only: str, trial: Trial, out: IO[str]) -> None:
-    """Try the mutants of a record that have certain verdicts."""
-    for number, mutant in enumerate(read_record(record)):
+    """Try the mutants of a record that have certain verdicts, those tried in no way first."""
+    numbered = enumerate(read_record(record))
+    for number, mutant in sorted(numbered, key=lambda pair: pair[1].cpu_s):
         if mutant.verdict not in verdicts or only not in mutant.file:
             continue
         begun_s = time.monotonic()
@@ -726,7 +728,7 @@ def try_in_memory(record: Path, only: str, copy: Path, limits: Limits) -> None:
         RuntimeError: that process failed.
     """
     mutants = [one for one in read_record(record) if not one.verdict and only in one.file]
-    files = {file: None for one in mutants for file in (one.file, *tests_of(one.file))}
+    files = [file for one in mutants for file in (one.file, *tests_of(one.file, limits.files))]
     words = ["-m", limits.marks, "--continue-on-collection-errors", "--doctest-modules"]
     words += dict.fromkeys((*files, *ALWAYS))
     if not mutants:
@@ -773,6 +775,7 @@ def main() -> None:
     parser.add_argument(
         "--budget", type=float, default=60, help="CPU seconds of the nearest files, then the others"
     )
+    parser.add_argument("--files", type=int, default=6, help="most files that mention a module")
     parser.add_argument("--marks", default="not mesh", help="which tests to run, as pytest's -m")
     parser.add_argument("--show", action="store_true", help="print what was found, and no more")
     options = parser.parse_args()
@@ -782,7 +785,7 @@ def main() -> None:
     if options.again:
         forget(record, options.again, options.only)
     if not options.show:
-        limits = Limits(options.limit, options.budget, options.marks)
+        limits = Limits(options.limit, options.budget, options.files, options.marks)
         try_untried(record, options.only, limits)
     show(read_record(record))
 
