@@ -455,6 +455,11 @@ def pytest_in(copy: Path, words: Sequence[str], plugin: object) -> int:
     return pytest.main(["-q", "-x", "--no-header", base, *plugins, *words], plugins=[plugin])
 
 
+def _sources_last(files: Iterable[str]) -> list[str]:
+    """Test files first: they import packages, whose names a module collected alone would hide."""
+    return sorted(files, key=lambda file: file.startswith("src/"))
+
+
 def run_items(items: Sequence[pytest.Item], watch: Watch) -> int:
     """Run collected tests in this process, as pytest does."""
     if not items:
@@ -543,7 +548,7 @@ class Trial:
         self, tests: Sequence[str], mutant: Mutant | None, broken: Set[str], watch: Watch
     ) -> int:
         """What the process of a run does."""
-        words = ["-m", self.limits.marks, "--doctest-modules", *tests]
+        words = ["-m", self.limits.marks, "--doctest-modules", *_sources_last(tests)]
         if not mutant and "::" not in tests[0]:
             words.append("--collect-only")
         return pytest_in(self.copy, [*words, *(f"--deselect={name}" for name in broken)], watch)
@@ -730,7 +735,7 @@ def try_in_memory(record: Path, only: str, copy: Path, limits: Limits) -> None:
     mutants = [one for one in read_record(record) if not one.verdict and only in one.file]
     files = [file for one in mutants for file in (one.file, *tests_of(one.file, limits.files))]
     words = ["-m", limits.marks, "--continue-on-collection-errors", "--doctest-modules"]
-    words += dict.fromkeys((*files, *ALWAYS))
+    words += _sources_last(dict.fromkeys((*files, *ALWAYS)))
     if not mutants:
         return
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as out:
