@@ -72,6 +72,24 @@ def test_news_are_the_records_so_far(run, monkeypatch):
         get(address)
 
 
+@pytest.mark.parametrize(
+    ("computed", "passed_s", "said"),
+    [
+        (1, 10.0, ""),
+        (2, 10.0, "; about 20 s to go"),
+        (2, 90.0, "; about 3 min to go"),
+        (3, 20.0, "; about 20 s to go"),
+    ],
+)
+def test_the_time_to_go_is_told_from_the_second_cycle_on(
+    run, computed, passed_s, said, monkeypatch
+):
+    monkeypatch.setattr(module.time, "monotonic", lambda: 100.0 + passed_s)
+    live = run.live
+    live.computed, live.done, live._start_s = computed, live.total - 2, 100.0
+    assert live._remaining() == said
+
+
 def test_what_an_earlier_run_had_done_is_shown(run):
     for _ in run.advances:
         pass

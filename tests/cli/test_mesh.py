@@ -10,6 +10,7 @@ import pytest
 from commands import quick_command
 from forked import command
 from mesh_help import SMALL, forked_devices
+from ssdfl.cli.mesh import UNKNOWN, _receiving_rate
 from ssdfl.errors import InputError
 from ssdfl.experiments import run_experiment
 from ssdfl.locks import locked
@@ -257,6 +258,13 @@ def test_a_loopback_mesh_moves_to_free_ports(tmp_path):
     after = [read_device(folder).listen for folder in folders]
     assert set(before).isdisjoint(after)
     assert read_device(folders[0]).neighbours == {"1": after[1]}
+
+
+def test_the_rate_of_receiving_is_that_since_the_last_status():
+    before = {"real_s": 1.0, "received": 4}
+    now = {"real_s": 3.0, "received": 6, "message_bytes": 1_000_000}
+    assert _receiving_rate(now, before) == "1,000"
+    assert _receiving_rate(now, {}) == _receiving_rate(now, now) == UNKNOWN
 
 
 def test_without_the_extra_it_is_named(monkeypatch):

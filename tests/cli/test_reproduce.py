@@ -60,6 +60,13 @@ def test_an_artefact_is_known_by_the_papers_label():
     assert "fmnist-architecture" in done.stdout
 
 
+def test_a_run_takes_one_core_unless_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("ssdfl.experiments.pool.cores", lambda: 6)
+    words = ("fmnist-taua", "--profile", "smoke", "--cache", tmp_path / "cache", "--dry-run")
+    assert "hours with 6 at a time" in quick_command("reproduce", *words).stdout
+    assert "hours with 3 at a time" in quick_command("reproduce", *words, "--cpus", 2).stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -26,7 +26,7 @@ from ssdfl.clusters.labelled import LinkTable, with_pieces_apart
 from ssdfl.clusters.plan_repair import _places, carried_labels
 from ssdfl.clusters.scores import ScoreInputs
 from ssdfl.clusters.settling import settle
-from ssdfl.clusters.standing import reasons_to_form
+from ssdfl.clusters.standing import WORTH, reasons_to_form
 from ssdfl.errors import InputError
 from ssdfl.graph import load_network, make_network
 
@@ -222,6 +222,7 @@ def test_large_networks_get_a_bound_of_conductance_only():
     [
         (Standing(1.2, 2.0), Standing(1.2, 2.0), []),
         (Standing(1.2, 2.0), Standing(1.3, 2.0), ["1.3 times the least possible"]),
+        (Standing(1.2, 2.0), Standing(WORTH * 1.2, 2.0), []),  # no more than is worth it
         (Standing(1.0, 2.0), Standing(1.04, 1.0), []),  # nothing left to gain
         (Standing(1.2, 2.0), Standing(1.2, 1.5), ["Links cost less"]),
         (Standing(1.2, 2.0), Standing(1.2, 2.5), []),

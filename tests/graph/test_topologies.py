@@ -113,6 +113,7 @@ def test_seeds_differ_and_default_seed_is_used():
         ("eer:n=30,p=0.1", "expected a kind"),
         ("ba:n=5,m=7", "m = 7"),
         ("ws:n=5,k=9", "k = 9"),
+        ("ws:n=5,k=2,p=1.5", r"p = 1\.5: expected a number in \[0, 1\]"),
         ("barbell:size=1", "size = 1"),
         ("rgeo:n=5,radius=nan", "radius = nan"),
         ("sites:sites=2,size=2,links=9", "links = 9"),
@@ -148,6 +149,22 @@ def test_uniform_costs_in_a_spec():
 )  # fmt: skip
 def test_networks_larger_than_any_are_not_tried(spec):
     with pytest.raises(InputError, match="at most 1,000,000 devices and 20,000,000 links"):
+        load_network(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "links"),
+    [
+        ("ba:n=60,m=2", 120),
+        ("complete:n=60", 1770),
+        ("er:n=60,p=0.1", 180),
+        ("rgeo:n=60,radius=1", 1800),
+        ("ws:n=60,k=4", 120),
+    ],
+)
+def test_networks_with_too_many_links_are_not_tried(spec, links, monkeypatch):
+    monkeypatch.setattr("ssdfl.graph.memory.MOST_LINKS", 100)
+    with pytest.raises(InputError, match=f"60 devices and {links:,} links: expected at most"):
         load_network(spec)
 
 

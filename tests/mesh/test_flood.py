@@ -13,13 +13,13 @@ from ssdfl.graph import load_network
 from ssdfl.learning import DeviceConstants
 from ssdfl.mesh import flood as flood_module
 from ssdfl.mesh.certificates import Authority
-from ssdfl.mesh.facts import FactBook
+from ssdfl.mesh.facts import LARGEST, FactBook, checked_device
 from ssdfl.mesh.flood import Flood, describe
 from ssdfl.mesh.mesh_pb2 import Descriptor, Fact, Facts, LinkFact, Response, Samples, SignedFact
 from ssdfl.mesh.node import StoppedError
 from ssdfl.mesh.signing import Signer
 from ssdfl.mesh.transport import Credentials, UnreachableError
-from ssdfl.mesh.wire import pack_samples
+from ssdfl.mesh.wire import BadMessageError, pack_samples
 
 NAMES = ("a", "b", "c", "d", "e")
 AUTHORITY = Authority()
@@ -149,6 +149,22 @@ def test_an_impossible_or_forged_fact_is_refused_and_counted_against_who_told_it
     assert floods["a"].book.missing() == ["b", "c", "a – b", "b – c"]
     assert floods["a"].node.bad_messages == {"b": 1}
     assert caplog.messages[0].startswith("b sent ")
+
+
+def test_sketches_may_be_as_large_as_the_limit():
+    like = Device(np.ones(2), sketch=np.zeros(2))
+    said = {"device": "a", "labels": [1.0, 1.0]}
+    most = Descriptor(**said, sketch=[LARGEST, -LARGEST], sketch_scale=LARGEST)
+    assert checked_device(most, like, NAMES).sketch_scale == LARGEST
+    for sketch, scale in (
+        ([2 * LARGEST, 0.0], 1.0),
+        ([1.0], 1.0),
+        ([1.0, 1.0], 2 * LARGEST),
+        ([1.0, 1.0], -2 * LARGEST),
+        ([1.0, 1.0], math.nan),
+    ):
+        with pytest.raises(BadMessageError, match="sketch"):
+            checked_device(Descriptor(**said, sketch=sketch, sketch_scale=scale), like, NAMES)
 
 
 @pytest.mark.parametrize("distance", [-0.1, math.nan, math.inf, 1e13])

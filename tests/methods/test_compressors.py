@@ -1,5 +1,7 @@
 """Compressors are contractions, and travel as what they say."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -48,6 +50,17 @@ def test_bytes_are_rounded_right_on_average():
     scale = rows.abs().max() / 127
     assert (seen.mean(0) - rows).abs().max() < 0.05 * scale
     assert (seen.std(0) > 0).any()
+
+
+def test_bytes_stay_in_their_range_whatever_rounding_does(monkeypatch):
+    """−x / (x / 127) is below −127 for some x, and rounded down where 0 is drawn."""
+    nothing_drawn = SimpleNamespace(random=lambda count, dtype: np.zeros(count, dtype))
+    monkeypatch.setattr("ssdfl.methods.compressors.generator", lambda *_: nothing_drawn)
+    largest = torch.from_numpy(np.random.default_rng(0).random((500, 1), dtype=np.float32))
+    at = moment(devices=np.arange(500))
+    assert ((-largest * (1 / (largest / 127))).floor() < -127).any()
+    _, whole = find_compressor("int8", {}).encoded(-largest, at)
+    assert whole.min() == -127
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64], ids=str)

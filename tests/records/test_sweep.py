@@ -209,6 +209,13 @@ def test_bad_grids_are_named(grid, message, tmp_path):
     assert str(caught.value).startswith(message)
 
 
+def test_a_run_takes_one_core_unless_told(file, tmp_path, monkeypatch):
+    monkeypatch.setattr("ssdfl.experiments.pool.cores", lambda: 6)
+    for words, number in (((), 6), (("--cpus", 2), 3), (("--cpus", 9), 1)):
+        done = quick_command("sweep", file, "--cache", tmp_path / "cache", "--dry-run", *words)
+        assert f"hours with {number} at a time" in done.stdout
+
+
 def test_bad_options_end_with_one_line_and_code_2(file, tmp_path):
     for words, message in (
         ((tmp_path / "none.toml",), "experiment = "),

@@ -8,6 +8,7 @@ from ssdfl.clusters import Device, FormationSettings, Plan, form_clusters, unkno
 from ssdfl.errors import InputError
 from ssdfl.graph import load_network, make_network
 from ssdfl.report import write_plan_page
+from ssdfl.report.page import asset
 from ssdfl.report.places import MAP_SHAPE, discs_of_clusters, map_projection
 from ssdfl.report.world import WORLD
 from ssdfl.theory import Constants
@@ -61,6 +62,11 @@ def test_what_cannot_be_shown(tmp_path):
     with pytest.raises(InputError, match="candidates of the plan"):
         write_plan_page(load_network("path:n=2"), Plan(((0, 1),), "by hand"), tmp_path / "a.html")
     assert not (tmp_path / "a.html").exists()
+
+
+def test_maps_have_the_shape_of_the_frame_that_pages_draw_them_in():
+    width, height = MAP_SHAPE
+    assert f"width: {width:.0f}, height: {height:.0f} }}" in asset("network.js")
 
 
 def test_maps_are_not_stretched_and_hold_every_device(tmp_path):

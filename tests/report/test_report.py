@@ -39,6 +39,7 @@ from ssdfl.report.bounds import STATEMENTS
 from ssdfl.report.figures import COLOURS
 from ssdfl.report.formats import latex_text
 from ssdfl.report.network_data import network_data
+from ssdfl.report.page import page
 from ssdfl.report.page import to_json as page_json
 from ssdfl.report.ranking import is_reference, rankable
 from ssdfl.report.run_data import metrics_data, run_data, series_data
@@ -456,6 +457,15 @@ def test_devices_with_coordinates_stand_on_a_map_that_is_true_to_scale():
     assert axes.get_ylim()[0] < south < north < axes.get_ylim()[1]
 
 
+def test_maps_are_as_wide_as_a_page_and_no_higher_than_wide():
+    cities = load_network("gaia")
+    wide = plot_network(cities).get_size_inches()
+    assert wide[0] == 9.2
+    assert wide[1] < 9.2
+    along_a_meridian = replace(cities, positions=cities.positions * [0.01, 1.0])
+    assert plot_network(along_a_meridian).get_size_inches().tolist() == [9.2, 9.2]
+
+
 @pytest.mark.parametrize(
     "spec", ["sites:sites=4,size=5", "er:n=70,p=0.1", "complete:n=1", "rgeo:n=10"]
 )
@@ -614,6 +624,22 @@ def test_odd_names_do_no_harm(small_run, tmp_path):
     assert data_of(page)["seeds"][0]["names"] == names
     assert without_plotly(page).count("</script>") == 2
     assert "&lt;/script&gt;$^$.json" in page
+
+
+def test_bounds_by_clusters_have_a_panel_of_each_name():
+    curves = {2: np.array([4.0, 1.0, 2.0]), 5: np.full(3, math.inf)}
+    figure = plot_bounds_by_clusters({"a": curves, "b": curves}, "both")
+    assert [axes.get_title() for axes in figure.axes] == ["a", "b"]
+    shown, nothing = figure.axes[1].get_lines()
+    assert shown.get_xydata().tolist() == [[1, 1.0], [2, 0.25], [3, 0.5]]
+    assert shown.get_label() == "τ_a = 2, least at S = 2"
+    assert nothing.get_label() == "τ_a = 5: says nothing"
+
+
+def test_pages_hold_plotly_only_if_they_have_charts():
+    without = page("title", "body", {}, ())
+    assert "Plotly" not in without
+    assert len(page("title", "body", {}, (), charts=True)) > len(without) + 100_000
 
 
 def test_titles_are_drawn_as_they_are(tmp_path):

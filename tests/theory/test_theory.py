@@ -8,6 +8,10 @@ from ssdfl.errors import InputError
 from ssdfl.theory import ClusterTerms, Constants, conductance_threshold, published
 
 
+def test_ten_classes_are_guessed_at_first():
+    assert Constants().initial_loss == pytest.approx(-math.log(1 / 10))
+
+
 def test_threshold_by_hand():
     constants = Constants(learning_rate=0.05, gradient_bound=5, tolerance=10, tau_a=3)
     # 2·0.05 + 4·0.05·5·√⌊20/4⌋/10
