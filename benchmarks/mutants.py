@@ -702,6 +702,9 @@ def show(mutants: Sequence[Mutant]) -> None:
     for one in left:
         print(f"{one.file}:{one.line} {one.verdict}: {one.before}  →  {one.after}  [{one.note}]")
     print(dict(Counter(one.verdict or "untried" for one in mutants)), f"of {len(mutants)} drawn")
+    undecided = sum(one.verdict in ("", UNNOTICED) for one in mutants)
+    if undecided:
+        print(f"{undecided} are not decided yet; the rates leave them out")
     print("excused:", dict(Counter(one.note.split(":")[0] for one in excused)))
     counted = len(tried) - len(excused)
     at_first = [one for one in killed if not one.note.startswith(MISSED)]
