@@ -242,13 +242,25 @@ def source_of(mutant: Mutant) -> str:
     Raises:
         LookupError: the line is no longer there.
     """
-    path = ROOT / mutant.file
-    count = len(list(places(ast.parse(path.read_text(encoding="utf-8")))))
-    for place in sorted(range(count), key=lambda place: abs(place - mutant.place)):
-        source, before, after = change(path, place)
-        if (before, after) == (mutant.before, mutant.after):
+    return _source(mutant.file, mutant.place, mutant.before, mutant.after)
+
+
+@cache
+def _source(file: str, place: int, before: str, after: str) -> str:
+    nodes = [node for node, _ in places(ast.parse(_text(ROOT / file)))]
+    for near in sorted(range(len(nodes)), key=lambda near: abs(near - place)):
+        if not _may_be_in(before, nodes[near]):
+            continue
+        source, *lines = change(ROOT / file, near)
+        if lines == [before, after]:
             return source
-    raise LookupError(f"{mutant.file}: {mutant.before}")
+    raise LookupError(f"{file}: {before}")
+
+
+def _may_be_in(line: str, node: ast.AST) -> bool:
+    """Whether a part of a line may show a node, of which a long one may be cut off."""
+    text = ast.unparse(node)
+    return text in line or len(text) > len(line) // 2
 
 
 def changed_functions(before: str, after: str, file: str) -> dict[str, CodeType]:
@@ -690,6 +702,9 @@ def show(mutants: Sequence[Mutant]) -> None:
     for one in left:
         print(f"{one.file}:{one.line} {one.verdict}: {one.before}  →  {one.after}  [{one.note}]")
     print(dict(Counter(one.verdict or "untried" for one in mutants)), f"of {len(mutants)} drawn")
+    undecided = sum(one.verdict in ("", UNNOTICED) for one in mutants)
+    if undecided:
+        print(f"{undecided} are not decided yet; the rates leave them out")
     print("excused:", dict(Counter(one.note.split(":")[0] for one in excused)))
     counted = len(tried) - len(excused)
     at_first = [one for one in killed if not one.note.startswith(MISSED)]

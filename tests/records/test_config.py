@@ -67,6 +67,10 @@ def test_settings_from_the_command_line(setting, expected):
             "schedule.link_probability=1.5",
             "schedule.link_probability = 1.5: expected less than or equal to 1",
         ),
+        ("faults.liars=-1", "faults.liars = -1: expected a number of at least 0, or a list"),
+        ("faults.liars=true", "faults.liars = True: expected a number of at least 0"),
+        ("faults.liars=0.5", "faults.liars = 0.5: expected a number of at least 0"),
+        ("faults.liars=['a', 'a']", "faults.liars = .*a list of different names"),
         ("network.mixing=fast", "network.mixing = fast: expected metropolis, lazy or fastest"),
         (
             "engine.name=quantum",

@@ -184,6 +184,19 @@ def test_a_table_is_drawn_with_the_papers_numbers_beside_ours():
     assert len(rings) == sum(entry.value is None for entry in own) > 0
 
 
+def test_bars_stand_side_by_side_in_the_order_of_the_series():
+    artefact = load_artefact("fmnist-architecture")
+    runs = made_up(artefact)
+    axes = plot_artefact(artefact, runs, entries(artefact, runs)).axes[0]
+    bars = [one for one in axes.containers if hasattr(one, "patches")]
+    assert [one.get_label() for one in bars] == [series.name for series in artefact.series]
+    for place in range(len(artefact.points)):
+        edges = [(one[place].get_x(), one[place].get_width()) for one in bars]
+        ends = [left + width for left, width in edges]
+        assert [left for left, _ in edges[1:]] == pytest.approx(ends[:-1])
+        assert (edges[0][0], ends[-1]) == pytest.approx((place - 0.4, place + 0.4))
+
+
 def test_both_readings_of_sdfl_are_held_against_what_the_paper_says_of_it():
     artefact = load_artefact("fmnist-taur")
     papers = {

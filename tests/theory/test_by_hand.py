@@ -39,6 +39,24 @@ def test_rigorous_theorem_1_averaged_over_a_long_regime():
     assert rigorous.intra_convergence_limit(CONSTANTS, FOUR) == pytest.approx(expected)
 
 
+def test_published_theorem_1_averaged_over_a_long_regime():
+    Γ = 1 + 1 + 0.2 / 0.05 + 3 * 2 * 2
+    expected = 0.3 * 0.05**2 * Γ / 2 / (0.05 - 1.2 * 0.05**2 * Γ / 2)
+    assert published.intra_convergence_limit(CONSTANTS, FOUR) == pytest.approx(expected)
+
+
+def test_published_lemma_1():
+    drift = 2 * 0.05 * 3 * 2 * 2 / (1 - 0.65)  # λ₂ + η = 0.65
+    expected = 0.65**2 * 7 + drift
+    assert published.intra_consensus(CONSTANTS, FOUR, initial_gap=7) == pytest.approx(expected)
+
+
+def test_the_largest_learning_rate_is_lemma_1s_where_a_cluster_mixes_slowly():
+    constants = Constants(tau_a=1, smoothness=1)
+    slow = ClusterTerms(size=4, lambda_2=0.9, lambda_min=0.5)  # Theorem 1 allows 0.375
+    assert published.largest_learning_rate(constants, [slow]) == pytest.approx(1 - 0.9)
+
+
 def test_the_recursion_of_rigorous_lemma_1():
     cluster = ClusterTerms(size=4, lambda_2=0.6, lambda_min=-0.7, rho=0.5, mu=0.1)
     gap, travelled = 2.0, 0.0
