@@ -10,7 +10,10 @@ from ssdfl.mesh.transport import MAX_MESSAGE_BYTES
 
 
 def job(message_bytes):
-    return SimpleNamespace(tested_models="all", message_bytes=message_bytes, steps_per_cycle=0)
+    """A job without steps, of which only the size of messages can be refused."""
+    return SimpleNamespace(
+        tested_models="all", message_bytes=message_bytes, steps_per_cycle=0, schedule=None
+    )
 
 
 def test_a_model_may_be_as_large_as_a_message_less_a_kilobyte():
