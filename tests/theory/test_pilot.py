@@ -89,3 +89,9 @@ def test_the_order_of_devices_does_not_matter():
     one = Pilot(A, frequencies, 3, 1).cycles(mixed)
     other = Pilot(A[order][:, order], frequencies[order], 3, 1).cycles(swapped)
     assert one == pytest.approx(other)
+
+
+def test_a_single_class_needs_no_cycles():
+    """Chance is right at once, so that accuracy never rises."""
+    A = csr_array(averaging(3))
+    assert Pilot(A.toarray(), np.ones((3, 1)), 2, 1).cycles(A) == 0

@@ -60,7 +60,7 @@ class Pilot:
         most = _PATIENCE * _CYCLES
         for cycle, accuracy in enumerate(self.accuracies(A_intra.toarray(), most)):
             if accuracy >= self.target:
-                return cycle + (self.target - before) / (accuracy - before)
+                return cycle + (self.target - before) / max(accuracy - before, 1e-12)
             before = accuracy
         return most * (self.target - chance) / max(before - chance, 1e-3)
 
