@@ -109,33 +109,23 @@ class Displacement:
 
 @dataclass(frozen=True, eq=False)
 class PartedDisplacement:
-    """The move of devices that took one plain step: −η times gradients that come in parts.
+    """One local step: −η times directions that come in parts; a piece of a `PiecewiseMove`.
 
     Attributes:
-        parts: (n, k) each, the parts of the gradients' rows in order.
+        parts: (n, k) each, the parts of the directions' rows in order.
         rate: η of the step.
-        room: (n, d) where `added_to` puts the sum; by default into the rows that it is given.
     """
 
     parts: list[Tensor]
     rate: float
-    room: Tensor | None = None
-
-    def put_into(self, room: Tensor) -> PartedDisplacement:
-        """The same, whose sum with rows goes into some other ones."""
-        return PartedDisplacement(self.parts, self.rate, room)
 
     def value(self) -> Tensor:
         """(n, d) the displacement."""
         return self.direction().mul_(-self.rate)
 
     def direction(self) -> Tensor:
-        """(n, d) the gradients."""
+        """(n, d) the directions."""
         return torch.cat(self.parts, dim=1)
-
-    def added_to(self, rows: Tensor) -> Tensor:
-        """The rows plus the displacement, in ``room``."""
-        return self.applied_to(rows, rows if self.room is None else self.room)
 
     def applied_to(self, theta: Tensor, out: Tensor | None = None) -> Tensor:
         """The parameters plus the displacement, in ``out`` if it is given."""
