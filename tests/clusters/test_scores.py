@@ -8,6 +8,7 @@ from ssdfl.clusters import (
     SCORES,
     AmplificationSettings,
     Device,
+    Exchange,
     FormationSettings,
     ScoreInputs,
     explain,
@@ -19,6 +20,7 @@ from ssdfl.clusters.scores import STRONG_DRIFT, TRAINING, find_score
 from ssdfl.errors import InputError
 from ssdfl.graph import Clock, load_network, metropolis
 from ssdfl.theory import ClusterTerms, Constants, published, slowdown
+from ssdfl.theory.pilot import SIGNAL
 
 ONE_LABEL_EACH = [Device(np.eye(4)[k % 4]) for k in range(12)]
 
@@ -61,7 +63,7 @@ def test_clusters_of_a_rule_that_sends_after_training_avoid_links_that_computing
     )
     assert early.num_clusters == 1
     assert late.clusters == tuple(tuple(range(4 * k, 4 * k + 4)) for k in range(3))
-    assert (early.messages, late.messages) == ((1, True), (1, False))
+    assert (early.exchange, late.exchange) == (Exchange(1), Exchange(1, sends_early=False))
     one_s = explain(slow, early).cycle_s
     assert one_s == pytest.approx(TRAINING.tau_a * 2 + TRAINING.tau_r * 1.8, rel=0.01)
     assert explain(slow, late).one_cluster_s == pytest.approx(
@@ -231,8 +233,32 @@ def test_learning_is_not_simulated_for_mild_drift_sketches_or_many_devices():
     assert dataclasses.replace(drifting(), devices=balanced).pilot is None
     sketched = [Device(np.ones(1), sketch=9 * np.eye(4)[k % 4]) for k in range(12)]
     assert dataclasses.replace(drifting(), devices=sketched).pilot is None
-    assert drifting(50).pilot is not None
-    assert drifting(51).pilot is None
+    assert drifting(100).pilot is not None
+    assert drifting(101).pilot is None
+
+
+def test_the_simulation_knows_the_rule_and_takes_shorter_steps_with_smaller_rates():
+    here = drifting()
+    assert not here.pilot.corrects
+    assert dataclasses.replace(here, corrects=True).pilot.corrects
+    signals = []
+    for learning_rate in (0.01, 0.05, 0.1, 0.3):
+        constants = dataclasses.replace(TRAINING, learning_rate=learning_rate, local_steps=2)
+        signals.append(dataclasses.replace(here, constants=constants).pilot.signal)
+    np.testing.assert_allclose(np.divide(signals, SIGNAL), [0.1, 0.5, 1.0, 1.0])
+
+
+def test_a_rule_that_corrects_drift_gets_more_clusters_where_links_are_slow():
+    """Alone on a ring of slow links, devices drift far, which the correction undoes."""
+    network = load_network("ring:n=10")
+    slow = dataclasses.replace(network, latency_s=np.full(10, 60.0), compute_s=np.ones(10))
+    devices = [Device(np.eye(10)[k]) for k in range(10)]
+    plain, corrected = (
+        form_clusters(slow, devices, FormationSettings(message_bytes=1, corrects=corrects))
+        for corrects in (False, True)
+    )
+    assert plain.num_clusters < corrected.num_clusters
+    assert corrected.exchange == Exchange(1, corrects=True)
 
 
 def test_formation_scores_its_candidates_by_the_simulation():

@@ -436,9 +436,13 @@ def test_a_method_with_other_messages_has_a_plan_of_its_own(tmp_path):
     experiment = load_experiment(None, [*FORMED, methods, "seeds=[0]", "cycles=1"])
     folder = run_experiment(experiment, tmp_path / "r")
     numbers = 16 * 4 + 4
-    kinds = {plan.messages for plan in folder.plans(0)}
-    assert folder.plan(0).messages == (4 * numbers, True)
-    assert kinds == {(4 * numbers, True), (8 * numbers, False), (4 + -(-numbers // 8), False)}
+    kinds = {plan.exchange for plan in folder.plans(0)}
+    assert folder.plan(0).exchange == (4 * numbers, True, False)
+    assert kinds == {
+        (4 * numbers, True, False),
+        (8 * numbers, False, True),
+        (4 + -(-numbers // 8), False, False),
+    }
     before = contents(tmp_path / "r")
     run_experiment(experiment, tmp_path / "r", resume=True)
     assert contents(tmp_path / "r") == before

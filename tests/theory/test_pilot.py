@@ -95,3 +95,31 @@ def test_a_single_class_needs_no_cycles():
     """Chance is right at once, so that accuracy never rises."""
     A = csr_array(averaging(3))
     assert Pilot(A.toarray(), np.ones((3, 1)), 2, 1).cycles(A) == 0
+
+
+def test_a_correction_is_that_of_extra():
+    """Against its usual form with one matrix, ``x⁺⁺ = (I + W) x⁺ − W̄ x + p⁺ − p``, p the pull."""
+    n = 6
+    A, _ = pilot_on("ring:n=6", one_label_each(n))
+    W, half = A.toarray(), (np.eye(n) + A.toarray()) / 2
+    pilot = Pilot(W, one_label_each(n), 4, 0, corrects=True)
+    x = np.zeros((2, n, 5))
+    after = W @ x + pilot._moves(x)
+    for _ in range(3):
+        later = after + W @ after - half @ x + pilot._moves(after) - pilot._moves(x)
+        x, after = after, later
+    logits = after[1][:, None, :] + after[0][:, :, None] * np.eye(5)
+    expected = np.exp(logits / NOISE)
+    right = np.diagonal(expected, axis1=1, axis2=2) / expected.sum(axis=2)
+    assert next(pilot.accuracies(W, 1)) == pytest.approx(right.mean())
+
+
+def test_corrected_devices_learn_alone_what_others_drift_away_from():
+    network = load_network("ring:n=10")
+    A = metropolis(network.adjacency)
+    alone = eye_array(10, format="csr")
+    plain, corrected = (
+        Pilot(A.toarray(), one_label_each(10, 10), 5, 1, corrects) for corrects in (False, True)
+    )
+    slower = [pilot.cycles(alone) / pilot.cycles(A) for pilot in (plain, corrected)]
+    assert slower[1] < 0.7 * slower[0]

@@ -87,6 +87,18 @@ STAGES = {
         tau_r=(3,),
         methods=("ssdfl",),
     ),
+    "cifar10": Stage(
+        (
+            Point(0.03, 20, 16, "atc", momentum="damped", links=0.3),
+            Point(0.05, 20, 16, "atc", momentum="damped", links=0.3),
+            Point(0.05, 10, 32, "atc", momentum="damped", links=0.3),
+            Point(0.1, 10, 16, "atc", momentum="damped", links=0.3),
+        ),
+        dataset="cifar10",
+        optimizers=("mixed",),
+        tau_r=(3,),
+        methods=("ssdfl",),
+    ),
     "leads": Stage(
         (
             Point(0.03, 10, 16, "atc", momentum="damped", links=0.3),

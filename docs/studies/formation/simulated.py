@@ -82,7 +82,7 @@ def predictions(
     linear = replace(inputs, simulates=False)
     pilot = Pilot(
         inputs.A.toarray(), label_frequencies(inputs.devices),
-        inputs.constants.tau_a, inputs.constants.tau_r, *constants,
+        inputs.constants.tau_a, inputs.constants.tau_r, False, *constants,
     )  # fmt: skip
     law = np.array([linear.slowdown(one) for one in clusters])
     return law, np.array([pilot.cycles(inputs.A_intra(one)) for one in clusters])

@@ -5,6 +5,7 @@ from ssdfl.clusters.decision import CHOICES, Decision
 from ssdfl.clusters.device_file import read_devices, with_device_costs
 from ssdfl.clusters.diagnostics import Diagnostic
 from ssdfl.clusters.difference import Gain, Move, PlanDifference, compare_plans
+from ssdfl.clusters.exchange import Exchange
 from ssdfl.clusters.explanation import Explanation, explain
 from ssdfl.clusters.export import export_plan
 from ssdfl.clusters.fitting import Misfit, fitting_plan, listed_names, misfit
@@ -43,6 +44,7 @@ __all__ = [
     "Decision",
     "Device",
     "Diagnostic",
+    "Exchange",
     "Explanation",
     "FormationSettings",
     "Gain",

@@ -36,7 +36,7 @@ PARTITIONS = ("cost", "balanced", "paper")
 MODES = ("auto", "literal", "fast")
 PREDICTIONS = tuple(COSTS)
 PRICE = 1.1
-INDIFFERENCE = 1.03
+INDIFFERENCE = 1.01
 _KNOWN: dict[str, Collection[str]] = {
     "partition": PARTITIONS,
     "mode": MODES,
@@ -74,6 +74,7 @@ class FormationSettings:
         amplification: how differences between devices become α_s.
         data_distance: (L,) how different linked devices' data are, if not computed from samples.
         sends_early: messages leave before devices train, so sending hides behind computing.
+        corrects: the rule corrects devices' drift, which simulated learning takes into account.
         liars: how many liars per neighbourhood every cluster must survive (`survived_liars`).
     """
 
@@ -89,6 +90,7 @@ class FormationSettings:
     amplification: AmplificationSettings = PAPER_AMPLIFICATION
     data_distance: FloatArray | None = field(default=None, compare=False)
     sends_early: bool = True
+    corrects: bool = False
     liars: int = 0
 
     def __post_init__(self) -> None:
@@ -235,6 +237,7 @@ def score_inputs(
         settings.data_distance,
         settings.amplification,
         settings.sends_early,
+        settings.corrects,
     )
 
 

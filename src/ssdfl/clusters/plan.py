@@ -13,6 +13,7 @@ from ssdfl.clusters.advice import advice
 from ssdfl.clusters.candidates import Candidate
 from ssdfl.clusters.decision import GIVEN, Decision
 from ssdfl.clusters.diagnostics import Diagnostic
+from ssdfl.clusters.exchange import Exchange
 from ssdfl.clusters.formation import INDIFFERENCE, PREDICTIONS, FormationSettings, Skipped, form
 from ssdfl.clusters.heterogeneity import Device, unknown_devices
 from ssdfl.clusters.partition import Clusters, labels_of, spectral_bisection
@@ -62,9 +63,14 @@ class Plan:
     standing: Standing | None = None
 
     @property
-    def messages(self) -> tuple[float | str | None, bool]:
-        """Bytes of the messages it was formed for, if any, and whether they precede training."""
-        return self.settings.get("message_bytes"), bool(self.settings.get("sends_early", True))
+    def exchange(self) -> Exchange:
+        """What it was formed for."""
+        given: Mapping[str, Any] = self.settings
+        return Exchange(
+            given.get("message_bytes"),
+            bool(given.get("sends_early", True)),
+            bool(given.get("corrects", False)),
+        )
 
     @property
     def num_devices(self) -> int:

@@ -21,6 +21,7 @@ def record(settings: FormationSettings) -> dict[str, float | str]:
         **asdict(settings.constants),
         "message_bytes": settings.message_bytes,
         "sends_early": settings.sends_early,
+        "corrects": settings.corrects,
         "price": settings.price,
         "with_tau_a": settings.with_tau_a,
         "threshold_step": settings.threshold_step,
@@ -59,6 +60,7 @@ def settings_from(
         threshold_step=values["threshold_step"],
         amplification=_part(AmplificationSettings, values),
         sends_early=values.get("sends_early", True),
+        corrects=values.get("corrects", False),
         liars=int(values.get("liars", 0)),
     )
 

@@ -49,6 +49,7 @@ from ssdfl.theory import (
     published,
     slowdown,
 )
+from ssdfl.theory.pilot import BIAS, SIGNAL, STEP_LENGTH
 
 MESSAGE_BYTES = 19_240
 """The size of the default experiment's model: 4,810 parameters in float32."""
@@ -57,7 +58,7 @@ TRAINING = Constants(learning_rate=0.05, tau_a=5, local_steps=2)
 STRONG_DRIFT = 2.0
 """If one cluster is predicted to take more than this many times the cycles of devices that agree,
 learning is simulated."""
-_SIMULATED = 50
+SIMULATED = 100
 """Learning is simulated for at most this many devices, the most that it was compared with."""
 
 
@@ -75,6 +76,7 @@ class ScoreInputs:
         data_distance: (L,) `data_distances` of the links, if devices' samples are not available.
         amplification: how differences between devices become α_s.
         sends_early: messages leave before devices train, so sending overlaps with computing.
+        corrects: the rule corrects drift.
         simulates: whether to simulate learning if devices drift far.
     """
 
@@ -87,6 +89,7 @@ class ScoreInputs:
     data_distance: FloatArray | None = None
     amplification: AmplificationSettings = PAPER_AMPLIFICATION
     sends_early: bool = True
+    corrects: bool = False
     simulates: bool = True
 
     def __post_init__(self) -> None:
@@ -169,13 +172,21 @@ class ScoreInputs:
     @cached_property
     def pilot(self) -> Pilot | None:
         """The simulation of learning, if devices have labels, are few, and drift far."""
-        is_possible = self.simulates and self.network.num_devices <= _SIMULATED
+        is_possible = self.simulates and self.network.num_devices <= SIMULATED
         if not is_possible or sketches(self.devices) is not None:
             return None
         if self._slowdown_of_one <= STRONG_DRIFT:
             return None
-        frequencies = label_frequencies(self.devices)
-        return Pilot(self.A.toarray(), frequencies, self.constants.tau_a, self.constants.tau_r)
+        share = min(1.0, self.constants.step_length / STEP_LENGTH)
+        return Pilot(
+            self.A.toarray(),
+            label_frequencies(self.devices),
+            self.constants.tau_a,
+            self.constants.tau_r,
+            self.corrects,
+            share * SIGNAL,
+            share * BIAS,
+        )
 
     def _cycles(self, clusters: Clusters) -> float:
         """The simulated number of cycles."""

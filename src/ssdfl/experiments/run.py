@@ -250,8 +250,7 @@ def _describe(folder: RunFolder, instance: Prepared, liars: Collection[int]) -> 
     )
     for place, plan in reversed(list(enumerate(instance.plans))):
         # plan.json is written last: readers take it as the sign that the other files exist.
-        size, early = plan.messages
-        name = f"plan-{size}{'' if early else '-late'}.json" if place else "plan.json"
+        name = plan.exchange.file_name if place else "plan.json"
         folder.write_plan(instance.seed, plan, name)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ssdfl.arrays import FloatArray
 from ssdfl.clusters import (
+    Exchange,
     FormationSettings,
     Plan,
     fitting_plan,
@@ -17,6 +18,7 @@ from ssdfl.clusters import (
     plan_clusters,
     read_plan,
 )
+from ssdfl.clusters.scores import SIMULATED
 from ssdfl.engine.job import first_message
 from ssdfl.graph import MIXINGS, Network
 from ssdfl.learning import (
@@ -26,10 +28,10 @@ from ssdfl.learning import (
     measure_constants,
     spread_devices,
 )
-from ssdfl.methods import Rule, find_method, find_rule
+from ssdfl.methods import Rule
 from ssdfl.preparation.sharing import shared_devices
 from ssdfl.records.config import Experiment
-from ssdfl.records.formation import TaskFacts, formation_settings
+from ssdfl.records.formation import TaskFacts, formation_settings, planned_rules
 
 MEASURED_DEVICES = 8
 CURVED_DEVICES = 2
@@ -43,35 +45,34 @@ def make_plans(
     seed: int,
     formed: Sequence[Plan],
 ) -> tuple[Plan, ...]:
-    """The plans of a seed: a given one, or one per kind of message, reusing earlier ones."""
+    """The plans of a seed: a given one, or one per kind of exchange, reusing earlier ones."""
     given = given_plan(experiment, network)
     if given is not None:
         return (given,)
-    earlier = {plan.messages: fitting_plan(plan, network) for plan in formed}
-    missing = [kind for kind in kinds_of_messages(experiment, task) if kind not in earlier]
+    earlier = {plan.exchange: fitting_plan(plan, network) for plan in formed}
+    missing = [kind for kind in exchanges(experiment, task) if kind not in earlier]
     if missing:
         devices = shared_devices(experiment, task, optimizers, seed)
         settings = measured_settings(experiment, task, seed)
-        for size, early in missing:
-            its_own = replace(settings, message_bytes=size, sends_early=early)
-            earlier[size, early] = form_clusters(network, devices, its_own)
+        for kind in missing:
+            earlier[kind] = form_clusters(network, devices, replace(settings, **kind._asdict()))
     return tuple(earlier.values())
 
 
-def kinds_of_messages(experiment: Experiment, task: Task) -> list[tuple[int, bool]]:
-    """The kinds of messages that need a plan: their bytes, and whether they leave before training.
+def exchanges(experiment: Experiment, task: Task) -> list[Exchange]:
+    """The kinds of exchange that need a plan.
 
-    Formation weighs the cost of a cycle, so a method that compresses, or sends after training, may
-    get other clusters. If no method needs a plan, the only kind is that of `cta`.
+    Formation weighs the cost of a cycle and drift, so a method that compresses, sends after
+    training, or corrects drift may get other clusters. If no method needs a plan, the only kind is
+    that of `cta`.
     """
-    methods = [find_method(name) for name in experiment.methods]
-    rules = [method.rule for method in methods if method.needs_plan] or [find_rule("cta")]
-    return list(dict.fromkeys(kind_of_messages(rule, task) for rule in rules))
+    return list(dict.fromkeys(exchange_of(rule, task) for rule in planned_rules(experiment)))
 
 
-def kind_of_messages(rule: Rule, task: Task) -> tuple[int, bool]:
-    """The bytes of a rule's message, and whether it leaves before training."""
-    return first_message(rule, task).size_bytes, rule.early
+def exchange_of(rule: Rule, task: Task) -> Exchange:
+    """What formation asks of a rule; it sees corrections only if it may simulate learning."""
+    corrects = rule.corrects and task.num_devices <= SIMULATED
+    return Exchange(first_message(rule, task).size_bytes, rule.early, corrects)
 
 
 def given_plan(experiment: Experiment, network: Network) -> Plan | None:
@@ -122,12 +123,11 @@ def settings_of(
 ) -> FormationSettings:
     """Formation's settings from devices' measurements, for the first method's messages."""
     in_order = [measured[device] for device in sorted(measured)]
-    size, early = kinds_of_messages(experiment, task)[0]
+    first = exchanges(experiment, task)[0]
     facts = TaskFacts(
         gradient_bound=max(one.gradient_bound for one in in_order),
         smoothness=max(1e-12, *(one.smoothness for one in in_order)),
         initial_loss=float(np.mean([one.initial_loss for one in in_order])),
-        message_bytes=size,
-        sends_early=early,
     )
-    return replace(formation_settings(experiment, facts), data_distance=data_distance)
+    settings = formation_settings(experiment, facts)
+    return replace(settings, data_distance=data_distance, **first._asdict())

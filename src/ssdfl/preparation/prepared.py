@@ -23,7 +23,7 @@ from ssdfl.learning import (
 from ssdfl.methods import Method
 from ssdfl.preparation.data_warnings import warn_of_data
 from ssdfl.preparation.draw import draw
-from ssdfl.preparation.planning import kind_of_messages, make_plans
+from ssdfl.preparation.planning import exchange_of, make_plans
 from ssdfl.records.config import Experiment
 
 
@@ -51,11 +51,11 @@ class Prepared:
         return self.plans[0]
 
     def plan_of(self, method: Method) -> Plan:
-        """The plan for a method's messages: their size, and whether they leave before training."""
+        """The plan for a method's exchange: its messages, and whether it corrects drift."""
         if len(self.plans) == 1:
             return self.plan
-        kind = kind_of_messages(method.rule, self.task)
-        fitting = [plan for plan in self.plans if plan.messages == kind]
+        kind = exchange_of(method.rule, self.task)
+        fitting = [plan for plan in self.plans if plan.exchange == kind]
         return fitting[0] if fitting else self.plan
 
     @property

@@ -292,10 +292,10 @@ class RunFolder:
         return plans[0] if plans else None
 
     def plans(self, seed: int) -> list[Plan]:
-        """The plans that a seed's runs use, if made: `plan.json` and plans for other message sizes.
+        """The plans that a seed's runs use, if made: `plan.json` and those for other exchanges.
 
-        A method whose messages have another size has its own clusters: ``plan-<bytes>.json``, or
-        ``plan-<bytes>-late.json`` if the messages leave after training.
+        A method with other messages, or whose rule corrects drift, has its own clusters:
+        ``plan-<bytes>.json``, with ``-late`` if messages leave after training and ``-corrected``.
         """
         others = sorted(self.seed_folder(seed).glob("plan-*.json"))
         first = self.seed_folder(seed) / "plan.json"

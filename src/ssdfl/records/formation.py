@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ssdfl.clusters import AmplificationSettings, FormationSettings
 from ssdfl.clusters.formation import PRICE
-from ssdfl.clusters.scores import MESSAGE_BYTES
 from ssdfl.graph import MIXINGS
+from ssdfl.methods import Rule, find_method, find_rule
 from ssdfl.records.config import Experiment
 from ssdfl.theory import Constants
 
@@ -21,19 +21,23 @@ class TaskFacts:
         gradient_bound: B of Assumption 2.
         smoothness: γ̂ of Assumption 1.
         initial_loss: L(θ⁰); ln 10 is the loss of guessing among ten classes.
-        message_bytes: the size of a model on the wire; by default the default experiment's.
-        sends_early: messages leave before devices train.
     """
 
     gradient_bound: float = 1.0
     smoothness: float = 1.0
     initial_loss: float = math.log(10)
-    message_bytes: int = MESSAGE_BYTES
-    sends_early: bool = True
+
+
+def planned_rules(experiment: Experiment) -> list[Rule]:
+    """The rules of methods that need a plan; the paper's if there are none."""
+    methods = [find_method(name) for name in experiment.methods]
+    return [method.rule for method in methods if method.needs_plan] or [find_rule("cta")]
 
 
 def formation_settings(experiment: Experiment, facts: TaskFacts) -> FormationSettings:
-    """An experiment's formation settings; ``clusters.gradient_bound`` overrides the measured B.
+    """Formation's settings for the first method of an experiment that needs a plan.
+
+    ``clusters.gradient_bound`` overrides the measured B.
 
     Examples:
         >>> formation_settings(Experiment(), TaskFacts()) == FormationSettings()
@@ -54,14 +58,15 @@ def formation_settings(experiment: Experiment, facts: TaskFacts) -> FormationSet
     amplification = AmplificationSettings(
         *config.optimizer_weights, *config.optimizer_amplification, *config.data_amplification
     )
+    rule = planned_rules(experiment)[0]
     return FormationSettings(
         constants=constants,
         partition=config.partition,
         score=config.score,
         mode=config.mode,
         price=math.inf if config.strict else PRICE,
-        message_bytes=facts.message_bytes,
-        sends_early=facts.sends_early,
+        sends_early=rule.early,
+        corrects=rule.corrects,
         weights=MIXINGS[experiment.network.mixing],
         threshold_step=config.threshold_step,
         amplification=amplification,

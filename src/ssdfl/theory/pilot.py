@@ -8,8 +8,9 @@ classes apart. The pilot keeps just that. Device i has a bias ``b_c`` for every 
 
     q(k) = softmax(b + m_k e_k),   m_k += a p_k (1 − q_k(k)),   b += c (p − Σ_k p_k q(k)).
 
-Signals and biases mix as parameters do. A device's accuracy on class k is the chance that its logit
-is largest under Gumbel noise of scale σ, which is ``softmax((b + m_k e_k) / σ)_k``.
+Signals and biases mix as parameters do. With a rule that corrects drift they also get EXTRA's
+correction, as parameters would. A device's accuracy on class k is the chance that its logit is
+largest under Gumbel noise of scale σ, which is ``softmax((b + m_k e_k) / σ)_k``.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from ssdfl.graph import MixingMatrix
 
 SIGNAL, BIAS, NOISE = 0.77, 6.9, 0.18
 """a, c and σ, fitted to the cycles of 13 networks: see `docs/studies/formation`."""
+STEP_LENGTH = 0.2
+"""η E of these networks; shorter steps learn in proportion."""
 _CYCLES = 30
 _SHARE = 0.9
 _PATIENCE = 3
@@ -38,6 +41,7 @@ class Pilot:
     Attributes:
         A: (N, N) the mixing matrix of the whole network.
         frequencies: (N, C) the share of each label in each device's data.
+        corrects: devices learn to undo their drift, as with EXTRA.
         signal: a, how fast a device learns to tell a class from others.
         bias: c, how fast it learns to favour its own labels.
         noise: σ, how much samples of a class differ.
@@ -47,6 +51,7 @@ class Pilot:
     frequencies: FloatArray
     tau_a: int
     tau_r: int
+    corrects: bool = False
     signal: float = SIGNAL
     bias: float = BIAS
     noise: float = NOISE
@@ -78,16 +83,30 @@ class Pilot:
         """Devices' mean accuracy after each cycle, over all classes that some device has."""
         p = self.frequencies
         classes = p.any(axis=0)
-        mixing = np.linalg.matrix_power(self.A, self.tau_r)
-        signal, bias = np.zeros_like(p), np.zeros_like(p)
+        x = np.zeros((2, *p.shape))  # signals and biases
+        correction = np.zeros_like(x)
         for _ in range(cycles):
             for _ in range(self.tau_a):
-                signal_pull, bias_pull = _pulls(signal, bias, p)
-                signal = A_intra @ signal + self.signal * signal_pull
-                bias = A_intra @ bias + self.bias * bias_pull
-            signal, bias = mixing @ signal, mixing @ bias
-            _, raised, total = _exponentials(signal / self.noise, bias / self.noise)
+                pulls = self._moves(x) - correction
+                x = self._mixed(A_intra, x, correction, share=0.5) + pulls
+            for _ in range(self.tau_r):
+                x = self._mixed(self.A, x, correction, share=0.5 / self.tau_a)
+            _, raised, total = _exponentials(*x / self.noise)
             yield float((raised / total)[:, classes].mean())
+
+    def _moves(self, x: FloatArray) -> FloatArray:
+        """What training adds to signals and biases."""
+        signal_pull, bias_pull = _pulls(*x, self.frequencies)
+        return np.stack([self.signal * signal_pull, self.bias * bias_pull])
+
+    def _mixed(
+        self, W: FloatArray, x: FloatArray, correction: FloatArray, share: float
+    ) -> FloatArray:
+        """``W x``; the correction gets a share of what mixing changes."""
+        mixed: FloatArray = W @ x
+        if self.corrects:
+            correction += share * (x - mixed)
+        return mixed
 
 
 def _pulls(signal: FloatArray, bias: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -161,6 +161,7 @@ class Rule(ABC):
         additive: `receive` returns ``heard.mixed``, plus the move if the rule is early, and there
             is no memory. Engines may then add terms in any order.
         steers: local steps call `steer`.
+        corrects: devices learn to undo their drift, so clusters may mix less; formation asks.
         steady: the rule needs a schedule that alternates between few matrices, and every message
             has to arrive.
         matrices: the number of these matrices, set by `on`.
@@ -171,6 +172,7 @@ class Rule(ABC):
     linear: bool = True
     additive: bool = False
     steers: bool = False
+    corrects: bool = False
     steady: bool = False
     matrices: int = 1
     compressor: Compressor | None = None

@@ -32,6 +32,7 @@ class GradientTracking(Rule):
 
     early = False
     steers = True
+    corrects = True
 
     def init(self, theta: Rows) -> Memory:
         """Zero, since no gradient is known."""
@@ -85,6 +86,7 @@ class ExactDiffusion(Rule):
 
     early = False
     steers = True
+    corrects = True
 
     def init(self, theta: Rows) -> Memory:
         """Nothing to correct."""
@@ -117,6 +119,7 @@ class Extra(Rule):
     """
 
     steers = True
+    corrects = True
 
     def init(self, theta: Rows) -> Memory:
         """Nothing to correct."""

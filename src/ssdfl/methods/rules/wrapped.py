@@ -22,7 +22,7 @@ class WrappedRule(Rule):
     rule: Rule
 
     def __post_init__(self) -> None:
-        for trait in ("early", "linear", "steers", "steady", "compressor"):
+        for trait in ("early", "linear", "steers", "corrects", "steady", "compressor"):
             object.__setattr__(self, trait, getattr(self.rule, trait))
 
     def on(self, matrices: int | None) -> Self:
