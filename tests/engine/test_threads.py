@@ -6,8 +6,10 @@ from torch import nn
 from torch.func import grad, vmap
 
 from helpers import tiny_job, tiny_task
+from ssdfl.engine.gradients import gradient
 from ssdfl.engine.threads import Threads, one_thread_each, threads_for
 from ssdfl.engine.tracing import traced
+from ssdfl.learning import build_model
 
 
 @pytest.mark.parametrize("number", [1, 2, 7])
@@ -83,3 +85,30 @@ def with_dropout(image_shape, num_classes):
     return nn.Sequential(
         nn.Flatten(), nn.Linear(16, 12), nn.Dropout(0.5), nn.Linear(12, num_classes)
     )
+
+
+def test_models_made_in_another_thread_change_nothing_that_training_draws():
+    """As on a real device, which makes a model for a changed mesh while it trains with dropout."""
+    job = tiny_job(task=tiny_task(6, f"{__name__}:with_dropout"))
+    task, made, ended = job.task, [], threading.Event()
+
+    def gradients():
+        samples = task.shards.samples[:2]
+        return [
+            gradient(job, task, task.initial_parameters, samples, (0, 0, e)) for e in range(200)
+        ]
+
+    def make_models():
+        while not ended.is_set():
+            model = build_model("mlp", (1, 8, 8), 4, seed=1)
+            made.append(float(next(model.parameters()).detach().sum()))
+
+    alone = gradients()
+    maker = threading.Thread(target=make_models)
+    maker.start()
+    beside = gradients()
+    ended.set()
+    maker.join()
+    assert all(torch.equal(a, b) for a, b in zip(alone, beside, strict=True))
+    assert len(made) > 5
+    assert len(set(made)) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from ssdfl.engine.linear_gradients import PartGradients, linear_gradients
 from ssdfl.engine.tracing import kept_with, traced
 from ssdfl.learning import Task, parts_of
 from ssdfl.learning.inputs import like
+from ssdfl.learning.torch_generator import seeded
 from ssdfl.rng import generator
 
 Gradients = Callable[[Tensor, IntArray, Tensor, tuple[int, int]], Tensor]
@@ -34,13 +36,19 @@ def gradient(
         task: the job's, or its twin in another thread.
         buffers: what the model keeps besides parameters, if anything; updated in place.
     """
-    t, i, e = at
-    if task.draws_random_numbers:
-        torch.manual_seed(int(generator(job.seed, "model", t, i, e).integers(2**62)))
     inputs, targets = task.batch(samples)
     leaf = θ.detach().requires_grad_()
-    (g,) = torch.autograd.grad(task.batch_loss(leaf, inputs, targets, buffers), leaf)
+    with _random_numbers(job, task, at):
+        (g,) = torch.autograd.grad(task.batch_loss(leaf, inputs, targets, buffers), leaf)
     return g
+
+
+def _random_numbers(job: Job, task: Task, at: tuple[int, int, int]) -> AbstractContextManager[None]:
+    """Those of a device's local step, if its model draws any."""
+    if not task.draws_random_numbers:
+        return nullcontext()
+    seed = int(generator(job.seed, "model", *at).integers(2**62))
+    return seeded(seed, task.device)
 
 
 def looped(job: Job, task: Task) -> Gradients:

@@ -46,10 +46,10 @@ from ssdfl.learning.summaries import Summary, merged, read_summary
 from ssdfl.learning.task import (
     Task,
     available_device,
-    fork_generators,
     make_task,
     num_outputs,
 )
+from ssdfl.learning.torch_generator import fork_generators
 
 __all__ = [
     "DATASETS",

@@ -13,6 +13,7 @@ from ssdfl.errors import InputError, find_function
 from ssdfl.learning.inputs import Inputs, call_model, count, map_inputs
 from ssdfl.learning.parameters import start_from
 from ssdfl.learning.state_check import check_state
+from ssdfl.learning.torch_generator import seeded
 
 ImageShape = tuple[int, ...]
 Model = nn.Module
@@ -193,8 +194,7 @@ def build_model(
     """
     factory = find_function(MODELS, name, "model.name")
     options = dict(options or {})
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         try:
             model = _trainable(factory(image_shape, num_classes, **options))
             tried = torch.zeros(2, *image_shape) if example is None else example

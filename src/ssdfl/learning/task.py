@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,6 +25,7 @@ from ssdfl.learning.losses import Loss, LossKind, find_loss
 from ssdfl.learning.metrics import METRICS, TaskMetric, find_metrics
 from ssdfl.learning.precision import Precision, check_bf16, computing_in
 from ssdfl.learning.shards import Shards
+from ssdfl.learning.torch_generator import seeded
 from ssdfl.learning.trials import check_own_functions
 from ssdfl.mappings import without
 from ssdfl.records.scores import Score
@@ -169,7 +169,7 @@ class Task:
     @cached_property
     def draws_random_numbers(self) -> bool:
         """Whether training uses torch's generator, as dropout does; tried on a sample."""
-        with fork_generators(self.device):
+        with seeded(None, self.device):
             before = _generator_state(self.device)
             buffers = self.layout.buffers_of(self.initial_parameters, self.initial_home)
             trained = self.trained(self.initial_parameters)
@@ -300,11 +300,6 @@ def available_device(name: str) -> str:
             "engine.device", name, "a device that torch can use here", f"({reason})"
         ) from None
     return name
-
-
-def fork_generators(device: torch.device) -> AbstractContextManager[None]:
-    """Restore torch's generators of the CPU and of a device at the end of the block."""
-    return torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
 
 
 def _generator_state(device: torch.device) -> Tensor:

@@ -21,7 +21,6 @@ from ssdfl.engine.checkpoint import load_moved_state, saved_step
 from ssdfl.engine.threads import one_thread_each
 from ssdfl.errors import InputError, NotYetError
 from ssdfl.files import remove_temporaries
-from ssdfl.learning import fork_generators
 from ssdfl.locks import locked
 from ssdfl.mesh.agreement import (
     FACTS_DIGEST,
@@ -190,7 +189,7 @@ class RunningDevice:
         """Train in one edition of the mesh after the other; whether the device has finished."""
         edition, job, state = self._entered()
         while job is not None and state is not None:
-            with one_thread_each(), fork_generators(job.task.device):
+            with one_thread_each():
                 state = self._train(job, state, edition)
             following = None if self.node.stopped else self.course.following(edition, state.step)
             if following is None:

@@ -96,7 +96,8 @@ class Pilot:
 
     def _moves(self, x: FloatArray) -> FloatArray:
         """What training adds to signals and biases."""
-        signal_pull, bias_pull = _pulls(*x, self.frequencies)
+        signal, bias = x
+        signal_pull, bias_pull = _pulls(signal, bias, self.frequencies)
         return np.stack([self.signal * signal_pull, self.bias * bias_pull])
 
     def _mixed(
