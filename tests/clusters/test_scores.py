@@ -248,6 +248,19 @@ def test_the_simulation_knows_the_rule_and_takes_shorter_steps_with_smaller_rate
     np.testing.assert_allclose(np.divide(signals, SIGNAL), [0.1, 0.5, 1.0, 1.0])
 
 
+def test_a_rule_that_corrects_drift_is_simulated_at_any_drift():
+    """Relative to devices that hold all labels, which no cluster slows down."""
+    devices = [Device(np.ones(4) + 0.1 * np.eye(4)[k % 4]) for k in range(12)]
+    mild = dataclasses.replace(drifting(), devices=devices)
+    assert mild.pilot is None
+    corrected = dataclasses.replace(mild, corrects=True)
+    one, alone = ends(12)
+    assert corrected.slowdown(one) == pytest.approx(1.0, abs=0.01)
+    assert corrected.slowdown(one) <= corrected.slowdown(alone) < mild.slowdown(alone)
+    alike = dataclasses.replace(corrected, devices=[Device(np.ones(4))] * 12)
+    assert alike.pilot is None
+
+
 def test_a_rule_that_corrects_drift_gets_more_clusters_where_links_are_slow():
     """Alone on a ring of slow links, devices drift far, which the correction undoes."""
     network = load_network("ring:n=10")

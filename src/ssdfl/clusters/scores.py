@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -156,10 +156,13 @@ class ScoreInputs:
     def slowdown(self, clusters: Clusters) -> float:
         """The predicted number of cycles, relative to devices that agree.
 
-        If devices drift far, learning is simulated, relative to one cluster.
+        If devices drift far, learning is simulated, relative to one cluster; if the rule corrects
+        drift, always, as the linear prediction is of a rule that does not.
         """
         if self.pilot is None:
             return self.linear_slowdown(clusters)
+        if self.corrects:
+            return self._cycles(clusters) / self._cycles_of_agreeing
         return self._slowdown_of_one * self._cycles(clusters) / self._cycles(self._one_cluster)
 
     def linear_slowdown(self, clusters: Clusters) -> float:
@@ -171,11 +174,14 @@ class ScoreInputs:
 
     @cached_property
     def pilot(self) -> Pilot | None:
-        """The simulation of learning, if devices have labels, are few, and drift far."""
+        """The simulation of learning, if devices are few, have labels, and drift far.
+
+        They need not drift far if the rule corrects drift.
+        """
         is_possible = self.simulates and self.network.num_devices <= SIMULATED
-        if not is_possible or sketches(self.devices) is not None:
+        if not is_possible or sketches(self.devices) is not None or not self.devices_differ:
             return None
-        if self._slowdown_of_one <= STRONG_DRIFT:
+        if not self.corrects and self._slowdown_of_one <= STRONG_DRIFT:
             return None
         share = min(1.0, self.constants.step_length / STEP_LENGTH)
         return Pilot(
@@ -194,6 +200,15 @@ class ScoreInputs:
         if clusters not in self._simulated:
             self._simulated[clusters] = self.pilot.cycles(self.A_intra(clusters))
         return self._simulated[clusters]
+
+    @cached_property
+    def _cycles_of_agreeing(self) -> float:
+        """The simulated number of cycles if all devices held the same mix of labels."""
+        assert self.pilot is not None
+        everywhere = np.broadcast_to(
+            self.pilot.frequencies.mean(axis=0), self.pilot.frequencies.shape
+        )
+        return replace(self.pilot, frequencies=everywhere).cycles(self.A)
 
     @property
     def _one_cluster(self) -> Clusters:
