@@ -164,13 +164,11 @@ def formed(
 ) -> Iterator[Arm]:
     """Clusters on the overlay that formation predicts to be fastest, for three rules."""
     devices = shared_devices(_experiment(), task, drawn(task.num_devices, seed)[1], seed)
-    settings = replace(measured_settings(_experiment(), task, seed), mode="fast")
-    best: dict[int, tuple[str, Network, Plan]] = {}
+    settings = measured_settings(_experiment(), task, seed)
     for rule in ("cta", "extra", "extra:compressor=int8"):
         size = round(message_bytes * _share(rule, task))
-        if size not in best:
-            best[size] = _best_overlay(network, underlay, size, devices, settings)
-        name, on, plan = best[size]
+        own = replace(settings, message_bytes=size, corrects=find_rule(rule).corrects)
+        name, on, plan = _best_overlay(network, underlay, devices, own)
         inputs = ScheduleInputs(on, clusters=plan.clusters, tau_a=TAU_A, tau_r=TAU_R, seed=seed)
         schedule = find_method("ssdfl").schedule(inputs)
         note = f"{plan.num_clusters} clusters on {name}"
@@ -178,9 +176,10 @@ def formed(
 
 
 def _best_overlay(
-    network: Network, underlay: Links, size: int, devices: Any, settings: FormationSettings
+    network: Network, underlay: Links, devices: Any, settings: FormationSettings
 ) -> tuple[str, Network, Plan]:
     """Of some overlays, the one whose plan has the least predicted time."""
+    size = settings.message_bytes
     around = tour(network, size)
     links = {
         "the underlay": underlay,
@@ -192,7 +191,7 @@ def _best_overlay(
     found = []
     for name, chosen in links.items():
         on = overlay(network, chosen)
-        plan = form_clusters(on, devices, replace(settings, message_bytes=size))
+        plan = form_clusters(on, devices, settings)
         predicted = [one.score for one in plan.candidates if one.clusters == plan.clusters]
         found.append((min(predicted), name, on, plan))
     _, name, on, plan = min(found, key=lambda one: one[0])
