@@ -12,9 +12,13 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PAPER = HERE.parents[2] / "reproduce"
-THRESHOLDS = {"3": (0.51, 0.58, 0.65, 0.72), "1": (0.3, 0.35, 0.4, 0.45)}
+THRESHOLDS = {
+    "fmnist": {"3": (0.51, 0.58, 0.65, 0.72), "1": (0.3, 0.35, 0.4, 0.45)},
+    "cifar10": {"3": (0.36, 0.4, 0.44, 0.48), "1": (0.22, 0.255, 0.29, 0.325)},
+}
 SKEWS = {"3": "mild", "1": "extreme"}
 POINT = (
+    "dataset",
     "links",
     "rate",
     "steps",
@@ -26,7 +30,10 @@ POINT = (
     "labels",
     "method",
 )
-HEADER = ("G(10, p)", "η", "E", "M", "rule", "momentum", "τ_r", "optimizers", "skew", "method")
+HEADER = (
+    *("data", "G(10, p)", "η", "E", "M", "rule", "momentum"),
+    *("τ_r", "optimizers", "skew", "method"),
+)
 SERIES = {"ssdfl": "SSD-FL", "sdfl": "sDFL", "pdfl": "pDFL", "stc": "STC", "cstc": "cSTC"}
 CHANCE = 0.1
 
@@ -72,7 +79,8 @@ def table() -> str:
     for point, group in groupby(read_rows(), key=_point):
         own = list(group)
         values = dict(zip(POINT, point, strict=True))
-        found = [cycles_to(_curve(own), threshold) for threshold in THRESHOLDS[values["labels"]]]
+        thresholds = THRESHOLDS[values["dataset"]][values["labels"]]
+        found = [cycles_to(_curve(own), threshold) for threshold in thresholds]
         both = [
             f"{_text(ours)} ({theirs})" for ours, theirs in zip(found, _papers(values), strict=True)
         ]
@@ -91,12 +99,10 @@ def _papers(values: Row) -> list[str]:
     """The paper's cycles, for the same skew, optimizers, τ_r and method."""
     skew, hybrid = SKEWS[values["labels"]], values["optimizers"] == "mixed"
     if values["tau_r"] == "1":
-        name, panel = "fmnist-taur1", f"{'hybrid' if hybrid else 'SGD'}, {skew}"
+        table_, panel = "taur1", f"{'hybrid' if hybrid else 'SGD'}, {skew}"
     else:
-        name, panel = (
-            "fmnist-taur" if hybrid else "fmnist-taur-sgd",
-            f"τ_r = {values['tau_r']}, {skew}",
-        )
+        table_, panel = "taur" if hybrid else "taur-sgd", f"τ_r = {values['tau_r']}, {skew}"
+    name = f"{values['dataset']}-{table_}"
     series = SERIES[values["method"]]
     with (PAPER / f"{name}.csv").open(newline="", encoding="utf-8") as file:
         rows = [
