@@ -64,6 +64,11 @@ def cycle_table() -> str:
     return table(["network", "access", *heads], lines)
 
 
+def rows_of(seed: str) -> list[Row]:
+    """What was measured with a seed."""
+    return [row for row in read(RESULTS) if row["seed"] == seed]
+
+
 def cases(rows: Sequence[Row]) -> list[Case]:
     """All cases that were measured, in order."""
     found = {(row["network"], row["access"], row["message"]) for row in rows}
@@ -195,7 +200,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--seed", default="0", help="what silos hold, and the first model")
     seed = parser.parse_args().seed
-    rows = [row for row in read(RESULTS) if row["seed"] == seed]
+    rows = rows_of(seed)
     print(cycle_table(), gain_table(rows), result_table(rows), sep="\n\n")
     if seed == "0":
         save(draw(rows), HERE / "figure.png")
