@@ -155,8 +155,8 @@ def test_a_model_is_tested_in_the_units_that_targets_had():
     nn.init.zeros_(mean.weight)
     nn.init.zeros_(mean.bias)
     (mae,) = find_metrics(["mae"])
-    scaled = float(np.abs(data.test_targets).mean())
-    assert score_of(mean, data, mae) == pytest.approx(scaled * float(data.encoding.target.deviation))
+    scaled, deviation = np.abs(data.test_targets).mean(), data.encoding.target.deviation
+    assert score_of(mean, data, mae) == pytest.approx(scaled * deviation)
     as_they_are = replace(data, encoding=replace(data.encoding, target=None))
     assert score_of(mean, as_they_are, mae) == pytest.approx(scaled)
 
