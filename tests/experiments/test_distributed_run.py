@@ -13,6 +13,7 @@ from forked import Forked, command
 from ranks_help import TINY, children, environment, finish_in_ranks, in_ranks, parameters
 from ssdfl.cli import ranks
 from ssdfl.cli import run as run_command
+from ssdfl.errors import InputError
 from ssdfl.experiments import iterate_experiment, load_model, run
 from ssdfl.records import Experiment, load_experiment
 from ssdfl.records.folder import RunFolder
@@ -209,6 +210,14 @@ def test_only_rank_0_notes_its_launcher_and_shows_results(rank, tmp_path, monkey
     run_command._run_as_rank(request, rank)
     assert shown == ([False, request] if rank == 0 else [True])
     assert (tmp_path / ranks.LAUNCHER).exists() is (rank == 0)
+
+
+def test_as_many_ranks_are_started_as_asked_for_or_one_per_core(tmp_path, monkeypatch):
+    monkeypatch.setattr("ssdfl.engine.launch.launch", lambda words, number, variables: number)
+    monkeypatch.setattr(ranks, "cores", lambda: 7)
+    assert [ranks.start(tmp_path, workers) for workers in (0, 1, 3)] == [7, 1, 3]
+    with pytest.raises(InputError, match="--workers = -1"):
+        ranks.start(tmp_path, -1)
 
 
 def test_workers_belong_to_the_distributed_engine(tmp_path):

@@ -216,6 +216,8 @@ def test_an_order_must_be_complete_and_the_network_the_same(proved):
             check_certificate(other, one)
         with pytest.raises(Refused, match="sum to 1"):
             check_certificate(2 * W.toarray(), one)
+        with pytest.raises(Refused, match="not symmetric"):
+            check_certificate(np.roll(W.toarray(), 1, axis=1), one)
 
 
 def test_the_frontier_check_finds_the_set_that_is_below():
