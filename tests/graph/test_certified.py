@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import itertools
 import json
 import sys
 from importlib.util import find_spec
@@ -27,8 +28,10 @@ from ssdfl.graph import (
 )
 from ssdfl.graph.certified import Refused, check_certificate
 from ssdfl.graph.certified import triangles as tri
+from ssdfl.graph.certified.cells import whole
 from ssdfl.graph.certified.certificate import relaxation_certificate
 from ssdfl.graph.certified.problem import Problem
+from ssdfl.graph.certified.relaxation import limits_of
 from ssdfl.graph.certified.timer import Timer
 
 CHECKER = find_spec("ssdfl.graph.certified.check")
@@ -271,4 +274,20 @@ def test_units_and_parity():
     assert (three.units, three.parity) == (4, 1)
     assert three.possible(7, 1.1) == pytest.approx(1.25)
     assert three.possible(8, 1.1) == pytest.approx(1.5)
-    assert Problem(irregular(12, 0), inside[:12], 0.2).units == 0
+    any_weights = Problem(irregular(12, 0), inside[:12], 0.2)
+    assert any_weights.units == 0
+    # Seven devices need a cut of 1.4 at least; if cuts are even units, more than 1.2 will do.
+    assert [one.enough(7) for one in (four, any_weights)] == pytest.approx([1.2, 1.4])
+    assert four.possible(7, four.enough(7)) == pytest.approx(1.6)
+
+
+@pytest.mark.parametrize("sizes", [(1, 3), (2, 3), (2, 2)])
+def test_limits_are_those_of_the_sets_of_a_cell_but_the_best_known(sizes):
+    best = np.arange(7) < 2
+    limits = limits_of(Problem(W_of("ring:n=7"), best, 1 / 3), whole(7).sized(*sizes))
+    for inside in itertools.product([False, True], repeat=7):
+        y = np.append(np.where(inside, 1.0, -1.0), 1.0)
+        within = all(y @ form @ y <= most for form, most in limits)
+        if sum(inside) <= 3:
+            is_another = not np.array_equal(inside, best)
+            assert within == (sizes[0] <= sum(inside) <= sizes[1] and is_another)
