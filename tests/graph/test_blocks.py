@@ -44,6 +44,17 @@ def test_blocks_are_the_groups_one_by_one(spec, mixing):
             assert blocks.parts(first)[number] == num_components(links_within(W, first[place]))
 
 
+@pytest.mark.parametrize("spec", SPECS)
+def test_weights_are_found_from_the_links_inside_groups_in_both_directions(spec):
+    links = load_network(spec).adjacency
+    groups = groups_of(links.shape[0], seed=1)
+    inside = make_blocks(links, groups, lambda found: found).W.toarray()
+    devices, owner = np.concatenate(groups), np.repeat(np.arange(6), list(map(len, groups)))
+    expected = links[devices][:, devices].toarray() * (owner[:, None] == owner)
+    assert np.array_equal(inside, expected)
+    assert inside[:, 0].any()
+
+
 def test_only_so_many_matrices_are_decomposed_at_a_time(monkeypatch):
     monkeypatch.setattr("ssdfl.graph.blocks._STACKED", 30)
     links = load_network("ring:n=30").adjacency

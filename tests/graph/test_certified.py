@@ -28,10 +28,12 @@ from ssdfl.graph import (
 )
 from ssdfl.graph.certified import Refused, check_certificate
 from ssdfl.graph.certified import triangles as tri
+from ssdfl.graph.certified.bounding import NEXT_SMOOTHING, Bounded
+from ssdfl.graph.certified.branching import Node, _by_pair
 from ssdfl.graph.certified.cells import whole
 from ssdfl.graph.certified.certificate import relaxation_certificate
 from ssdfl.graph.certified.problem import Problem
-from ssdfl.graph.certified.relaxation import limits_of
+from ssdfl.graph.certified.relaxation import limits_of, start
 from ssdfl.graph.certified.timer import Timer
 
 CHECKER = find_spec("ssdfl.graph.certified.check")
@@ -251,6 +253,13 @@ def test_triangles_keep_their_meaning_when_entries_merge(seed):
     assert (merged[:, 1] < merged[:, 2]).all()
 
 
+def test_signs_of_triangles_are_the_products_of_three_entries():
+    """Of three entries ±1, the products of pairs sum to at least −1 with any of these signs."""
+    products = {(a * b, a * c, b * c) for a, b, c in itertools.product([1, -1], repeat=3)}
+    assert set(map(tuple, tri.SIGNS.tolist())) == products
+    assert (tri.SIGNS @ np.array(sorted(products)).T).min() == -1
+
+
 def test_violated_triangles_are_those_below_the_tolerance():
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(9, 3))
@@ -291,3 +300,15 @@ def test_limits_are_those_of_the_sets_of_a_cell_but_the_best_known(sizes):
         if sum(inside) <= 3:
             is_another = not np.array_equal(inside, best)
             assert within == (sizes[0] <= sum(inside) <= sizes[1] and is_another)
+
+
+def test_a_cell_is_divided_into_sets_whose_pair_agrees_and_those_whose_pair_differs():
+    problem = Problem(W_of("ring:n=5"), np.arange(5) < 2, 1 / 3)
+    dual = start(problem, whole(5))
+    Y = np.cov(np.random.default_rng(0).choice([-1, 1], size=(6, 9)))
+    node = Node(whole(5), dual, NEXT_SMOOTHING, Bounded(dual, 0.0, 1.0, Y))
+    cells = [part.cell for part in _by_pair(node)]
+    kept, gone = node.pair
+    assert [cell.num_groups for cell in cells] == [5, 5]
+    assert [cell.group[gone] for cell in cells] == [kept, kept]
+    assert [cell.sign[kept] * cell.sign[gone] for cell in cells] == [1, -1]
