@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "ssdfl"
@@ -20,20 +21,22 @@ STATES = {
 ARRAY = re.compile(r"\b(\w*Array|Tensor|Rows|MixingMatrix)\b")
 
 
+@cache
 def dataclasses():
     """Every dataclass of the source, and the options of its decorator."""
+    found = []
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             for decorator in getattr(node, "decorator_list", []):
                 if ast.unparse(decorator).startswith("dataclass"):
                     options = getattr(decorator, "keywords", [])
-                    yield node, {option.arg: option.value.value for option in options}
+                    found.append((node, {one.arg: one.value.value for one in options}))
+    return found
 
 
 def test_all_dataclasses_but_states_are_frozen():
-    found = list(dataclasses())
-    assert len(found) > 100
-    assert {node.name for node, options in found if not options.get("frozen")} == STATES
+    assert len(dataclasses()) > 100
+    assert {node.name for node, options in dataclasses() if not options.get("frozen")} == STATES
 
 
 def compared_arrays(node):
