@@ -70,6 +70,15 @@ def test_python_the_command_and_runs_share_defaults():
     assert formation_settings(Experiment(), TaskFacts()) == FormationSettings()
 
 
+def test_training_steps_raise_the_threshold_only_if_asked(tmp_path):
+    drift = []
+    for more in ((), ("--with-tau-a",)):
+        plan = planned("ring:n=9", "--tau-a", "5", *more, cwd=tmp_path)
+        threshold = plan["candidates"][0]["threshold"]
+        drift.append(threshold**2 - 2 * plan["settings"]["learning_rate"])
+    assert drift[1] == pytest.approx(5 * drift[0])
+
+
 def test_it_shows_the_plan_that_a_run_forms_for_its_first_seed(tmp_path):
     (tmp_path / "mine.toml").write_text(TINY)
     command("run", "mine.toml", "--out", "r", cwd=tmp_path)

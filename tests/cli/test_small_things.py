@@ -9,7 +9,6 @@ import pytest
 from commands import quick_command
 from ssdfl.cli import graph
 from ssdfl.records import Experiment, RunFolder
-from ssdfl.records import folder as run_folder
 
 INTERRUPTED_IMPORT = """
 import runpy, sys
@@ -89,9 +88,3 @@ def test_a_large_network_is_summarised_and_drawn_only_on_request(tmp_path, monke
     drawn = quick_command("graph", "ring:n=40", "--picture", "ring.png", cwd=tmp_path)
     assert drawn.returncode == 0, drawn.stderr
     assert (tmp_path / "ring.png").exists()
-
-
-def test_a_run_that_has_begun_may_be_resumed(tmp_path):
-    found = run_folder.RunFolder(tmp_path / "run")
-    found.write_experiment(Experiment(), 0)
-    found.check_begun()

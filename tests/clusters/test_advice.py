@@ -95,6 +95,14 @@ def test_advice_is_tried(tmp_path):
     assert again.remark == ""
 
 
+def test_scores_within_a_percent_are_equal_to_advice_only_if_they_predict_costs():
+    plan = form_clusters("er:n=16,p=0.25,seed=1", None, FormationSettings(score="drift"))
+    assert (plan.choice, plan.num_clusters) == ("nearest", 5)
+    near = tuple(replace(c, score=1 + abs(c.num_clusters - 5) / 1000) for c in plan.candidates)
+    assert "S = 5 reaches it" in replace(plan, candidates=near).remark
+    assert "S = 4 reaches it" in replace(plan, candidates=near, score_name="time").remark
+
+
 def test_candidates_weighed_again_are_those_that_formation_weighs():
     settings = FormationSettings(
         Constants(learning_rate=0.02, tolerance=20.0), threshold_step="eta_E"

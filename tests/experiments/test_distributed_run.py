@@ -12,8 +12,10 @@ from commands import quick_command
 from forked import Forked, command
 from ranks_help import TINY, children, environment, finish_in_ranks, in_ranks, parameters
 from ssdfl.cli import ranks
+from ssdfl.cli import run as run_command
+from ssdfl.errors import InputError
 from ssdfl.experiments import iterate_experiment, load_model, run
-from ssdfl.records import load_experiment
+from ssdfl.records import Experiment, load_experiment
 from ssdfl.records.folder import RunFolder
 
 pytestmark = pytest.mark.xdist_group("distributed run")  # its ranks are shared
@@ -180,6 +182,42 @@ def test_rank_0_knows_the_run_that_its_launcher_began(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert ranks.begun([new, another, begun]) == begun
     assert ranks.begun([new, another]) is None
+
+
+@pytest.mark.parametrize(
+    ("number", "folder", "resumes"),
+    [("0", "runs/demo", True), ("1", "runs/demo-2", False), (None, "runs/demo-2", False)],
+)
+def test_only_rank_0_goes_on_with_the_run_that_its_launcher_began(
+    number, folder, resumes, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    ranks.begin(run_command.RUNS / "demo")
+    for name, value in (("WORLD_SIZE", "2"), ("MASTER_ADDR", "127.0.0.1")):
+        monkeypatch.setenv(name, value)
+    if number is not None:
+        monkeypatch.setenv("RANK", number)
+    chosen, resume = run_command._choose_folder("demo", None, resume=False)
+    assert (chosen.path.as_posix(), resume) == (folder, resumes)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_only_rank_0_notes_its_launcher_and_shows_results(rank, tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(run_command, "_execute", lambda request, quiet: shown.append(quiet))
+    monkeypatch.setattr(run_command, "_conclude", shown.append)
+    request = run_command._Request(Experiment(), RunFolder(tmp_path), False, None, False)
+    run_command._run_as_rank(request, rank)
+    assert shown == ([False, request] if rank == 0 else [True])
+    assert (tmp_path / ranks.LAUNCHER).exists() is (rank == 0)
+
+
+def test_as_many_ranks_are_started_as_asked_for_or_one_per_core(tmp_path, monkeypatch):
+    monkeypatch.setattr("ssdfl.engine.launch.launch", lambda words, number, variables: number)
+    monkeypatch.setattr(ranks, "cores", lambda: 7)
+    assert [ranks.start(tmp_path, workers) for workers in (0, 1, 3)] == [7, 1, 3]
+    with pytest.raises(InputError, match="--workers = -1"):
+        ranks.start(tmp_path, -1)
 
 
 def test_workers_belong_to_the_distributed_engine(tmp_path):

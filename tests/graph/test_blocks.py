@@ -19,7 +19,7 @@ SPECS = ("er:n=60,p=0.08,seed=3", "rgeo:n=60,radius=0.25,seed=1", "sites:sites=8
 def groups_of(num_devices, seed):
     """Disjoint groups of sizes from 1 up, not all devices among them, in no order."""
     order = np.random.default_rng(seed).permutation(num_devices)
-    return [np.sort(part) for part in np.split(order[:40], [1, 3, 5, 12, 19])]
+    return [np.sort(part) for part in np.split(order[:40], [21, 22, 24, 26, 33])]
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -42,6 +42,17 @@ def test_blocks_are_the_groups_one_by_one(spec, mixing):
         if len(devices) > 1:
             assert np.array_equal(first[place], sweep_cut(W, mode[1]))
             assert blocks.parts(first)[number] == num_components(links_within(W, first[place]))
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_weights_are_found_from_the_links_inside_groups_in_both_directions(spec):
+    links = load_network(spec).adjacency
+    groups = groups_of(links.shape[0], seed=1)
+    inside = make_blocks(links, groups, lambda found: found).W.toarray()
+    devices, owner = np.concatenate(groups), np.repeat(np.arange(6), list(map(len, groups)))
+    expected = links[devices][:, devices].toarray() * (owner[:, None] == owner)
+    assert np.array_equal(inside, expected)
+    assert inside[:, 0].any()
 
 
 def test_only_so_many_matrices_are_decomposed_at_a_time(monkeypatch):

@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import itertools
 import json
 import sys
 from importlib.util import find_spec
@@ -27,8 +28,12 @@ from ssdfl.graph import (
 )
 from ssdfl.graph.certified import Refused, check_certificate
 from ssdfl.graph.certified import triangles as tri
+from ssdfl.graph.certified.bounding import NEXT_SMOOTHING, Bounded
+from ssdfl.graph.certified.branching import Node, _by_pair
+from ssdfl.graph.certified.cells import whole
 from ssdfl.graph.certified.certificate import relaxation_certificate
 from ssdfl.graph.certified.problem import Problem
+from ssdfl.graph.certified.relaxation import limits_of, start
 from ssdfl.graph.certified.timer import Timer
 
 CHECKER = find_spec("ssdfl.graph.certified.check")
@@ -216,6 +221,8 @@ def test_an_order_must_be_complete_and_the_network_the_same(proved):
             check_certificate(other, one)
         with pytest.raises(Refused, match="sum to 1"):
             check_certificate(2 * W.toarray(), one)
+        with pytest.raises(Refused, match="not symmetric"):
+            check_certificate(np.roll(W.toarray(), 1, axis=1), one)
 
 
 def test_the_frontier_check_finds_the_set_that_is_below():
@@ -246,6 +253,13 @@ def test_triangles_keep_their_meaning_when_entries_merge(seed):
     assert (merged[:, 1] < merged[:, 2]).all()
 
 
+def test_signs_of_triangles_are_the_products_of_three_entries():
+    """Of three entries ±1, the products of pairs sum to at least −1 with any of these signs."""
+    products = {(a * b, a * c, b * c) for a, b, c in itertools.product([1, -1], repeat=3)}
+    assert set(map(tuple, tri.SIGNS.tolist())) == products
+    assert (tri.SIGNS @ np.array(sorted(products)).T).min() == -1
+
+
 def test_violated_triangles_are_those_below_the_tolerance():
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(9, 3))
@@ -269,4 +283,32 @@ def test_units_and_parity():
     assert (three.units, three.parity) == (4, 1)
     assert three.possible(7, 1.1) == pytest.approx(1.25)
     assert three.possible(8, 1.1) == pytest.approx(1.5)
-    assert Problem(irregular(12, 0), inside[:12], 0.2).units == 0
+    any_weights = Problem(irregular(12, 0), inside[:12], 0.2)
+    assert any_weights.units == 0
+    # Seven devices need a cut of 1.4 at least; if cuts are even units, more than 1.2 will do.
+    assert [one.enough(7) for one in (four, any_weights)] == pytest.approx([1.2, 1.4])
+    assert four.possible(7, four.enough(7)) == pytest.approx(1.6)
+
+
+@pytest.mark.parametrize("sizes", [(1, 3), (2, 3), (2, 2)])
+def test_limits_are_those_of_the_sets_of_a_cell_but_the_best_known(sizes):
+    best = np.arange(7) < 2
+    limits = limits_of(Problem(W_of("ring:n=7"), best, 1 / 3), whole(7).sized(*sizes))
+    for inside in itertools.product([False, True], repeat=7):
+        y = np.append(np.where(inside, 1.0, -1.0), 1.0)
+        within = all(y @ form @ y <= most for form, most in limits)
+        if sum(inside) <= 3:
+            is_another = not np.array_equal(inside, best)
+            assert within == (sizes[0] <= sum(inside) <= sizes[1] and is_another)
+
+
+def test_a_cell_is_divided_into_sets_whose_pair_agrees_and_those_whose_pair_differs():
+    problem = Problem(W_of("ring:n=5"), np.arange(5) < 2, 1 / 3)
+    dual = start(problem, whole(5))
+    Y = np.cov(np.random.default_rng(0).choice([-1, 1], size=(6, 9)))
+    node = Node(whole(5), dual, NEXT_SMOOTHING, Bounded(dual, 0.0, 1.0, Y))
+    cells = [part.cell for part in _by_pair(node)]
+    kept, gone = node.pair
+    assert [cell.num_groups for cell in cells] == [5, 5]
+    assert [cell.group[gone] for cell in cells] == [kept, kept]
+    assert [cell.sign[kept] * cell.sign[gone] for cell in cells] == [1, -1]

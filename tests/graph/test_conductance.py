@@ -24,6 +24,7 @@ from ssdfl.graph import (
     spectrum,
     sweep_cut,
 )
+from ssdfl.graph.frontier import frontier_order, frontier_widths
 from ssdfl.graph.sparsest_cut import search_cuts
 
 NO_TABLE = 0
@@ -46,7 +47,7 @@ def brute_force(W):
 
 
 def assert_certified(found, W):
-    """The cut is a set of at most half of the devices whose conductance is the upper end."""
+    """The cut is a set whose conductance is the upper end."""
     inside = np.isin(np.arange(W.shape[0]), found.cut)
     assert cut_conductance(W, inside) == pytest.approx(found.upper, abs=1e-12)
     assert 0 <= found.lower <= found.upper
@@ -107,6 +108,7 @@ def test_brute_force_and_cheeger_on_random_networks(n, p, rule):
         found, truth = conductance(W), brute_force(W)
         assert found.exact
         assert found.upper == pytest.approx(truth, abs=1e-12)
+        assert 1 <= len(found.cut) <= n / 2
         assert_certified(found, W)
         gap = 1 - spectrum(W).lambda_2
         assert truth**2 / 2 <= gap + 1e-12
@@ -224,3 +226,25 @@ def test_states_are_kept_alike_one_by_one_and_in_arrays(spec, upper, monkeypatch
     found = [search.best_set() for search in searches]
     assert found[0][0].tolist() == found[1][0].tolist()
     assert found[0][1] == found[1][1]
+
+
+@pytest.mark.parametrize(
+    ("spec", "thorough", "is_greedy"),
+    [
+        ("star:n=60", True, True),
+        ("star:n=60", False, False),
+        ("rgeo:n=60,radius=0.25,seed=1", True, False),  # the greedy order is wider
+        ("er:n=20,p=0.25,seed=1", True, False),  # few states in any order
+    ],
+)
+def test_devices_are_passed_along_the_slowest_mode_unless_a_greedy_order_is_worth_it(
+    spec, thorough, is_greedy
+):
+    W = W_of(spec)
+    fiedler = slowest_mode(W)[1]
+    order = frontier_order(W, fiedler, thorough)
+    along = np.argsort(np.round(fiedler, 9), kind="stable").tolist()
+    assert sorted(order) == list(range(W.shape[0]))
+    assert (order != along) is is_greedy
+    if is_greedy:
+        assert frontier_widths(W, order).max() == 1 < frontier_widths(W, along).max()

@@ -57,6 +57,15 @@ def test_links_between_sites_are_slow_and_few():
     )
 
 
+def test_devices_of_a_site_stand_evenly_on_a_circle_around_it():
+    sites = load_network("sites:sites=4,size=5").positions.reshape(4, 5, 2)
+    centres = sites.mean(axis=1)
+    assert centres == pytest.approx(np.array([(1, 0), (0, 1), (-1, 0), (0, -1)]), abs=1e-12)
+    radius = np.linalg.norm(sites - centres[:, None], axis=2)
+    assert radius == pytest.approx(np.full((4, 5), radius.max()))
+    assert radius.max() < np.sqrt(2) / 2  # half of what is between the centres
+
+
 def test_links_that_join_a_site_are_reported():
     network = load_network("sites:sites=3,size=4,density=0,seed=1")
     assert len(network.added_links) == 3 * 3

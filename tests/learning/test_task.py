@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,8 +7,11 @@ import torch
 from torch import nn
 
 from helpers import tiny_data, tiny_task
-from ssdfl.learning import build_model, iid, make_task
+from ssdfl.learning import build_model, find_metrics, iid, make_task
 from ssdfl.learning.losses import cross_entropy
+from ssdfl.learning.readers import arrays_dataset
+from ssdfl.learning.task import Units, suited
+from ssdfl.learning.task import tested as score_of
 
 
 def test_parameters_as_one_vector_score_like_the_model():
@@ -137,3 +141,33 @@ def test_drawing_random_numbers_is_found_out(factory, draws):
     before = torch.get_rng_state()
     assert tiny_task(2, f"{__name__}:{factory}").draws_random_numbers is draws
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_outputs_are_converted_back_to_the_targets_own_units():
+    units = Units(torch.tensor([50.0, 0.0]), torch.tensor([10.0, 1.0]))
+    assert units.of(torch.tensor([[1.0, 2.0], [-2.0, 0.5]])).tolist() == [[60.0, 2.0], [30.0, 0.5]]
+
+
+def test_a_model_is_tested_in_the_units_that_targets_had():
+    inputs = np.random.default_rng(0).normal(size=(40, 2))
+    data = arrays_dataset(inputs, 100 + 3 * inputs[:, 0])
+    mean = nn.Linear(2, 1)
+    nn.init.zeros_(mean.weight)
+    nn.init.zeros_(mean.bias)
+    (mae,) = find_metrics(["mae"])
+    scaled, deviation = np.abs(data.test_targets).mean(), data.encoding.target.deviation
+    assert score_of(mean, data, mae) == pytest.approx(scaled * deviation)
+    as_they_are = replace(data, encoding=replace(data.encoding, target=None))
+    assert score_of(mean, as_they_are, mae) == pytest.approx(scaled)
+
+
+def test_labels_that_were_standardised_as_numbers_are_restored_for_losses_that_need_them():
+    labels = (np.arange(40) % 4 == 0).astype(np.float32)
+    data = arrays_dataset(np.random.default_rng(0).normal(size=(40, 2)), labels)
+    assert data.train_targets.min() < 0
+    restored = suited(data, "binary")
+    for targets in (restored.train_targets, restored.test_targets):
+        assert np.unique(targets.round(6)).tolist() == [0.0, 1.0]
+    assert restored.encoding.target is None
+    assert suited(restored, "binary") is restored
+    assert suited(data, "mse") is data

@@ -9,6 +9,7 @@ import pytest
 from ssdfl.graph import make_network, to_json
 from ssdfl.mesh.certificates import Authority
 from ssdfl.mesh.change import (
+    MAX_CHANGE_BYTES,
     BadChangeError,
     Change,
     Newcomer,
@@ -18,6 +19,7 @@ from ssdfl.mesh.change import (
 )
 from ssdfl.mesh.membership import Membership
 from ssdfl.mesh.mesh_pb2 import ChangesRequest, Request
+from ssdfl.mesh.transport import MAX_MESSAGE_BYTES
 
 NETWORK = "network.json"
 BASE = text_digest(NETWORK)
@@ -66,6 +68,18 @@ def test_every_changed_character_is_refused():
 def test_what_is_no_change_is_refused(text):
     with pytest.raises(BadChangeError):
         read_change(text, AUTHORITY.certificate)
+
+
+def test_no_change_is_taken_that_is_larger_than_a_message_to_others():
+    assert MAX_CHANGE_BYTES <= MAX_MESSAGE_BYTES
+
+
+def test_a_change_may_be_as_large_as_the_limit(monkeypatch):
+    one = chain(1)[0]
+    monkeypatch.setattr("ssdfl.mesh.change.MAX_CHANGE_BYTES", len(one.text))
+    assert read_change(one.text, AUTHORITY.certificate) == one
+    with pytest.raises(BadChangeError, match="too large a change"):
+        read_change(f"{one.text} ", AUTHORITY.certificate)
 
 
 def test_a_change_of_another_authority_is_refused():

@@ -91,6 +91,14 @@ def test_another_engine_may_go_on_unless_devices_keep_their_own_files(
         folder.joined(new)
 
 
+def test_only_a_run_that_has_begun_may_be_resumed(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    with pytest.raises(InputError, match="expected a folder with a run in it"):
+        folder.check_begun()
+    folder.write_experiment(load_experiment(None), 0)
+    folder.check_begun()
+
+
 def test_a_plan_file_of_version_2_is_the_same_plan(tmp_path):
     folder = RunFolder(tmp_path)
     plan = Plan(((0, 1), (2,)), "by hand", names=("a", "b", "c"))

@@ -197,6 +197,15 @@ def test_bars_stand_side_by_side_in_the_order_of_the_series():
         assert (edges[0][0], ends[-1]) == pytest.approx((place - 0.4, place + 0.4))
 
 
+def test_what_a_panel_costs_stands_in_one_row():
+    artefact = load_artefact("beyond-costs")
+    runs = made_up(artefact)
+    axes = plot_artefact(artefact, runs, entries(artefact, runs)).axes
+    places = {(one.get_title(), one.get_subplotspec().rowspan.start) for one in axes}
+    assert sorted(row for _, row in places) == list(range(len(artefact.panels)))
+    assert {title for title, _ in places} == {panel.name for panel in artefact.panels}
+
+
 def test_both_readings_of_sdfl_are_held_against_what_the_paper_says_of_it():
     artefact = load_artefact("fmnist-taur")
     papers = {

@@ -76,7 +76,9 @@ def test_maps_are_not_stretched_and_hold_every_device(tmp_path):
     assert places.min() >= 0
     assert places.max() <= 1
     width, height = MAP_SHAPE
-    scale, _ = map_projection(network.positions)
+    scale, shift = map_projection(network.positions)
+    assert np.allclose(places, network.positions * scale + shift, atol=1e-5)
+    assert len(data_of(page)["world"]) == len(WORLD)
     middle = (network.positions[:, 1].min() + network.positions[:, 1].max()) / 2
     assert scale[0] * width == pytest.approx(scale[1] * height * np.cos(np.radians(middle)))
     assert sum(len(outline) for outline in WORLD) < 500

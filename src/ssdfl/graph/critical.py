@@ -21,7 +21,7 @@ _TRIED_LINKS = 1_000_000
 _NOTICEABLE = 1e-3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cycle:
     """A cycle to be timed: the links of each step, and the cost of computing.
 
