@@ -99,10 +99,10 @@ def _papers(values: Row) -> list[str]:
     """The paper's cycles, for the same skew, optimizers, τ_r and method."""
     skew, hybrid = SKEWS[values["labels"]], values["optimizers"] == "mixed"
     if values["tau_r"] == "1":
-        table_, panel = "taur1", f"{'hybrid' if hybrid else 'SGD'}, {skew}"
+        kind, panel = "taur1", f"{'hybrid' if hybrid else 'SGD'}, {skew}"
     else:
-        table_, panel = "taur" if hybrid else "taur-sgd", f"τ_r = {values['tau_r']}, {skew}"
-    name = f"{values['dataset']}-{table_}"
+        kind, panel = "taur" if hybrid else "taur-sgd", f"τ_r = {values['tau_r']}, {skew}"
+    name = f"{values['dataset']}-{kind}"
     series = SERIES[values["method"]]
     with (PAPER / f"{name}.csv").open(newline="", encoding="utf-8") as file:
         rows = [

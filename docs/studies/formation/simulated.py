@@ -29,7 +29,7 @@ from ssdfl.learning import describe_devices, load_dataset
 from ssdfl.preparation import prepare
 from ssdfl.records import make_experiment
 from ssdfl.theory import Pilot
-from ssdfl.theory.pilot import BIAS, NOISE, SIGNAL
+from ssdfl.theory.pilot import BIAS, NOISE, SIGNAL, STEP_LENGTH
 
 SWITCHES = (0.0, 1.5, 2.0, 3.0, math.inf)
 """One cluster's slowdown by the law, above which learning is simulated."""
@@ -67,10 +67,10 @@ class Predicted:
         predicted = np.minimum(factor * self.by(switch), MOST)
         return float(np.log(np.minimum(self.cycles, MOST) / predicted).var())
 
-    def regret(self, switch: float) -> float:
+    def regret(self, switch: float, margin: float = INDIFFERENCE) -> float:
         """How much slower the choice is than the best partition."""
         score = self.price_s * self.by(switch)
-        equal = score <= INDIFFERENCE * score.min()
+        equal = score <= margin * score.min()
         chosen = int(np.argmin(np.where(equal, self.sizes, np.inf)))
         return float(self.seconds[chosen] / self.best_s - 1)
 
@@ -82,7 +82,7 @@ def predictions(
     linear = replace(inputs, simulates=False)
     pilot = Pilot(
         inputs.A.toarray(), label_frequencies(inputs.devices),
-        inputs.constants.tau_a, inputs.constants.tau_r, False, *constants,
+        inputs.constants.tau_a, inputs.constants.tau_r, False, STEP_LENGTH, *constants,
     )  # fmt: skip
     law = np.array([linear.slowdown(one) for one in clusters])
     return law, np.array([pilot.cycles(inputs.A_intra(one)) for one in clusters])
@@ -171,6 +171,13 @@ def print_table(fitted: list[Predicted], held_out: list[Predicted]) -> None:
             print(f"| {one.name} | {regrets[0]:.1%} | {regrets[1]:.1%} |")
 
 
+def print_margins(held_out: list[Predicted]) -> None:
+    """Mean regrets if predictions within other margins counted as equal."""
+    for margin in (1.0, 1.01, 1.02, 1.03, 1.05):
+        mean = np.mean([one.regret(2.0, margin) for one in held_out])
+        print(f"equal within {margin - 1:.0%}: mean regret {mean:.2%}")
+
+
 def print_around() -> None:
     """The error on the fitted networks near the constants."""
     for factors in (
@@ -188,7 +195,9 @@ def main() -> None:
     parser.add_argument("--around", action="store_true", help="try other constants")
     if parser.parse_args().around:
         print_around()
-    print_table(calibration(), study())
+    held_out = study()
+    print_table(calibration(), held_out)
+    print_margins(held_out)
 
 
 if __name__ == "__main__":

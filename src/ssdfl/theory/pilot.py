@@ -27,7 +27,7 @@ from ssdfl.graph import MixingMatrix
 SIGNAL, BIAS, NOISE = 0.77, 6.9, 0.18
 """a, c and σ, fitted to the cycles of 13 networks: see `docs/studies/formation`."""
 STEP_LENGTH = 0.2
-"""η E of these networks; shorter steps learn in proportion."""
+"""η E of these networks; with shorter steps, signals and biases learn in proportion."""
 _CYCLES = 30
 _SHARE = 0.9
 _PATIENCE = 3
@@ -42,6 +42,7 @@ class Pilot:
         A: (N, N) the mixing matrix of the whole network.
         frequencies: (N, C) the share of each label in each device's data.
         corrects: devices learn to undo their drift, as with EXTRA.
+        step_length: η E.
         signal: a, how fast a device learns to tell a class from others.
         bias: c, how fast it learns to favour its own labels.
         noise: σ, how much samples of a class differ.
@@ -52,6 +53,7 @@ class Pilot:
     tau_a: int
     tau_r: int
     corrects: bool = False
+    step_length: float = STEP_LENGTH
     signal: float = SIGNAL
     bias: float = BIAS
     noise: float = NOISE
@@ -98,7 +100,8 @@ class Pilot:
         """What training adds to signals and biases."""
         signal, bias = x
         signal_pull, bias_pull = _pulls(signal, bias, self.frequencies)
-        return np.stack([self.signal * signal_pull, self.bias * bias_pull])
+        share = min(1.0, self.step_length / STEP_LENGTH)
+        return share * np.stack([self.signal * signal_pull, self.bias * bias_pull])
 
     def _mixed(
         self, W: FloatArray, x: FloatArray, correction: FloatArray, share: float
