@@ -13,6 +13,7 @@ from ssdfl.graph import (
     DENSE_LIMIT,
     Blocks,
     MixingMatrix,
+    NestedModes,
     Network,
     Weights,
     component_labels,
@@ -91,6 +92,7 @@ class _Splitting:
 
     def __init__(self, links: SparseMatrix, weights: Weights, most: int) -> None:
         self._links, self._weights = links, weights
+        self._mode_of = NestedModes(links.shape[0])
         self._looks_far = _FAR * most >= links.shape[0]
         self.clusters: dict[int, Cluster] = {}
         self._queue: list[tuple[float, int, _Part]] = []
@@ -136,7 +138,8 @@ class _Splitting:
         found = list(map(_Part, groups))
         several = [k for k, devices in enumerate(groups) if len(devices) > 1]
         if several:
-            blocks = make_blocks(self._links, [groups[k] for k in several], self._weights)
+            chosen = [groups[k] for k in several]
+            blocks = make_blocks(self._links, chosen, self._weights, self._mode_of)
             split = zip(several, blocks.slowest[0].tolist(), halves_of(blocks), strict=True)
             for k, lambda_2, halves in split:
                 found[k].lambda_2, found[k].halves = lambda_2, halves

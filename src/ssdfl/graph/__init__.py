@@ -35,6 +35,7 @@ from ssdfl.graph.mixing import (
     scaled,
     without_links,
 )
+from ssdfl.graph.nested_modes import NestedModes
 from ssdfl.graph.network import Network, make_network
 from ssdfl.graph.robustness import robustness, survived_liars
 from ssdfl.graph.spec import NetworkLike, load_network
@@ -54,6 +55,7 @@ __all__ = [
     "Cycle",
     "CycleCost",
     "MixingMatrix",
+    "NestedModes",
     "Network",
     "NetworkLike",
     "Part",

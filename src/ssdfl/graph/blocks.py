@@ -6,7 +6,7 @@ all together, with the same bits as one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -29,6 +29,12 @@ from ssdfl.graph.spectrum import (
 
 _STACKED = 1 << 22  # values of the matrices that are decomposed in one call
 
+ModeOf = Callable[[MixingMatrix, IntArray], tuple[float, FloatArray]]
+
+
+def _slowest_mode(W: MixingMatrix, devices: IntArray) -> tuple[float, FloatArray]:
+    return slowest_mode(W)
+
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
@@ -38,11 +44,13 @@ class Blocks:
         devices: (n,) the devices of all groups, one group after the other.
         starts: (k + 1,) where each group begins, and the end of the last.
         W: (n, n) block-diagonal.
+        mode_of: finds λ₂ and the Fiedler vector of a large group, given its matrix and devices.
     """
 
     devices: IntArray
     starts: IntArray
     W: MixingMatrix
+    mode_of: ModeOf = _slowest_mode
 
     @cached_property
     def sizes(self) -> IntArray:
@@ -97,7 +105,10 @@ class Blocks:
 
     def _modes(self, numbers: IntArray) -> Iterator[tuple[float, FloatArray]]:
         if not 1 < self.sizes[numbers[0]] <= DENSE_LIMIT:
-            return (slowest_mode(self.matrix(number)) for number in numbers.tolist())
+            return (
+                self.mode_of(self.matrix(number), self.devices[self.places(number)])
+                for number in numbers.tolist()
+            )
         return slowest_modes(self.stacked(numbers))
 
     @cached_property
@@ -150,7 +161,12 @@ class Blocks:
         return np.bincount(self.owner[representative], minlength=len(self.sizes))
 
 
-def make_blocks(links: SparseMatrix, groups: Sequence[IntArray], weights: Weights) -> Blocks:
+def make_blocks(
+    links: SparseMatrix,
+    groups: Sequence[IntArray],
+    weights: Weights,
+    mode_of: ModeOf = _slowest_mode,
+) -> Blocks:
     """The mixing inside disjoint groups of devices, each in ascending order.
 
     Examples:
@@ -172,7 +188,8 @@ def make_blocks(links: SparseMatrix, groups: Sequence[IntArray], weights: Weight
     inside = (column >= 0) & (owner[column] == owner[row])
     kept = (links.data[entries][inside], (row[inside], column[inside]))
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    return Blocks(devices, starts, weights(csr_array(kept, shape=(len(devices), len(devices)))))
+    W = weights(csr_array(kept, shape=(len(devices), len(devices))))
+    return Blocks(devices, starts, W, mode_of)
 
 
 def links_inside(links: SparseMatrix, devices: IntArray) -> SparseMatrix:

@@ -86,21 +86,27 @@ def slowest_modes(stacked: FloatArray) -> Iterator[tuple[float, FloatArray]]:
 def _second(values: FloatArray, vectors: FloatArray) -> tuple[float, FloatArray]:
     """The second largest eigenvalue and its vector."""
     tied = vectors[:, np.abs(values - values[-2]) < _TIE]
-    return float(values[-2]), _canonical(tied)
+    return float(values[-2]), canonical(tied)
 
 
 def _slowest_of_many(W: MixingMatrix) -> tuple[float, FloatArray]:
-    """λ₂ and the Fiedler vector by Lanczos, plain or shift-inverted.
+    """λ₂ and the Fiedler vector by Lanczos."""
+    values, vectors = slow_space(W, 1)
+    return float(values[0]), canonical(vectors)
+
+
+def slow_space(W: MixingMatrix, count: int) -> tuple[FloatArray, FloatArray]:
+    """Some of the largest eigenvalues below λ₁ = 1, ascending, and vectors (N, count), by Lanczos.
 
     Networks with few links mix slowly, and so do long and narrow ones, such as sites in a row.
     Their eigenvalues cluster near 1, where plain Lanczos hardly converges, but factorising them is
     cheap. With more links it is the other way round.
     """
     is_plain = W.nnz > _FEW_LINKS * W.shape[0] and not _is_narrow(W)
-    found = _largest_two(W) if is_plain else None
-    values, vectors = found or _largest_two_inverted(W)
-    second = int(values.argmin())
-    return float(values[second]), _canonical(vectors[:, [second]])
+    found = _largest(W, count + 1) if is_plain else None
+    values, vectors = found or _largest_inverted(W, count + 1)
+    ascending = np.argsort(values)[:-1]
+    return values[ascending], vectors[:, ascending]
 
 
 def _is_narrow(W: MixingMatrix) -> bool:
@@ -112,16 +118,16 @@ def _is_narrow(W: MixingMatrix) -> bool:
     return bool((place - lowest).mean() <= _NARROW * np.sqrt(n))
 
 
-def _largest_two(W: MixingMatrix) -> tuple[FloatArray, FloatArray] | None:
-    """The two largest eigenvalues and their vectors, or None if Lanczos does not converge soon."""
+def _largest(W: MixingMatrix, count: int) -> tuple[FloatArray, FloatArray] | None:
+    """The largest eigenvalues and their vectors, or None if Lanczos does not converge soon."""
     most = 20 * int(np.sqrt(W.shape[0]))
     with suppress(linalg.ArpackNoConvergence):
-        return linalg.eigsh(W, k=2, which="LA", v0=_start(W), maxiter=most, tol=_TOLERANCE)
+        return linalg.eigsh(W, k=count, which="LA", v0=_start(W), maxiter=most, tol=_TOLERANCE)
     return None
 
 
-def _largest_two_inverted(W: MixingMatrix) -> tuple[FloatArray, FloatArray]:
-    """The two eigenvalues closest to 1 and their vectors, by factorising the matrix."""
+def _largest_inverted(W: MixingMatrix, count: int) -> tuple[FloatArray, FloatArray]:
+    """The eigenvalues closest to 1 and their vectors, by factorising the matrix."""
     n = W.shape[0]
     # Positive definite, so neither pivots nor room for them are needed.
     factors = linalg.splu(
@@ -132,7 +138,7 @@ def _largest_two_inverted(W: MixingMatrix) -> tuple[FloatArray, FloatArray]:
     )
     inverse = linalg.LinearOperator((n, n), matvec=lambda x: -factors.solve(x), dtype=np.float64)
     return linalg.eigsh(
-        W, k=2, sigma=_SHIFT, which="LM", v0=_start(W), tol=_TOLERANCE, OPinv=inverse
+        W, k=count, sigma=_SHIFT, which="LM", v0=_start(W), tol=_TOLERANCE, OPinv=inverse
     )
 
 
@@ -157,7 +163,7 @@ def _start(W: MixingMatrix) -> FloatArray:
     return np.cos(devices)
 
 
-def _canonical(eigenspace: FloatArray) -> FloatArray:
+def canonical(eigenspace: FloatArray) -> FloatArray:
     """One vector of an eigenspace that depends on neither the solver's basis nor its sign.
 
     A multiple eigenvalue has no distinguished eigenvector. So fixed vectors are projected onto its
