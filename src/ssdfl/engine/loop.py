@@ -29,7 +29,11 @@ from ssdfl.records.engines import ENGINES, engine_traits
 from ssdfl.records.scores import Score
 
 _NUMBERS_AT_ONCE = 1 << 20
-_NOT_TESTED: dict[str, float | tuple[float, ...]] = {
+
+Tested = dict[str, float | tuple[float, ...]]
+"""The fields of a record about tests."""
+
+_NOT_TESTED: Tested = {
     "score": math.nan,
     "score_std": math.nan,
     "score_worst": math.nan,
@@ -143,41 +147,43 @@ class Loop:
         """
         if self._training:
             self._gaps.paused(state.X)
-        columns = torch.stack(self._squares, dim=1) if self._squares else _no_columns(state.X)
-        shares = self.engine.shares
-        squares = shares.everyone(columns)
+        mean = self._honest.mean(state.X)
+        squares, distances, time_s = self._gathered(state, mean)
         _check_finite(squares, self._times, self.job)
         self._gaps.trained(squares)
-        record = self._record(state, squares)
+        counted, job = self._honest.counted, self.job
+        record = Record(
+            cycle=state.step // job.steps_per_cycle,
+            consensus_distance=float(counted(distances).square().mean().sqrt()),
+            effective_gradient=math.sqrt(counted(squares).mean()) if squares.numel() else 0.0,
+            transmissions=state.transmissions,
+            sent_bytes=state.transmissions * job.message_bytes,
+            time_s=time_s,
+            real_s=state.real_s,
+            **self._tested(state, mean),  # type: ignore[arg-type]
+            **self._gaps.record(),  # type: ignore[arg-type]
+        )
         self._begin_cycle()
         return record
 
-    def _record(self, state: State, squares: Tensor) -> Record:
-        job, shares = self.job, self.engine.shares
-        cycle = state.step // job.steps_per_cycle
-        honest = self._honest
-        mean = honest.mean(state.X)
+    def _gathered(self, state: State, mean: Tensor) -> tuple[Tensor, Tensor, float]:
+        """What all devices say of a cycle, in one exchange, since ranks wait for each.
+
+        Returns:
+            (N, steps) squared effective gradients, (N,) distances from the mean, and the time.
+        """
+        task, shares = self.job.task, self.engine.shares
+        distances = _distances(task.trained(state.X), task.trained(mean))
+        latest = torch.full_like(distances, shares.latest(state.ready_s))
+        everyone = shares.everyone(torch.stack([*self._squares, distances, latest], dim=1))
+        return everyone[:, :-2].contiguous(), everyone[:, -2], float(everyone[:, -1].max())
+
+    def _tested(self, state: State, mean: Tensor) -> Tested:
+        job, cycle = self.job, state.step // self.job.steps_per_cycle
         due = cycle % job.evaluate_every == 0 or cycle == job.cycles
         test = _TESTS[job.tested_models] if due else _not_tested
-        tests = test(self.engine, job.task.goal_score, honest, state.X, mean, home_of(state.memory))
-        distances = _distances(shares, job.task.trained(state.X), job.task.trained(mean))
-        return Record(
-            cycle=cycle,
-            consensus_distance=float(honest.counted(distances).square().mean().sqrt()),
-            effective_gradient=math.sqrt(honest.counted(squares).mean())
-            if squares.numel()
-            else 0.0,
-            transmissions=state.transmissions,
-            sent_bytes=state.transmissions * job.message_bytes,
-            time_s=shares.latest(state.ready_s),
-            real_s=state.real_s,
-            **tests,  # type: ignore[arg-type]
-            **self._gaps.record(),  # type: ignore[arg-type]
-        )
-
-
-def _no_columns(X: Tensor) -> Tensor:
-    return X.new_zeros((len(X), 0)).double()
+        home, score = home_of(state.memory), job.task.goal_score
+        return test(self.engine, score, self._honest, state.X, mean, home)
 
 
 def _marked(squares: Tensor, X: Tensor) -> Tensor:
@@ -199,15 +205,10 @@ def _check_finite(squares: Tensor, times: list[int], job: Job) -> None:
             )
 
 
-def _distances(shares: Shares, X: Tensor, mean: Tensor) -> Tensor:
-    """(N,) the distance of all devices from a mean, computed a few rows at a time."""
+def _distances(X: Tensor, mean: Tensor) -> Tensor:
+    """(n,) the distance of devices from a mean, computed a few rows at a time."""
     rows = X.split(max(1, _NUMBERS_AT_ONCE // X.shape[1]))
-    distances = torch.cat([torch.linalg.vector_norm(some - mean, dim=1) for some in rows])
-    return shares.everyone(distances).double()
-
-
-Tested = dict[str, float | tuple[float, ...]]
-"""The fields of a record about tests."""
+    return torch.cat([torch.linalg.vector_norm(some - mean, dim=1) for some in rows]).double()
 
 
 def _not_tested(

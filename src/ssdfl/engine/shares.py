@@ -35,7 +35,7 @@ class Shares(Protocol):
         """(N, …) the values of all devices in order, given this process's (n, …)."""
 
     def latest(self, ready_s: FloatArray) -> float:
-        """When the last device is ready, given (N,) times, valid for this process's devices."""
+        """When the last device is ready of whose times, of (N,), this process knows."""
 
 
 class LocalShares:
@@ -94,7 +94,5 @@ class RankShares:
         return whole
 
     def latest(self, ready_s: FloatArray) -> float:
-        """The latest of the times that each rank knows: those of its own devices."""
-        latest = torch.tensor(ready_s[self.devices].max())
-        dist.all_reduce(latest, dist.ReduceOp.MAX)
-        return float(latest)
+        """The latest time of this rank's devices; it does not know the others'."""
+        return float(ready_s[self.devices].max())
