@@ -74,6 +74,7 @@ class ClusterCache:
         self.network, self.weights, self.budget = network, weights, budget or Budget()
         self.skipped_prefixes = 0
         self._mixings: dict[Cluster, MixingMatrix] = {}
+        self._blocks_with: dict[Cluster, tuple[Blocks, int]] = {}
         self._modes: dict[Cluster, tuple[float, FloatArray]] = {}
         self._quick: dict[Cluster, Conductance] = {}
         self._inexact_halves: set[Cluster] = set()
@@ -93,7 +94,10 @@ class ClusterCache:
     def mixing(self, cluster: Cluster) -> MixingMatrix:
         """Ã_s."""
         if cluster not in self._mixings:
-            self._mixings[cluster] = self.weights(self.links(cluster))
+            blocks, number = self._blocks_with.get(cluster, (None, 0))
+            self._mixings[cluster] = (
+                blocks.matrix(number) if blocks else self.weights(self.links(cluster))
+            )
         return self._mixings[cluster]
 
     def conductance(self, cluster: Cluster) -> Conductance:
@@ -169,6 +173,7 @@ class ClusterCache:
         lambda_2, fiedler = blocks.slowest
         for number, cluster in enumerate(missing):
             self._modes[cluster] = float(lambda_2[number]), fiedler[blocks.places(number)]
+            self._blocks_with[cluster] = blocks, number
 
     def split(self, cluster: Cluster) -> Split:
         """The cut along a cluster's Fiedler vector whose weaker half is strongest (Algorithm 2).
