@@ -99,6 +99,18 @@ STAGES = {
         tau_r=(3,),
         methods=("ssdfl",),
     ),
+    "longer": Stage(
+        (
+            Point(0.03, 50, 16, "atc", momentum="damped", links=0.3),
+            Point(0.03, 50, 8, "atc", momentum="damped", links=0.3),
+            Point(0.01, 50, 8, "atc", momentum="damped", links=0.3),
+            Point(0.005, 50, 8, "atc", momentum="damped", links=0.3),
+        ),
+        dataset="cifar10",
+        optimizers=("mixed",),
+        tau_r=(3,),
+        methods=("ssdfl",),
+    ),
     "leads": Stage(
         (
             Point(0.03, 10, 16, "atc", momentum="damped", links=0.3),
