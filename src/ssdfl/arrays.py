@@ -1,4 +1,4 @@
-"""Names of array types for signatures, and statistics of values that may be empty."""
+"""Names of array types for signatures, and small functions of arrays."""
 
 from __future__ import annotations
 
@@ -28,3 +28,15 @@ def statistic(reduce: Callable[[FloatArray], Any], values: FloatArray) -> float:
         (0.25, nan)
     """
     return float(reduce(values)) if len(values) else math.nan
+
+
+def ranges(starts: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]) -> IntArray:
+    """Concatenated ranges of whole numbers, with the given starts and counts.
+
+    Examples:
+        >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+        [5, 6, 0, 1, 2]
+    """
+    before = np.cumsum(counts) - counts
+    places: IntArray = np.arange(int(counts.sum())) + np.repeat(starts - before, counts)
+    return places

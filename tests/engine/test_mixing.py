@@ -39,6 +39,33 @@ def test_rows_are_those_of_the_product(which):
     assert found.numpy() == pytest.approx((W.toarray() @ X.numpy())[which], abs=1e-12)
 
 
+def _sites_apart(sites, size):
+    """Complete sites without links between them; in 64 bits, diagonals differ in the last one."""
+    one = metropolis(load_network(f"complete:n={size}").adjacency).toarray()
+    return csr_array(np.kron(np.eye(sites), one))
+
+
+@pytest.mark.parametrize(
+    "which", [range(40), range(5, 35), [39, 0, 17, 1, 18, 2], range(39, -1, -1)], ids=str
+)
+def test_equal_rows_are_summed_once_to_the_same_bits(which):
+    W, rows = _sites_apart(4, 10), np.array(which)
+    X = torch.randn(40, 7, generator=torch.Generator().manual_seed(0))
+    mixed = Mixing(W, X.dtype, X.device)
+    bag = mixed._bag(rows)
+    assert bag.copies is not None
+    assert len(bag.first) == len({row // 10 for row in which})
+    one_by_one = torch.cat([mixed.rows(X, np.array([row])) for row in which])
+    assert torch.equal(mixed.rows(X, rows), one_by_one)
+
+
+def test_rows_that_only_look_alike_are_kept_apart():
+    """Both have the same number of neighbours, and the same sum of weights times square roots."""
+    starts, columns = np.array([0, 2, 4]), np.array([2, 7, 2, 7])
+    weights = np.array([3.0, 0.0, 0.0, 2.0])  # 3 · √4 = 2 · √9
+    assert mixing._kinds_of_rows(starts, columns, weights).tolist() == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("W", "kind"),
     [

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from ssdfl.arrays import IntArray
+from ssdfl.arrays import FloatArray, IntArray, ranges
 from ssdfl.engine.indices import index_of
 from ssdfl.engine.threads import Threads
 from ssdfl.graph import MixingMatrix
@@ -17,8 +19,32 @@ _NUMBERS_IN_CACHE, _NUMBERS_MULTIPLIED = 1 << 18, 1 << 19
 _LEAST_COLUMNS = 256
 _ROWS_AT_ONCE = 64
 
-Bag = tuple[Tensor, Tensor, Tensor]
-"""Whom some rows hear, one row after the other; where each starts; the weights."""
+
+@dataclass(frozen=True, eq=False)
+class Bag:
+    """What some rows of W X gather.
+
+    Rows that are equal, such as those of devices that are all linked with each other, are summed
+    once.
+
+    Attributes:
+        neighbours: whom rows hear, one row after the other.
+        first: where each row starts.
+        weights: of all neighbours.
+        copies: the number of the sum that each row takes; None if hardly any are equal.
+    """
+
+    neighbours: Tensor
+    first: Tensor
+    weights: Tensor
+    copies: Tensor | None
+
+    def gathered(self, X: Tensor) -> Tensor:
+        """The rows of W X."""
+        sums: Tensor = embedding_bag(
+            self.neighbours, X, self.first, mode="sum", per_sample_weights=self.weights
+        )
+        return sums if self.copies is None else sums.index_select(0, self.copies)
 
 
 class Mixing:
@@ -47,6 +73,8 @@ class Mixing:
             self._neighbours = torch.from_numpy(W.indices.astype(np.int64)).to(device)
             self._starts = W.indptr.astype(np.int64)
             self._weights = torch.from_numpy(W.data).to(device, dtype)
+            rounded = self._weights.cpu().numpy()
+            self._kinds = _kinds_of_rows(self._starts, W.indices.astype(np.int64), rounded)
             self._bags: dict[bytes, Bag] = {}
 
     @property
@@ -91,11 +119,7 @@ class Mixing:
 
     def rows(self, X: Tensor, which: IntArray) -> Tensor:
         """Rows of ``W X`` in any order, for a sparse W."""
-        neighbours, first, weights = self._bag(which)
-        gathered: Tensor = embedding_bag(
-            neighbours, X, first, mode="sum", per_sample_weights=weights
-        )
-        return gathered
+        return self._bag(which).gathered(X)
 
     def _bag(self, which: IntArray) -> Bag:
         """Whom some rows hear, where each row's neighbours start, and their weights."""
@@ -108,12 +132,20 @@ class Mixing:
         return bag
 
     def _make_bag(self, which: IntArray) -> Bag:
-        starts, counts = self._starts[which], self._starts[which + 1] - self._starts[which]
-        first = np.cumsum(counts) - counts
-        entries = np.repeat(starts - first, counts) + np.arange(counts.sum())
-        index = index_of(entries, self._weights.device)
-        offsets = torch.from_numpy(first).to(self._weights.device)
-        return self._neighbours[index], offsets, self._weights[index]
+        distinct, copies = self._distinct(which)
+        counts = np.diff(self._starts)[distinct]
+        place = self._weights.device
+        index = index_of(ranges(self._starts[distinct], counts), place)
+        offsets = torch.from_numpy(np.cumsum(counts) - counts).to(place)
+        again = None if len(distinct) == len(which) else torch.from_numpy(copies).to(place)
+        return Bag(self._neighbours[index], offsets, self._weights[index], again)
+
+    def _distinct(self, which: IntArray) -> tuple[IntArray, IntArray]:
+        """The first of each kind of equal rows of W, and each row's kind, if that halves them."""
+        kinds, first, kind = np.unique(self._kinds[which], return_index=True, return_inverse=True)
+        if 2 * len(kinds) > len(which):
+            return which, np.arange(len(which))
+        return which[first], kind
 
 
 def _kind(W: MixingMatrix) -> str:
@@ -123,3 +155,23 @@ def _kind(W: MixingMatrix) -> str:
     if W.nnz == rows * cols and np.ptp(W.data) < 1e-12:
         return "alike"
     return "dense" if W.nnz > DENSE_SHARE * rows * cols else "sparse"
+
+
+def _kinds_of_rows(starts: IntArray, columns: IntArray, weights: FloatArray) -> IntArray:
+    """(n,) for each row, the first one that equals it.
+
+    Examples:
+        >>> weights = np.array([0.5, 0.5, 0.5, 0.5, 1.0])
+        >>> _kinds_of_rows(np.array([0, 2, 4, 5]), np.array([0, 1, 0, 1, 2]), weights).tolist()
+        [0, 0, 2]
+    """
+    counts = np.diff(starts)
+    own = np.arange(len(counts))
+    row = np.repeat(own, counts)
+    looks = np.bincount(row, weights=weights * np.sqrt(columns + 2.0), minlength=len(own))
+    _, first, kind = np.unique(looks, return_index=True, return_inverse=True)
+    like = np.where(counts == counts[first[kind]], first[kind], own)
+    others = ranges(starts[like], counts)
+    differs = (columns != columns[others]) | (weights != weights[others])
+    like[row[differs]] = row[differs]
+    return like

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ssdfl.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
+from ssdfl.arrays import BoolArray, FloatArray, IntArray, SparseMatrix, ranges
 from ssdfl.graph.components import component_labels
 from ssdfl.graph.conductance import VALUE_DIGITS, VECTOR_DIGITS
 from ssdfl.graph.mixing import MixingMatrix, Weights, links_within, places_of
@@ -87,7 +85,7 @@ class Blocks:
         rows = self.starts[numbers][:, None] + np.arange(n)
         ends = self.W.indptr
         counts = (ends[rows + 1] - ends[rows]).ravel()
-        entries = _ranges(ends[rows].ravel(), counts)
+        entries = ranges(ends[rows].ravel(), counts)
         row = np.repeat(np.arange(len(numbers) * n), counts)
         column = self.W.indices[entries] - np.repeat(self.starts[numbers], n)[row]
         dense = np.zeros((len(numbers) * n, n))
@@ -183,7 +181,7 @@ def make_blocks(
     place[devices] = np.arange(len(devices))
     ends = links.indptr
     counts = ends[devices + 1] - ends[devices]
-    entries = _ranges(ends[devices], counts)
+    entries = ranges(ends[devices], counts)
     row, column = np.repeat(np.arange(len(devices)), counts), place[links.indices[entries]]
     inside = (column >= 0) & (owner[column] == owner[row])
     kept = (links.data[entries][inside], (row[inside], column[inside]))
@@ -203,17 +201,10 @@ def links_inside(links: SparseMatrix, devices: IntArray) -> SparseMatrix:
         [[0.0, 1.0], [1.0, 0.0]]
     """
     counts = links.indptr[devices + 1] - links.indptr[devices]
-    entries = _ranges(links.indptr[devices], counts)
+    entries = ranges(links.indptr[devices], counts)
     columns = links.indices[entries]
     place = np.minimum(np.searchsorted(devices, columns), len(devices) - 1)
     inside = devices[place] == columns
     row = np.repeat(np.arange(len(devices)), counts)[inside]
     shape = (len(devices), len(devices))
     return csr_array((links.data[entries][inside], (row, place[inside])), shape=shape)
-
-
-def _ranges(starts: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]) -> IntArray:
-    """Concatenated ranges of whole numbers, with the given starts and counts."""
-    before = np.cumsum(counts) - counts
-    places: IntArray = np.arange(int(counts.sum())) + np.repeat(starts - before, counts)
-    return places
