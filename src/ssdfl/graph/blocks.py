@@ -205,6 +205,6 @@ def links_inside(links: SparseMatrix, devices: IntArray) -> SparseMatrix:
     columns = links.indices[entries]
     place = np.minimum(np.searchsorted(devices, columns), len(devices) - 1)
     inside = devices[place] == columns
-    row = np.repeat(np.arange(len(devices)), counts)[inside]
+    kept = np.concatenate([[0], np.cumsum(inside)])[np.concatenate([[0], np.cumsum(counts)])]
     shape = (len(devices), len(devices))
-    return csr_array((links.data[entries][inside], (row, place[inside])), shape=shape)
+    return csr_array((links.data[entries][inside], place[inside], kept), shape=shape)
