@@ -19,7 +19,7 @@ def test_all_artefacts_of_the_paper_are_there():
         for what in ("taua", "size", "architecture", "links", "bound")
         for rest in ("", "-sgd")
     }
-    assert set(NAMES) == tables | figures | {"beyond-costs"}
+    assert set(NAMES) == tables | figures | {"beyond-costs", "beyond-tables"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -36,7 +36,7 @@ def test_an_artefact_is_whole(name):
     if artefact.kind == "table":
         assert len(artefact.expected) == 5 * 4 * 4
     experiment = artefact.cases[0].experiment
-    if name != "beyond-costs":
+    if not name.startswith("beyond"):
         assert experiment.cycles == 20
         assert experiment.data.name == artefact.name.split("-")[0]
     assert experiment.optimizers.kind == ("sgd" if name.endswith(("-sgd", "-taur1")) else "mixed")
@@ -104,6 +104,19 @@ def test_tables_have_both_readings_of_sdfl_and_the_weak_one_has_the_runs_of_pdfl
     assert next(one.paper for one in artefact.series if one.name == "weak sDFL") == "sDFL"
     in_figure = [one.name for one in load_artefact("fmnist-size").series]
     assert in_figure == ["SSD-FL", "sDFL", "pDFL", "STC", "cSTC"]
+
+
+def test_tables_by_cost_take_the_runs_of_the_tables():
+    of_tables = {
+        run_key(run)
+        for name in ("fmnist-taur1", "fmnist-taur")
+        for case in load_artefact(name, "medium").cases
+        for run in single_runs(case.experiment)
+    }
+    cases = load_artefact("beyond-tables", "medium").cases
+    for case in cases:
+        keys = {run_key(run) for run in single_runs(case.experiment)}
+        assert (keys <= of_tables) == (case.series != "SSD-FL, our formation")
 
 
 def test_only_the_models_that_are_read_are_tested():
