@@ -261,6 +261,7 @@ def test_the_claims_page_has_the_numbers_of_the_results():
         assert held_out.agreement(results) in page
     assert findings.RULE in page
     assert claims.costs(small, "beyond-costs") in page
+    assert claims.costs(medium, "beyond-tables") in page
 
 
 def test_the_page_of_results_shows_every_result():

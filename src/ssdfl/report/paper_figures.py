@@ -12,6 +12,7 @@ from statistics import fmean, geometric_mean
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from ssdfl.records.artefacts import Artefact
 from ssdfl.records.record import METRICS, Metric
@@ -222,6 +223,7 @@ def _plot_costs(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[En
         axes.plot(x, y, color=colour, label=entry.series, linewidth=1.6)
     if cost.log:
         axes.set_xscale("log")  # a server's relays cost a hundred times what neighbours do
+        axes.xaxis.set_minor_formatter(NullFormatter())  # within a decade they would overlap
     axes.set_ylim(0, 100)
 
 
