@@ -70,11 +70,12 @@ class Mixing:
         if self.kind == "dense":
             self._dense = torch.from_numpy(W.toarray()).to(device, dtype)
         if self.kind == "sparse":
-            self._neighbours = torch.from_numpy(W.indices.astype(np.int64)).to(device)
+            columns = W.indices.astype(np.int64)
+            self._neighbours = torch.from_numpy(columns).to(device)
             self._starts = W.indptr.astype(np.int64)
-            self._weights = torch.from_numpy(W.data).to(device, dtype)
-            rounded = self._weights.cpu().numpy()
-            self._kinds = _kinds_of_rows(self._starts, W.indices.astype(np.int64), rounded)
+            rounded = torch.from_numpy(W.data).to(dtype)
+            self._weights = rounded.to(device)
+            self._kinds = _kinds_of_rows(self._starts, columns, rounded.numpy())
             self._bags: dict[bytes, Bag] = {}
 
     @property
