@@ -83,7 +83,7 @@ def test_a_device_with_its_own_data_joins_while_another_is_away(tmp_path):
     """No file has everyone's summaries: a newcomer gets them and the facts from neighbours."""
     files = write_files(tmp_path / "files")
     experiment = own_settings(
-        tmp_path, f"data.name={files}", "data.weights=size", "clusters.number=0", "cycles=150"
+        tmp_path, f"data.name={files}", "data.weights=size", "clusters.number=0", "cycles=300"
     )
     mesh = made(experiment, tmp_path / "mesh", patience_s=20)
     for folder in device_folders(mesh):
@@ -105,7 +105,7 @@ def test_a_device_with_its_own_data_joins_while_another_is_away(tmp_path):
         read_plan(folder / "changes" / "1.plan.json").clusters for folder in device_folders(mesh)
     }
     assert len(plans) == 1
-    assert all(cycles_of(folder)[-1] == 150 for folder in device_folders(mesh))
+    assert all(cycles_of(folder)[-1] == 300 for folder in device_folders(mesh))
     digests = {(folder / "holdings.binpb").stat().st_size for folder in device_folders(mesh)}
     assert len(digests) == 1  # Zoe's own summary changes nobody's encoding
     assert "joining at step" in (mesh / "Zoe" / "device.log").read_text()
