@@ -173,7 +173,8 @@ class ClusterCache:
         lambda_2, fiedler = blocks.slowest
         for number, cluster in enumerate(missing):
             self._modes[cluster] = float(lambda_2[number]), fiedler[blocks.places(number)]
-            self._blocks_with[cluster] = blocks, number
+        # Only these: their mixing is asked for next, and thousands of earlier ones need memory.
+        self._blocks_with = {cluster: (blocks, number) for number, cluster in enumerate(missing)}
 
     def split(self, cluster: Cluster) -> Split:
         """The cut along a cluster's Fiedler vector whose weaker half is strongest (Algorithm 2).
