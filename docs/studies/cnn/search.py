@@ -111,6 +111,28 @@ STAGES = {
         tau_r=(3,),
         methods=("ssdfl",),
     ),
+    "slower": Stage(
+        (
+            Point(0.003, 20, 8, "atc", momentum="damped", links=0.3),
+            Point(0.005, 20, 8, "atc", momentum="damped", links=0.3),
+            Point(0.003, 50, 8, "atc", momentum="damped", links=0.3),
+        ),
+        dataset="cifar10",
+        optimizers=("mixed",),
+        tau_r=(3,),
+        methods=("ssdfl",),
+    ),
+    "smooth": Stage(
+        (
+            Point(0.005, 20, 8, "atc", momentum="damped", links=0.3),
+            Point(0.01, 20, 8, "atc", momentum="damped", links=0.3),
+            Point(0.003, 50, 8, "atc", momentum="damped", links=0.3),
+            Point(0.01, 10, 16, "atc", momentum="damped", links=0.3),
+        ),
+        optimizers=("mixed",),
+        tau_r=(3,),
+        methods=("ssdfl",),
+    ),
     "leads": Stage(
         (
             Point(0.03, 10, 16, "atc", momentum="damped", links=0.3),
