@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -357,25 +357,17 @@ def _sizes(num_devices: int) -> list[int]:
 
 
 def _by_the_paper(weigher: _Weigher, sizes: list[int]) -> list[Candidate]:
-    """Every partition that Algorithm 1 passes through."""
-    splits = spectral.repeated_splits(weigher.inputs.cache, weigher.threshold)
-    chosen = _of_sizes(splits, sizes, weigher.num_devices)
-    return [weigher.candidate(clusters, rule, split) for clusters, split, rule in chosen]
+    """Every partition that Algorithm 1 passes through.
 
-
-def _of_sizes(
-    splits: Iterable[tuple[Clusters, Cluster, str]], sizes: list[int], num_devices: int
-) -> Iterator[tuple[Clusters, Cluster, str]]:
-    """Those of some sizes. Where sizes were left out before N, the last one is not waited for."""
-    wanted = set(sizes)
-    last_before_all = sizes[-2] if len(sizes) > 1 else num_devices
-    left_out = last_before_all < num_devices - 1
-    for clusters, split, rule in splits:
-        if len(clusters) in wanted:
-            yield clusters, split, rule
-        if left_out and len(clusters) == last_before_all:
-            yield tuple((device,) for device in range(num_devices)), (), "end"
-            return
+    Where sizes were left out before N, the last one needs no splits.
+    """
+    n = weigher.num_devices
+    left_out = len(sizes) > 1 and sizes[-2] < n - 1
+    wanted = sizes[:-1] if left_out else sizes
+    splits = spectral.repeated_splits(weigher.inputs.cache, weigher.threshold, wanted)
+    found = [weigher.candidate(clusters, rule, split) for clusters, split, rule in splits]
+    alone = tuple((device,) for device in range(n))
+    return [*found, weigher.candidate(alone, "end")] if left_out else found
 
 
 def _by_cost(weigher: _Weigher, sizes: list[int]) -> list[Candidate]:

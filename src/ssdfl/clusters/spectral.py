@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -262,7 +262,7 @@ def _halves(devices: IntArray, n: int) -> tuple[Cluster, Cluster]:
 
 
 def repeated_splits(
-    cache: ClusterCache, threshold: Callable[[int], float]
+    cache: ClusterCache, threshold: Callable[[int], float], sizes: Collection[int]
 ) -> Iterator[tuple[Clusters, Cluster, str]]:
     """Algorithm 2 (`alg:spectral_routine`), repeated: partitions into 1, 2, … N clusters.
 
@@ -271,6 +271,7 @@ def repeated_splits(
 
     Args:
         threshold: Φ_min(S), which must not rise with S.
+        sizes: the numbers of clusters at which partitions are wanted.
 
     Yields:
         The clusters, the cluster that was split to make them (empty for the first), and the rule:
@@ -280,13 +281,13 @@ def repeated_splits(
     queue.add(tuple(range(cache.network.num_devices)))
     split: Cluster = ()
     rule = "start"
-    while True:
-        yield tuple(sorted(queue.clusters)), split, rule
-        found = queue.next_to_split(threshold(len(queue.clusters)))
-        if found is None:
-            return
-        split, rule = found
-        queue.replace(split, cache.split(split).halves)
+    wanted = set(sizes)
+    for size in range(1, max(wanted) + 1):
+        if size > 1:
+            split, rule = queue.next_to_split(threshold(size - 1))
+            queue.replace(split, cache.split(split).halves)
+        if size in wanted:
+            yield tuple(sorted(queue.clusters)), split, rule
 
 
 class _SplitQueue:
@@ -317,16 +318,16 @@ class _SplitQueue:
         for half in halves:
             self.add(half)
 
-    def next_to_split(self, threshold: float) -> tuple[Cluster, str] | None:
-        """The cluster to split next and why; None if only single devices are left."""
+    def next_to_split(self, threshold: float) -> tuple[Cluster, str]:
+        """The cluster to split next, and why; there must be one of several devices."""
         while self._failing and -self._failing[0][0] >= threshold:
             _, Φ, cluster = heappop(self._failing)
             heappush(self._passing, (Φ, cluster))
-        for queue, rule in ((self._passing, "threshold"), (self._weakest, "weakest")):
+        for queue in (self._passing, self._weakest):
             self._drop_split(queue)
-            if queue:
-                return queue[0][1], rule
-        return None
+        if self._passing:
+            return self._passing[0][1], "threshold"
+        return self._weakest[0][1], "weakest"
 
     def _drop_split(self, queue: list[tuple[float, Cluster]]) -> None:
         """Drop clusters from the front of a queue that have already been split."""
