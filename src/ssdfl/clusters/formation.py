@@ -13,6 +13,7 @@ from ssdfl.arrays import FloatArray
 from ssdfl.clusters import cost_aware, spectral
 from ssdfl.clusters.balanced import partitions_by_data
 from ssdfl.clusters.candidates import Candidate, choose, round_score
+from ssdfl.clusters.cluster_cache import Budget
 from ssdfl.clusters.diagnostics import Diagnostic, diagnose
 from ssdfl.clusters.heterogeneity import PAPER_AMPLIFICATION, AmplificationSettings, Device
 from ssdfl.clusters.partition import Cluster, Clusters
@@ -26,7 +27,6 @@ from ssdfl.clusters.scores import (
     evaluate,
     find_score,
 )
-from ssdfl.clusters.spectral import Budget
 from ssdfl.clusters.standing import Standing, standing_of
 from ssdfl.errors import InputError, check_range
 from ssdfl.graph import Network, Weights, metropolis, survived_liars
@@ -196,8 +196,8 @@ def _form(network: Network, devices: Sequence[Device], settings: FormationSettin
     chosen, choice = choose(eligible, weigher.price, indifference, weigher.assumed)
     skipped = Skipped(
         sizes=n - len(sizes),
-        prefixes=inputs.cache.skipped_prefixes,
-        halves=inputs.cache.inexact_halves,
+        prefixes=inputs.splits.skipped_prefixes,
+        halves=inputs.splits.inexact_halves,
         moves=settings.partition != "paper" and not _moves_devices(settings, n),
         inexact=sum(not candidate.min_conductance.exact for candidate in candidates),
     )
@@ -364,7 +364,7 @@ def _by_the_paper(weigher: _Weigher, sizes: list[int]) -> list[Candidate]:
     n = weigher.num_devices
     left_out = len(sizes) > 1 and sizes[-2] < n - 1
     wanted = sizes[:-1] if left_out else sizes
-    splits = spectral.repeated_splits(weigher.inputs.cache, weigher.threshold, wanted)
+    splits = spectral.repeated_splits(weigher.inputs.splits, weigher.threshold, wanted)
     found = [weigher.candidate(clusters, rule, split) for clusters, split, rule in splits]
     alone = tuple((device,) for device in range(n))
     return [*found, weigher.candidate(alone, "end")] if left_out else found

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from ssdfl.arrays import FloatArray, SparseMatrix
+from ssdfl.clusters.cluster_cache import Budget, ClusterCache
 from ssdfl.clusters.heterogeneity import (
     PAPER_AMPLIFICATION,
     AmplificationSettings,
@@ -26,7 +27,7 @@ from ssdfl.clusters.heterogeneity import (
     sketches,
 )
 from ssdfl.clusters.partition import Cluster, Clusters, labels_of
-from ssdfl.clusters.spectral import Budget, ClusterCache
+from ssdfl.clusters.spectral import Splits
 from ssdfl.errors import InputError, find_function, number_from
 from ssdfl.graph import (
     Clock,
@@ -99,6 +100,7 @@ class ScoreInputs:
                 "number of device descriptors", len(self.devices), expected, "List them all."
             )
         self.cache = ClusterCache(self.network, self.weights, self.budget)
+        self.splits = Splits(self.cache)
         self.A_intra = by_identity(self._A_intra, size=2)
         self._terms: dict[Cluster, ClusterTerms] = {}
         self._costs: dict[Clusters, CycleCost] = {}

@@ -65,11 +65,11 @@ def conductance(
     n = W.shape[0]
     if n == 1:
         return Conductance(0.0, 0.0, ())
-    known = _of_parts(W) or _of_equal_weights(W)
+    known = _of_parts(W) or _of_complete(W)
     if known is not None:
         return known
     if n <= ENUMERATION_LIMIT and state_limit > 1:
-        return _of_cut(W, enumerate_cuts(W.toarray()))
+        return _of_cut(W, enumerate_cuts(W.toarray()[None])[0])
     return _by_search(W, state_limit, mode or slowest_mode(W))
 
 
@@ -82,14 +82,17 @@ def _of_parts(W: MixingMatrix) -> Conductance | None:
     return Conductance(0.0, 0.0, _positions(parts == smallest))
 
 
-def _of_equal_weights(W: MixingMatrix) -> Conductance | None:
-    """For a complete network with equal weights, any half of the devices is a best cut."""
+def _of_complete(W: MixingMatrix) -> Conductance | None:
     n = W.shape[0]
-    if W.nnz < n * (n - 1):
-        return None
-    weights = W.toarray()[~np.eye(n, dtype=bool)]
+    return None if W.nnz < n * (n - 1) else of_equal_weights(W.toarray())
+
+
+def of_equal_weights(W: FloatArray) -> Conductance | None:
+    """For a complete network with equal weights, any half of the devices is a best cut."""
+    n = len(W)
+    weights = W[~np.eye(n, dtype=bool)]
     weight = float(weights[0])
-    if np.ptp(weights) >= _ROUNDING or weight <= 0:
+    if weight <= 0 or np.ptp(weights) >= _ROUNDING:
         return None
     half = n // 2
     value = weight * (n - half)

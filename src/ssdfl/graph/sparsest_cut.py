@@ -19,11 +19,18 @@ _FEW = 24  # states that are passed one by one
 
 
 def enumerate_cuts(W: FloatArray) -> BoolArray:
-    """The set of lowest conductance as a mask, by trying all."""
-    inside, sizes = _all_sets(len(W))
-    cuts = ((inside @ W) * (1 - inside)).sum(axis=1)
-    best: BoolArray = inside[np.argmin(np.round(cuts / sizes, 12))] > 0
-    return best if best.sum() * 2 <= len(W) else ~best
+    """(k, n) the set of lowest conductance as a mask, of each of (k, n, n) matrices, by trying all.
+
+    Examples:
+        >>> path = np.array([[2, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 2]]) / 3
+        >>> enumerate_cuts(path[None]).tolist()
+        [[True, True, False, False]]
+    """
+    n = W.shape[-1]
+    inside, sizes = _all_sets(n)
+    cuts = ((inside @ W) * (1 - inside)).sum(axis=2)
+    best: BoolArray = inside[np.argmin(np.round(cuts / sizes, 12), axis=1)] > 0
+    return np.where(2 * best.sum(axis=1, keepdims=True) <= n, best, ~best)
 
 
 @lru_cache(maxsize=ENUMERATION_LIMIT + 1)
