@@ -18,10 +18,10 @@ from ssdfl.graph import (
     STATE_LIMIT,
     Blocks,
     Conductance,
+    ConductanceSearch,
     MixingMatrix,
     Network,
     Weights,
-    conductance,
     links_inside,
     make_blocks,
     metropolis,
@@ -74,6 +74,7 @@ class ClusterCache:
         self._weakest_device: dict[Cluster, float] = {}
         self._fiedler_cut: dict[Cluster, float] = {}
         self._quick: dict[Cluster, Conductance] = {}
+        self._searches: dict[Cluster, ConductanceSearch] = {}
         self._conductances: dict[Cluster, Conductance] = {}
         self._lambda_min: dict[Cluster, float] = {}
 
@@ -105,7 +106,14 @@ class ClusterCache:
         return self._quick[cluster].upper
 
     def _searched(self, cluster: Cluster, state_limit: int) -> Conductance:
-        return conductance(self.mixing(cluster), state_limit, self.mode(cluster))
+        """Φ, by continuing the search before if that reached its limit."""
+        search = self._searches.pop(cluster, None)
+        if search is None:
+            search = ConductanceSearch(self.mixing(cluster), self.mode(cluster))
+        found = search.within(state_limit)
+        if not found.exact and state_limit < self.budget.state_limit:
+            self._searches[cluster] = search
+        return found
 
     def mode(self, cluster: Cluster) -> tuple[float, FloatArray]:
         """λ₂(Ã_s) and the Fiedler vector."""

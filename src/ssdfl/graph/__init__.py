@@ -7,6 +7,7 @@ from ssdfl.graph.components import component_labels, num_components
 from ssdfl.graph.conductance import (
     STATE_LIMIT,
     Conductance,
+    ConductanceSearch,
     conductance,
     cut_conductance,
     prefix_conductance,
@@ -55,6 +56,7 @@ __all__ = [
     "Certificate",
     "Clock",
     "Conductance",
+    "ConductanceSearch",
     "Cycle",
     "CycleCost",
     "MixingMatrix",

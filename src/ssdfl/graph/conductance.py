@@ -7,15 +7,16 @@ Rows of a mixing matrix sum to 1, so a set's volume is its size and the conducta
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import isclose
 
 import numpy as np
 
 from ssdfl.arrays import BoolArray, FloatArray, IntArray
 from ssdfl.graph.components import component_labels
-from ssdfl.graph.frontier import EASY_STATES
+from ssdfl.graph.frontier import EASY_STATES, frontier_order
 from ssdfl.graph.mixing import MixingMatrix, places_of
-from ssdfl.graph.sparsest_cut import ENUMERATION_LIMIT, enumerate_cuts, search_cuts
+from ssdfl.graph.sparsest_cut import ENUMERATION_LIMIT, CutSearch, enumerate_cuts, search_cuts
 from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_mode
 
 STATE_LIMIT = 1 << 17
@@ -24,6 +25,9 @@ VECTOR_DIGITS, VALUE_DIGITS = 9, 12
 """Digits to which vectors and conductances are rounded before they are compared."""
 _SWEEP_VECTORS = 4
 _ROUNDING = 1e-12
+
+Mode = tuple[float, FloatArray]
+"""λ₂ and the Fiedler vector."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Conductance:
 
 
 def conductance(
-    W: MixingMatrix, state_limit: int = STATE_LIMIT, mode: tuple[float, FloatArray] | None = None
+    W: MixingMatrix, state_limit: int = STATE_LIMIT, mode: Mode | None = None
 ) -> Conductance:
     """Φ of a mixing matrix (`eq:graph_conduct_defn`).
 
@@ -62,15 +66,61 @@ def conductance(
         >>> conductance(metropolis(load_network("barbell:size=3").adjacency))
         Conductance(lower=0.08333333333333333, upper=0.08333333333333333, cut=(0, 1, 2))
     """
-    n = W.shape[0]
-    if n == 1:
-        return Conductance(0.0, 0.0, ())
-    known = _of_parts(W) or _of_complete(W)
-    if known is not None:
-        return known
-    if n <= ENUMERATION_LIMIT and state_limit > 1:
-        return _of_cut(W, enumerate_cuts(W.toarray()[None])[0])
-    return _by_search(W, state_limit, mode or slowest_mode(W))
+    return ConductanceSearch(W, mode).within(state_limit)
+
+
+class ConductanceSearch:
+    """The search for Φ of one matrix; one that reached its limit can be continued with a higher."""
+
+    def __init__(self, W: MixingMatrix, mode: Mode | None = None) -> None:
+        self._W, self._mode = W, mode
+        self._search: CutSearch | None = None
+
+    def within(self, state_limit: int) -> Conductance:
+        """Φ with so many states at a time; see `conductance`."""
+        W = self._W
+        n = W.shape[0]
+        if n == 1:
+            return Conductance(0.0, 0.0, ())
+        known = None if self._search else _of_parts(W) or _of_complete(W)
+        if known is not None:
+            return known
+        if n <= ENUMERATION_LIMIT and state_limit > 1:
+            return _of_cut(W, enumerate_cuts(W.toarray()[None])[0])
+        return self._by_search(state_limit)
+
+    def _by_search(self, state_limit: int) -> Conductance:
+        """Φ by a short search from good cuts, then a long one from better cuts; or an interval."""
+        W, cuts, (lambda_2, fiedler) = self._W, self._good_cuts, self._slowest
+        found = self._searched(min(state_limit, EASY_STATES))
+        if found is None and state_limit > EASY_STATES:
+            cuts = _best_first(W, [refine(W, cut) for cut in cuts])
+            found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), state_limit)
+        if found is None:
+            upper = cut_conductance(W, cuts[0])
+            return Conductance(min((1 - lambda_2) / 2, upper), upper, _positions(cuts[0]))
+        return _of_cut(W, found if found.any() else cuts[0])
+
+    def _searched(self, state_limit: int) -> BoolArray | None:
+        """The best cut, by continuing the search before if devices are passed in its order."""
+        thorough = state_limit >= EASY_STATES
+        order = frontier_order(self._W, self._slowest[1], thorough)
+        if self._search is None or self._search.order != order:
+            upper = cut_conductance(self._W, self._good_cuts[0])
+            self._search = CutSearch(self._W, order, upper)
+        return self._search.within(state_limit)
+
+    @cached_property
+    def _slowest(self) -> Mode:
+        return self._mode or slowest_mode(self._W)
+
+    @cached_property
+    def _good_cuts(self) -> list[BoolArray]:
+        """Sweep cuts along several eigenvectors, improved by moving devices, best first."""
+        W, vectors = self._W, [self._slowest[1]]
+        if W.shape[0] <= DENSE_LIMIT:
+            vectors += list(np.linalg.eigh(W.toarray())[1].T[-3 : -2 - _SWEEP_VECTORS : -1])
+        return _best_first(W, [_improve(W, sweep_cut(W, vector)) for vector in vectors])
 
 
 def _of_parts(W: MixingMatrix) -> Conductance | None:
@@ -99,20 +149,6 @@ def of_equal_weights(W: FloatArray) -> Conductance | None:
     return Conductance(value, value, tuple(range(half)))
 
 
-def _by_search(W: MixingMatrix, state_limit: int, mode: tuple[float, FloatArray]) -> Conductance:
-    """Φ by a short search from good cuts, then a long one from better cuts; or an interval."""
-    lambda_2, fiedler = mode
-    cuts = _good_cuts(W, fiedler)
-    found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), min(state_limit, EASY_STATES))
-    if found is None and state_limit > EASY_STATES:
-        cuts = _best_first(W, [refine(W, cut) for cut in cuts])
-        found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), state_limit)
-    if found is None:
-        upper = cut_conductance(W, cuts[0])
-        return Conductance(min((1 - lambda_2) / 2, upper), upper, _positions(cuts[0]))
-    return _of_cut(W, found if found.any() else cuts[0])
-
-
 def _of_cut(W: MixingMatrix, best: BoolArray) -> Conductance:
     """The exact conductance, from the best of all cuts."""
     value = cut_conductance(W, best)
@@ -136,14 +172,6 @@ def cut_conductance(W: MixingMatrix, inside: BoolArray) -> float:
 
 def _positions(mask: BoolArray) -> tuple[int, ...]:
     return tuple(np.flatnonzero(mask).tolist())
-
-
-def _good_cuts(W: MixingMatrix, fiedler: FloatArray) -> list[BoolArray]:
-    """Sweep cuts along several eigenvectors, improved by moving devices, best first."""
-    vectors = [fiedler]
-    if W.shape[0] <= DENSE_LIMIT:
-        vectors += list(np.linalg.eigh(W.toarray())[1].T[-3 : -2 - _SWEEP_VECTORS : -1])
-    return _best_first(W, [_improve(W, sweep_cut(W, vector)) for vector in vectors])
 
 
 def _best_first(W: MixingMatrix, cuts: list[BoolArray]) -> list[BoolArray]:
