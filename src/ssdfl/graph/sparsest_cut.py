@@ -72,14 +72,16 @@ class CutSearch:
     def __init__(self, W: MixingMatrix, order: list[int], upper: float) -> None:
         self._W, self.order = W, order
         self._best = np.zeros(len(order), dtype=bool)
-        self._start(upper)
+        self._is_possible = _fits_a_key(W, order)
+        if self._is_possible:
+            self._start(upper)
 
     def _start(self, upper: float) -> None:
         self._search, self._effort = _Search(self._W, self.order, upper), 0
 
     def within(self, state_limit: int) -> BoolArray | None:
         """The best set as a mask, or None if there were more states than allowed."""
-        if not _fits_a_key(self._W, self.order):
+        if not self._is_possible:
             return None
         while not self._exceeds(state_limit):
             if not self._search.is_done:

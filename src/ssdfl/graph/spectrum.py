@@ -121,8 +121,10 @@ def _is_narrow(W: MixingMatrix) -> bool:
 def _largest(W: MixingMatrix, count: int) -> tuple[FloatArray, FloatArray] | None:
     """The largest eigenvalues and their vectors, or None if Lanczos does not converge soon."""
     most = 20 * int(np.sqrt(W.shape[0]))
+    # Called thousands of times: as an operator, SciPy makes no matrix of each vector.
+    mixing = linalg.LinearOperator(W.shape, matvec=W.dot, dtype=np.float64)
     with suppress(linalg.ArpackNoConvergence):
-        return linalg.eigsh(W, k=count, which="LA", v0=_start(W), maxiter=most, tol=_TOLERANCE)
+        return linalg.eigsh(mixing, k=count, which="LA", v0=_start(W), maxiter=most, tol=_TOLERANCE)
     return None
 
 
