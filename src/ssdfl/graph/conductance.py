@@ -165,8 +165,8 @@ def cut_conductance(W: MixingMatrix, inside: BoolArray) -> float:
         0.333333
     """
     size = int(inside.sum())
-    row = np.repeat(np.arange(len(inside)), np.diff(W.indptr))
-    across = inside[row] & ~inside[W.indices]
+    row, column = places_of(W)
+    across = inside[row] & ~inside[column]
     return float(W.data[across].sum()) / min(size, len(inside) - size)
 
 
@@ -210,12 +210,12 @@ def prefix_conductance(W: MixingMatrix, order: IntArray) -> FloatArray:
 
 def _improve(W: MixingMatrix, inside: BoolArray) -> BoolArray:
     """Move single devices across the cut as long as that improves it."""
-    best = inside
+    best, best_value = inside, cut_conductance(W, inside)
     while True:
         moved, value = _best_move(W, best, np.ones(len(best), dtype=bool))
-        if value >= cut_conductance(W, best) - _ROUNDING:
+        if value >= best_value - _ROUNDING:
             return best
-        best = moved
+        best, best_value = moved, value
 
 
 def refine(W: MixingMatrix, inside: BoolArray) -> BoolArray:
@@ -247,8 +247,9 @@ def _refining_pass(W: MixingMatrix, inside: BoolArray, value: float) -> tuple[Bo
 def _best_move(W: MixingMatrix, inside: BoolArray, free: BoolArray) -> tuple[BoolArray, float]:
     """The cut after the best move of one free device, and its conductance."""
     n = len(inside)
-    total = 1.0 - W.diagonal()
-    to_inside = W @ inside.astype(float) - W.diagonal() * inside
+    kept = W.diagonal()
+    total = 1.0 - kept
+    to_inside = W @ inside.astype(float) - kept * inside
     cut = float((total - to_inside)[inside].sum())
     change = np.where(inside, 2 * to_inside - total, total - 2 * to_inside)
     sizes = int(inside.sum()) + np.where(inside, -1, 1)

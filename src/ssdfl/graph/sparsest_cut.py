@@ -16,7 +16,7 @@ from ssdfl.graph.spectrum import DENSE_LIMIT
 ENUMERATION_LIMIT = 12  # devices of which all sets are tried
 _PATIENCE = 16  # a search may hold state_limit states at a time, and 16 times that in all
 _KEY_BITS = 62  # of an integer that holds a state's sides and size
-_FEW = 24  # states that are passed one by one
+_FEW = 40  # states that are passed one by one
 
 
 def enumerate_cuts(W: FloatArray) -> BoolArray:
