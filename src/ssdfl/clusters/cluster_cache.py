@@ -26,7 +26,6 @@ from ssdfl.graph import (
     make_blocks,
     metropolis,
     prefix_conductance,
-    slowest_mode,
     small_conductances,
     smallest_eigenvalue,
 )
@@ -107,9 +106,10 @@ class ClusterCache:
 
     def _searched(self, cluster: Cluster, state_limit: int) -> Conductance:
         """Φ, by continuing the search before if that reached its limit."""
+        mode = self.mode(cluster)
         search = self._searches.pop(cluster, None)
         if search is None:
-            search = ConductanceSearch(self.mixing(cluster), self.mode(cluster))
+            search = ConductanceSearch(self.mixing(cluster), mode)
         found = search.within(state_limit)
         if not found.exact and state_limit < self.budget.state_limit:
             self._searches[cluster] = search
@@ -118,7 +118,9 @@ class ClusterCache:
     def mode(self, cluster: Cluster) -> tuple[float, FloatArray]:
         """λ₂(Ã_s) and the Fiedler vector."""
         if cluster not in self._modes:
-            self._modes[cluster] = slowest_mode(self.mixing(cluster))
+            search = ConductanceSearch(self.mixing(cluster))
+            self._modes[cluster] = search.mode
+            self._searches[cluster] = search  # it has found more vectors than this
         return self._modes[cluster]
 
     def lambda_min(self, cluster: Cluster) -> float:

@@ -231,7 +231,7 @@ class ScoreInputs:
 
     def terms_of_all(self, clusters: Clusters) -> list[ClusterTerms]:
         """What the paper's bounds ask of each cluster."""
-        missing = [cluster for cluster in clusters if cluster not in self._terms]
+        missing = tuple(cluster for cluster in clusters if cluster not in self._terms)
         self.cache.find_spectra(missing)
         distances = self._mean_distances(missing)
         for cluster, distance in zip(missing, distances, strict=True):
@@ -242,7 +242,7 @@ class ScoreInputs:
         """The quantities of a cluster in the paper's bounds."""
         return self.terms_of_all((cluster,))[0]
 
-    def _mean_distances(self, clusters: Sequence[Cluster]) -> list[float]:
+    def _mean_distances(self, clusters: Clusters) -> list[float]:
         """The mean data distance over the links inside each of some disjoint clusters."""
         n = self.network.num_devices
         inside = links_within(self._data_distance, labels_of(clusters, n))

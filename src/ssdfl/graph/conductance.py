@@ -17,7 +17,7 @@ from ssdfl.graph.components import component_labels
 from ssdfl.graph.frontier import EASY_STATES, frontier_order
 from ssdfl.graph.mixing import MixingMatrix, places_of
 from ssdfl.graph.sparsest_cut import ENUMERATION_LIMIT, CutSearch, enumerate_cuts, search_cuts
-from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_mode
+from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_few, slowest_mode
 
 STATE_LIMIT = 1 << 17
 EXACT = 1e-9  # a smaller relative difference of the two ends is only rounding
@@ -91,7 +91,7 @@ class ConductanceSearch:
 
     def _by_search(self, state_limit: int) -> Conductance:
         """Φ by a short search from good cuts, then a long one from better cuts; or an interval."""
-        W, cuts, (lambda_2, fiedler) = self._W, self._good_cuts, self._slowest
+        W, cuts, (lambda_2, fiedler) = self._W, self._good_cuts, self.mode
         found = self._searched(min(state_limit, EASY_STATES))
         if found is None and state_limit > EASY_STATES:
             cuts = _best_first(W, [refine(W, cut) for cut in cuts])
@@ -104,22 +104,29 @@ class ConductanceSearch:
     def _searched(self, state_limit: int) -> BoolArray | None:
         """The best cut, by continuing the search before if devices are passed in its order."""
         thorough = state_limit >= EASY_STATES
-        order = frontier_order(self._W, self._slowest[1], thorough)
+        order = frontier_order(self._W, self.mode[1], thorough)
         if self._search is None or self._search.order != order:
             upper = cut_conductance(self._W, self._good_cuts[0])
             self._search = CutSearch(self._W, order, upper)
         return self._search.within(state_limit)
 
+    @property
+    def mode(self) -> Mode:
+        """λ₂ and the Fiedler vector."""
+        return self._mode or self._slowest[0]
+
     @cached_property
-    def _slowest(self) -> Mode:
-        return self._mode or slowest_mode(self._W)
+    def _slowest(self) -> tuple[Mode, list[FloatArray]]:
+        """The slowest mode, and vectors of the next ones, which take no longer to find."""
+        W = self._W
+        if 1 < W.shape[0] <= DENSE_LIMIT:
+            return slowest_few(W, _SWEEP_VECTORS - 1)
+        return self._mode or slowest_mode(W), []
 
     @cached_property
     def _good_cuts(self) -> list[BoolArray]:
         """Sweep cuts along several eigenvectors, improved by moving devices, best first."""
-        W, vectors = self._W, [self._slowest[1]]
-        if W.shape[0] <= DENSE_LIMIT:
-            vectors += list(np.linalg.eigh(W.toarray())[1].T[-3 : -2 - _SWEEP_VECTORS : -1])
+        W, vectors = self._W, [self.mode[1], *self._slowest[1]]
         return _best_first(W, [_improve(W, sweep_cut(W, vector)) for vector in vectors])
 
 

@@ -75,7 +75,21 @@ def slowest_mode(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> tuple[float
         return 0.0, np.ones(1)
     if n > dense_limit:
         return _slowest_of_many(W)
-    return _second(*np.linalg.eigh(W.toarray()))
+    return slowest_few(W, 0)[0]
+
+
+def slowest_few(W: MixingMatrix, count: int) -> tuple[tuple[float, FloatArray], list[FloatArray]]:
+    """`slowest_mode` of a small matrix, and the vectors of so many eigenvalues after λ₂.
+
+    Examples:
+        >>> from ssdfl.graph import load_network, metropolis
+        >>> mode, others = slowest_few(metropolis(load_network("path:n=4").adjacency), 1)
+        >>> round(mode[0], 3), [len(vector) for vector in others]
+        (0.805, [4])
+    """
+    values, vectors = np.linalg.eigh(W.toarray())
+    others = vectors.T[-3 : -3 - count : -1]
+    return _second(values, vectors), [vector.copy() for vector in others]
 
 
 def slowest_modes(stacked: FloatArray) -> Iterator[tuple[float, FloatArray]]:
