@@ -77,7 +77,7 @@ class ConductanceSearch:
         self._search: CutSearch | None = None
 
     def within(self, state_limit: int) -> Conductance:
-        """Φ with so many states at a time; see `conductance`."""
+        """Φ with at most this many states at a time; see `conductance`."""
         W = self._W
         n = W.shape[0]
         if n == 1:

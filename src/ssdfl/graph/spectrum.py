@@ -79,7 +79,7 @@ def slowest_mode(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> tuple[float
 
 
 def slowest_few(W: MixingMatrix, count: int) -> tuple[tuple[float, FloatArray], list[FloatArray]]:
-    """`slowest_mode` of a small matrix, and the vectors of so many eigenvalues after λ₂.
+    """`slowest_mode` of a small matrix, and the vectors of a few eigenvalues after λ₂.
 
     Examples:
         >>> from ssdfl.graph import load_network, metropolis
