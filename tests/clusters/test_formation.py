@@ -19,10 +19,11 @@ from ssdfl.clusters import (
     labels_of,
 )
 from ssdfl.clusters.candidates import Candidate
+from ssdfl.clusters.cluster_cache import ClusterCache
 from ssdfl.clusters.formation import INDIFFERENCE, Skipped, _Weigher, form
 from ssdfl.clusters.heterogeneity import assumed_directions
 from ssdfl.clusters.recorded_settings import settings_from
-from ssdfl.clusters.spectral import ClusterCache
+from ssdfl.clusters.spectral import Splits
 from ssdfl.errors import InputError
 from ssdfl.graph import Conductance, conductance, load_network, metropolis, spectrum
 from ssdfl.theory import ClusterTerms, Constants, conductance_threshold, published
@@ -96,11 +97,11 @@ def literal_split(network, clusters, threshold):
 )
 def test_the_literal_algorithm_gives_the_same(spec):
     network, found = by_the_paper(spec)
-    cache = ClusterCache(network)
+    splits = Splits(ClusterCache(network))
     for before, after in itertools.pairwise(found):
         cluster, value, rule = literal_split(network, before.clusters, before.threshold)
         assert (after.split, after.rule) == (cluster, rule)
-        assert cache.split(cluster).conductance == pytest.approx(value, abs=1e-12)
+        assert splits(cluster).conductance == pytest.approx(value, abs=1e-12)
 
 
 def test_scores_average_theorem_1():

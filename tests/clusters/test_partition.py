@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from helpers import TOPOLOGY_SPECS
 from ssdfl.clusters import clusters_of, labels_of, random_clusters, spectral_bisection
-from ssdfl.clusters.partition import bisect, bisections
+from ssdfl.clusters.partition import bisections, halves_of
 from ssdfl.errors import InputError
-from ssdfl.graph import load_network, metropolis, slowest_mode
+from ssdfl.graph import load_network, make_blocks, metropolis, slowest_mode
 from ssdfl.rng import generator
 
 
@@ -64,7 +64,9 @@ def one_by_one(network, number):
         several = [cluster for cluster in sorted(clusters) if len(cluster) > 1]
         worst = max(several, key=lambda one: round(slowest_mode(matrix(one))[0], 9))
         clusters.remove(worst)
-        clusters += bisect(worst, matrix(worst), slowest_mode(matrix(worst))[1])
+        alone = make_blocks(network.adjacency, [np.array(worst)], metropolis)
+        halves = halves_of(alone, slowest_mode(matrix(worst))[1])
+        clusters += [tuple(half.tolist()) for half in halves[0]]
     return tuple(sorted(clusters))
 
 

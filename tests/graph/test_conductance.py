@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from helpers import TOPOLOGY_SPECS, least_conductance
 from ssdfl.graph import (
     Conductance,
+    ConductanceSearch,
     conductance,
     cut_conductance,
     from_networkx,
@@ -221,8 +222,7 @@ def test_states_are_kept_alike_one_by_one_and_in_arrays(spec, upper, monkeypatch
         many, one_by_one = searches
         if many.num_states > 500:
             return
-        for name in ("_sides", "_sizes", "_cuts"):
-            assert getattr(many, name).tolist() == getattr(one_by_one, name).tolist()
+        assert many.states == one_by_one.states
     found = [search.best_set() for search in searches]
     assert found[0][0].tolist() == found[1][0].tolist()
     assert found[0][1] == found[1][1]
@@ -248,3 +248,13 @@ def test_devices_are_passed_along_the_slowest_mode_unless_a_greedy_order_is_wort
     assert (order != along) is is_greedy
     if is_greedy:
         assert frontier_widths(W, order).max() == 1 < frontier_widths(W, along).max()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("limits", [(2, 8, 64), (4, 1 << 14), (1, 1 << 15)])
+def test_a_search_continued_with_more_states_finds_what_a_new_one_finds(seed, limits):
+    W = W_of(f"er:n=30,p=0.15,seed={seed}")
+    search = ConductanceSearch(W)
+    found = [search.within(limit) for limit in limits]
+    assert found == [conductance(W, limit) for limit in limits]
+    assert not found[0].exact

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from ssdfl.arrays import IntArray, SparseMatrix
 from ssdfl.clusters.partition import Clusters, bisections, clusters_of, labels_of
 from ssdfl.clusters.scores import Score, ScoreInputs, evaluate
-from ssdfl.graph import Weights, component_labels, num_components, scaled
+from ssdfl.graph import MixingMatrix, Weights, component_labels, num_components, scaled
 
 _SAME_TIME = 1.1
 
@@ -58,7 +58,12 @@ def link_speeds(inputs: ScoreInputs) -> SparseMatrix:
 
 def _slowed(weights: Weights) -> Weights:
     """A weight rule whose weights are scaled by the links' speeds."""
-    return lambda links: scaled(weights(links), links)
+
+    def slowed(links: SparseMatrix) -> MixingMatrix:
+        is_slow_somewhere = bool((links.data != 1).any())
+        return scaled(weights(links), links) if is_slow_somewhere else weights(links)
+
+    return slowed
 
 
 def agglomerate(clusters: Agglomeration) -> IntArray:

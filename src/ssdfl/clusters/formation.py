@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -13,6 +13,7 @@ from ssdfl.arrays import FloatArray
 from ssdfl.clusters import cost_aware, spectral
 from ssdfl.clusters.balanced import partitions_by_data
 from ssdfl.clusters.candidates import Candidate, choose, round_score
+from ssdfl.clusters.cluster_cache import Budget
 from ssdfl.clusters.diagnostics import Diagnostic, diagnose
 from ssdfl.clusters.heterogeneity import PAPER_AMPLIFICATION, AmplificationSettings, Device
 from ssdfl.clusters.partition import Cluster, Clusters
@@ -26,7 +27,6 @@ from ssdfl.clusters.scores import (
     evaluate,
     find_score,
 )
-from ssdfl.clusters.spectral import Budget
 from ssdfl.clusters.standing import Standing, standing_of
 from ssdfl.errors import InputError, check_range
 from ssdfl.graph import Network, Weights, metropolis, survived_liars
@@ -196,8 +196,8 @@ def _form(network: Network, devices: Sequence[Device], settings: FormationSettin
     chosen, choice = choose(eligible, weigher.price, indifference, weigher.assumed)
     skipped = Skipped(
         sizes=n - len(sizes),
-        prefixes=inputs.cache.skipped_prefixes,
-        halves=inputs.cache.inexact_halves,
+        prefixes=inputs.splits.skipped_prefixes,
+        halves=inputs.splits.inexact_halves,
         moves=settings.partition != "paper" and not _moves_devices(settings, n),
         inexact=sum(not candidate.min_conductance.exact for candidate in candidates),
     )
@@ -357,25 +357,17 @@ def _sizes(num_devices: int) -> list[int]:
 
 
 def _by_the_paper(weigher: _Weigher, sizes: list[int]) -> list[Candidate]:
-    """Every partition that Algorithm 1 passes through."""
-    splits = spectral.repeated_splits(weigher.inputs.cache, weigher.threshold)
-    chosen = _of_sizes(splits, sizes, weigher.num_devices)
-    return [weigher.candidate(clusters, rule, split) for clusters, split, rule in chosen]
+    """Every partition that Algorithm 1 passes through.
 
-
-def _of_sizes(
-    splits: Iterable[tuple[Clusters, Cluster, str]], sizes: list[int], num_devices: int
-) -> Iterator[tuple[Clusters, Cluster, str]]:
-    """Those of some sizes. Where sizes were left out before N, the last one is not waited for."""
-    wanted = set(sizes)
-    last_before_all = sizes[-2] if len(sizes) > 1 else num_devices
-    left_out = last_before_all < num_devices - 1
-    for clusters, split, rule in splits:
-        if len(clusters) in wanted:
-            yield clusters, split, rule
-        if left_out and len(clusters) == last_before_all:
-            yield tuple((device,) for device in range(num_devices)), (), "end"
-            return
+    Where sizes were left out before N, the last one needs no splits.
+    """
+    n = weigher.num_devices
+    left_out = len(sizes) > 1 and sizes[-2] < n - 1
+    wanted = sizes[:-1] if left_out else sizes
+    splits = spectral.repeated_splits(weigher.inputs.splits, weigher.threshold, wanted)
+    found = [weigher.candidate(clusters, rule, split) for clusters, split, rule in splits]
+    alone = tuple((device,) for device in range(n))
+    return [*found, weigher.candidate(alone, "end")] if left_out else found
 
 
 def _by_cost(weigher: _Weigher, sizes: list[int]) -> list[Candidate]:

@@ -309,4 +309,6 @@ def _mean_optimizer_distance(members: Sequence[Device], settings: AmplificationS
 def _mean_gap(values: Sequence[float]) -> float:
     """The mean of |x − y| over all ordered pairs."""
     n = len(values)
+    if min(values) == max(values):
+        return 0.0
     return 2 * float(np.sort(values) @ (2 * np.arange(n) - n + 1)) / n**2

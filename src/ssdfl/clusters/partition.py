@@ -17,11 +17,8 @@ from ssdfl.graph import (
     Network,
     Weights,
     component_labels,
-    links_within,
     make_blocks,
     metropolis,
-    num_components,
-    sweep_cut,
 )
 
 _FAR = 4  # clusters are examined ahead if there will be one for every four devices or more
@@ -140,7 +137,8 @@ class _Splitting:
         if several:
             chosen = [groups[k] for k in several]
             blocks = make_blocks(self._links, chosen, self._weights, self._mode_of)
-            split = zip(several, blocks.slowest[0].tolist(), halves_of(blocks), strict=True)
+            values, fiedler = blocks.slowest
+            split = zip(several, values.tolist(), halves_of(blocks, fiedler), strict=True)
             for k, lambda_2, halves in split:
                 found[k].lambda_2, found[k].halves = lambda_2, halves
         return found
@@ -151,29 +149,23 @@ def _pairs(values: list[_Part]) -> Iterator[tuple[_Part, _Part]]:
     return zip(values[::2], values[1::2], strict=True)
 
 
-def halves_of(blocks: Blocks) -> list[tuple[IntArray, IntArray]]:
-    """Two connected halves of each of several connected clusters: see `bisect`."""
-    first = blocks.sweep()
+def halves_of(blocks: Blocks, fiedler: FloatArray) -> list[tuple[IntArray, IntArray]]:
+    """Two connected halves of each of several connected clusters: sweep cuts of Fiedler vectors.
+
+    Devices are ordered by the vector, ties by id, and cut where the cut conductance
+    (`eq:cut_conductance_defn`) is lowest. A half that falls apart keeps its largest part; the rest
+    joins the other half, to which it is linked.
+
+    Args:
+        fiedler: (n,) the clusters' Fiedler vectors, one after the other.
+    """
+    first = blocks.sweep(fiedler)
     for number in np.flatnonzero(blocks.parts(first) != 2).tolist():
         inside = blocks.places(number)
         first[inside] = _in_one_piece(blocks.matrix(number), first[inside])
     starts = blocks.starts[1:-1]
     pairs = zip(np.split(blocks.devices, starts), np.split(first, starts), strict=True)
     return [(devices[mask], devices[~mask]) for devices, mask in pairs]
-
-
-def bisect(cluster: Cluster, W: MixingMatrix, fiedler: FloatArray) -> tuple[Cluster, Cluster]:
-    """Two connected halves of a connected cluster: the sweep cut of its Fiedler vector.
-
-    Devices are ordered by the vector, ties by id, and cut where the cut conductance
-    (`eq:cut_conductance_defn`) is lowest. A half that falls apart keeps its largest part; the rest
-    joins the other half, to which it is linked.
-    """
-    devices = np.array(cluster)
-    first = sweep_cut(W, fiedler)
-    if num_components(links_within(W, first)) != 2:
-        first = _in_one_piece(W, first)
-    return tuple(devices[first].tolist()), tuple(devices[~first].tolist())
 
 
 def _in_one_piece(W: MixingMatrix, first: BoolArray) -> BoolArray:

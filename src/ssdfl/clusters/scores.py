@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from ssdfl.arrays import FloatArray, SparseMatrix
+from ssdfl.clusters.cluster_cache import Budget, ClusterCache
 from ssdfl.clusters.heterogeneity import (
     PAPER_AMPLIFICATION,
     AmplificationSettings,
@@ -26,7 +27,7 @@ from ssdfl.clusters.heterogeneity import (
     sketches,
 )
 from ssdfl.clusters.partition import Cluster, Clusters, labels_of
-from ssdfl.clusters.spectral import Budget, ClusterCache
+from ssdfl.clusters.spectral import Splits
 from ssdfl.errors import InputError, find_function, number_from
 from ssdfl.graph import (
     Clock,
@@ -34,7 +35,6 @@ from ssdfl.graph import (
     MixingMatrix,
     Network,
     Weights,
-    links_inside,
     links_within,
     metropolis,
 )
@@ -99,6 +99,7 @@ class ScoreInputs:
                 "number of device descriptors", len(self.devices), expected, "List them all."
             )
         self.cache = ClusterCache(self.network, self.weights, self.budget)
+        self.splits = Splits(self.cache)
         self.A_intra = by_identity(self._A_intra, size=2)
         self._terms: dict[Cluster, ClusterTerms] = {}
         self._costs: dict[Clusters, CycleCost] = {}
@@ -230,24 +231,33 @@ class ScoreInputs:
 
     def terms_of_all(self, clusters: Clusters) -> list[ClusterTerms]:
         """What the paper's bounds ask of each cluster."""
-        self.cache.find_spectra([cluster for cluster in clusters if cluster not in self._terms])
-        return [self.terms(cluster) for cluster in clusters]
+        missing = tuple(cluster for cluster in clusters if cluster not in self._terms)
+        self.cache.find_spectra(missing)
+        distances = self._mean_distances(missing)
+        for cluster, distance in zip(missing, distances, strict=True):
+            self._terms[cluster] = self._terms_of(cluster, distance)
+        return [self._terms[cluster] for cluster in clusters]
 
     def terms(self, cluster: Cluster) -> ClusterTerms:
         """The quantities of a cluster in the paper's bounds."""
-        if cluster not in self._terms:
-            self._terms[cluster] = self._terms_of(cluster)
-        return self._terms[cluster]
+        return self.terms_of_all((cluster,))[0]
 
-    def _terms_of(self, cluster: Cluster) -> ClusterTerms:
-        inside = links_inside(self._data_distance, np.array(cluster))
-        distance = float(inside.sum()) / inside.nnz if inside.nnz else 0.0
+    def _mean_distances(self, clusters: Clusters) -> list[float]:
+        """The mean data distance over the links inside each of some disjoint clusters."""
+        n = self.network.num_devices
+        inside = links_within(self._data_distance, labels_of(clusters, n))
+        counts = np.diff(inside.indptr)
+        sums = np.bincount(np.repeat(np.arange(n), counts), inside.data, minlength=n)
+        totals = ((sums[members].sum(), counts[members].sum()) for members in map(list, clusters))
+        return [float(total / count) if count else 0.0 for total, count in totals]
+
+    def _terms_of(self, cluster: Cluster, data_distance: float) -> ClusterTerms:
         members = [self.devices[device] for device in cluster]
         return ClusterTerms(
             size=len(cluster),
             lambda_2=self.cache.mode(cluster)[0],
             lambda_min=self.cache.lambda_min(cluster),
-            amplification=amplification(members, distance, self.amplification),
+            amplification=amplification(members, data_distance, self.amplification),
             rho=max(member.rho for member in members),
             mu=max(member.mu for member in members),
         )

@@ -7,6 +7,7 @@ from ssdfl.graph.components import component_labels, num_components
 from ssdfl.graph.conductance import (
     STATE_LIMIT,
     Conductance,
+    ConductanceSearch,
     conductance,
     cut_conductance,
     prefix_conductance,
@@ -38,6 +39,8 @@ from ssdfl.graph.mixing import (
 from ssdfl.graph.nested_modes import NestedModes
 from ssdfl.graph.network import Network, make_network
 from ssdfl.graph.robustness import robustness, survived_liars
+from ssdfl.graph.small_cuts import small_conductances
+from ssdfl.graph.sparsest_cut import ENUMERATION_LIMIT
 from ssdfl.graph.spec import NetworkLike, load_network
 from ssdfl.graph.spectrum import DENSE_LIMIT, Spectrum, slowest_mode, smallest_eigenvalue, spectrum
 from ssdfl.graph.topologies import TOPOLOGIES
@@ -45,6 +48,7 @@ from ssdfl.graph.topologies import TOPOLOGIES
 __all__ = [
     "DENSE_LIMIT",
     "DEVICE_UNITS",
+    "ENUMERATION_LIMIT",
     "MIXINGS",
     "STATE_LIMIT",
     "TOPOLOGIES",
@@ -52,6 +56,7 @@ __all__ = [
     "Certificate",
     "Clock",
     "Conductance",
+    "ConductanceSearch",
     "Cycle",
     "CycleCost",
     "MixingMatrix",
@@ -96,6 +101,7 @@ __all__ = [
     "robustness",
     "scaled",
     "slowest_mode",
+    "small_conductances",
     "smallest_eigenvalue",
     "spectrum",
     "survived_liars",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -72,12 +73,14 @@ class Blocks:
         parts = (self.W.data[entries], self.W.indices[entries] - first, ends - ends[0])
         return csr_array(parts, shape=(end - first, end - first))
 
-    def of_equal_size(self) -> Iterator[IntArray]:
-        """Batches of groups of equal size, by number, each small enough for memory."""
-        by_size = np.argsort(self.sizes, kind="stable")
-        for group in np.split(by_size, np.flatnonzero(np.diff(self.sizes[by_size])) + 1):
-            most = max(1, _STACKED // int(self.sizes[group[0]]) ** 2)
-            yield from np.split(group, range(most, len(group), most))
+    def of_equal_size(self, chosen: IntArray) -> Iterator[IntArray]:
+        """Batches of the chosen groups of equal size, by number, each small enough for memory."""
+        by_size = chosen[np.argsort(self.sizes[chosen], kind="stable")]
+        first = np.flatnonzero(np.diff(self.sizes[by_size], prepend=-1)).tolist()
+        for start, end in pairwise([*first, len(by_size)]):
+            most = max(1, _STACKED // int(self.sizes[by_size[start]]) ** 2)
+            for k in range(start, end, most):
+                yield by_size[k : min(k + most, end)]
 
     def stacked(self, numbers: IntArray) -> FloatArray:
         """(k, n, n) the dense matrices of groups of equal size."""
@@ -95,8 +98,12 @@ class Blocks:
     @cached_property
     def slowest(self) -> tuple[FloatArray, FloatArray]:
         """(k,) each group's λ₂, and (n,) its Fiedler vectors concatenated; see `slowest_mode`."""
+        return self.modes(np.arange(len(self.sizes)))
+
+    def modes(self, chosen: IntArray) -> tuple[FloatArray, FloatArray]:
+        """`slowest` of some groups; 0 and ones for the others."""
         lambda_2, fiedler = np.zeros(len(self.sizes)), np.ones(len(self.devices))
-        for numbers in self.of_equal_size():
+        for numbers in self.of_equal_size(chosen):
             for number, mode in zip(numbers.tolist(), self._modes(numbers), strict=True):
                 lambda_2[number], fiedler[self.places(number)] = mode
         return lambda_2, fiedler
@@ -113,7 +120,7 @@ class Blocks:
     def smallest(self) -> FloatArray:
         """(k,) each group's λ_N; see `smallest_eigenvalue`."""
         found = np.zeros(len(self.sizes))
-        for numbers in self.of_equal_size():
+        for numbers in self.of_equal_size(np.arange(len(self.sizes))):
             found[numbers] = self._smallest(numbers)
         return found
 
@@ -122,23 +129,41 @@ class Blocks:
             return [smallest_eigenvalue(self.matrix(number)) for number in numbers.tolist()]
         return smallest_eigenvalues(self.stacked(numbers))
 
-    def sweep(self) -> BoolArray:
-        """(n,) devices on the first side of their group's sweep cut; see `sweep_cut`."""
-        order = np.lexsort((np.round(self.slowest[1], VECTOR_DIGITS), self.owner))
+    @cached_property
+    def weakest_device(self) -> FloatArray:
+        """(k,) the least cut conductance of one device of each group; 0 if it is not connected."""
+        alone = 1.0 - self.W.diagonal()
+        is_connected = self.parts(np.zeros(len(self.devices), dtype=bool)) == 1
+        return np.where(is_connected, np.minimum.reduceat(alone, self.starts[:-1]), 0.0)
+
+    def order(self, vector: FloatArray) -> IntArray:
+        """(n,) positions, group by group, ordered by a vector; ties by position."""
+        return np.lexsort((np.round(vector, VECTOR_DIGITS), self.owner))
+
+    def prefixes(self, order: IntArray) -> FloatArray:
+        """(n,) the cut conductance of the first 1, 2, … devices of each group; all of it: ∞."""
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         change = self._change_of_cut(place)
-        first = np.zeros(len(order), dtype=bool)
-        for numbers in self.of_equal_size():
+        found = np.full(len(order), np.inf)
+        for numbers in self.of_equal_size(np.flatnonzero(self.sizes > 1)):
             n = int(self.sizes[numbers[0]])
-            if n > 1:
-                starts = self.starts[numbers][:, None]
-                cut = np.cumsum(change[starts + numbers[:, None] + np.arange(n)], axis=1)[:, 1:]
-                smaller = np.minimum(np.arange(1, n), n - np.arange(1, n))
-                last = np.argmin(np.round(cut / smaller, VALUE_DIGITS), axis=1)
-                first[starts + np.arange(n)] = (
-                    place[starts + np.arange(n)] - starts <= last[:, None]
-                )
+            starts = self.starts[numbers][:, None]
+            cut = np.cumsum(change[starts + numbers[:, None] + np.arange(n)], axis=1)[:, 1:]
+            smaller = np.minimum(np.arange(1, n), n - np.arange(1, n))
+            found[starts + np.arange(n - 1)] = np.round(cut / smaller, VALUE_DIGITS)
+        return found
+
+    def sweep(self, vector: FloatArray) -> BoolArray:
+        """(n,) devices on the first side of their group's sweep cut; see `sweep_cut`."""
+        order = self.order(vector)
+        values = self.prefixes(order)
+        least = np.minimum.reduceat(values, self.starts[:-1])
+        best = np.flatnonzero(values == least[self.owner])
+        _, earliest = np.unique(self.owner[best], return_index=True)
+        last = best[earliest]
+        first = np.zeros(len(order), dtype=bool)
+        first[order] = (np.arange(len(order)) <= last[self.owner]) & (self.sizes > 1)[self.owner]
         return first
 
     def _change_of_cut(self, place: IntArray) -> FloatArray:

@@ -7,16 +7,17 @@ Rows of a mixing matrix sum to 1, so a set's volume is its size and the conducta
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import isclose
 
 import numpy as np
 
 from ssdfl.arrays import BoolArray, FloatArray, IntArray
 from ssdfl.graph.components import component_labels
-from ssdfl.graph.frontier import EASY_STATES
+from ssdfl.graph.frontier import EASY_STATES, frontier_order
 from ssdfl.graph.mixing import MixingMatrix, places_of
-from ssdfl.graph.sparsest_cut import ENUMERATION_LIMIT, enumerate_cuts, search_cuts
-from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_mode
+from ssdfl.graph.sparsest_cut import ENUMERATION_LIMIT, CutSearch, enumerate_cuts, search_cuts
+from ssdfl.graph.spectrum import DENSE_LIMIT, slowest_few, slowest_mode
 
 STATE_LIMIT = 1 << 17
 EXACT = 1e-9  # a smaller relative difference of the two ends is only rounding
@@ -24,6 +25,9 @@ VECTOR_DIGITS, VALUE_DIGITS = 9, 12
 """Digits to which vectors and conductances are rounded before they are compared."""
 _SWEEP_VECTORS = 4
 _ROUNDING = 1e-12
+
+Mode = tuple[float, FloatArray]
+"""λ₂ and the Fiedler vector."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Conductance:
 
 
 def conductance(
-    W: MixingMatrix, state_limit: int = STATE_LIMIT, mode: tuple[float, FloatArray] | None = None
+    W: MixingMatrix, state_limit: int = STATE_LIMIT, mode: Mode | None = None
 ) -> Conductance:
     """Φ of a mixing matrix (`eq:graph_conduct_defn`).
 
@@ -62,15 +66,68 @@ def conductance(
         >>> conductance(metropolis(load_network("barbell:size=3").adjacency))
         Conductance(lower=0.08333333333333333, upper=0.08333333333333333, cut=(0, 1, 2))
     """
-    n = W.shape[0]
-    if n == 1:
-        return Conductance(0.0, 0.0, ())
-    known = _of_parts(W) or _of_equal_weights(W)
-    if known is not None:
-        return known
-    if n <= ENUMERATION_LIMIT and state_limit > 1:
-        return _of_cut(W, enumerate_cuts(W.toarray()))
-    return _by_search(W, state_limit, mode or slowest_mode(W))
+    return ConductanceSearch(W, mode).within(state_limit)
+
+
+class ConductanceSearch:
+    """The search for Φ of one matrix; one that reached its limit can be continued with a higher."""
+
+    def __init__(self, W: MixingMatrix, mode: Mode | None = None) -> None:
+        self._W, self._mode = W, mode
+        self._search: CutSearch | None = None
+
+    def within(self, state_limit: int) -> Conductance:
+        """Φ with at most this many states at a time; see `conductance`."""
+        W = self._W
+        n = W.shape[0]
+        if n == 1:
+            return Conductance(0.0, 0.0, ())
+        known = None if self._search else _of_parts(W) or _of_complete(W)
+        if known is not None:
+            return known
+        if n <= ENUMERATION_LIMIT and state_limit > 1:
+            return _of_cut(W, enumerate_cuts(W.toarray()[None])[0])
+        return self._by_search(state_limit)
+
+    def _by_search(self, state_limit: int) -> Conductance:
+        """Φ by a short search from good cuts, then a long one from better cuts; or an interval."""
+        W, cuts, (lambda_2, fiedler) = self._W, self._good_cuts, self.mode
+        found = self._searched(min(state_limit, EASY_STATES))
+        if found is None and state_limit > EASY_STATES:
+            cuts = _best_first(W, [refine(W, cut) for cut in cuts])
+            found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), state_limit)
+        if found is None:
+            upper = cut_conductance(W, cuts[0])
+            return Conductance(min((1 - lambda_2) / 2, upper), upper, _positions(cuts[0]))
+        return _of_cut(W, found if found.any() else cuts[0])
+
+    def _searched(self, state_limit: int) -> BoolArray | None:
+        """The best cut, by continuing the search before if devices are passed in its order."""
+        thorough = state_limit >= EASY_STATES
+        order = frontier_order(self._W, self.mode[1], thorough)
+        if self._search is None or self._search.order != order:
+            upper = cut_conductance(self._W, self._good_cuts[0])
+            self._search = CutSearch(self._W, order, upper)
+        return self._search.within(state_limit)
+
+    @property
+    def mode(self) -> Mode:
+        """λ₂ and the Fiedler vector."""
+        return self._mode or self._slowest[0]
+
+    @cached_property
+    def _slowest(self) -> tuple[Mode, list[FloatArray]]:
+        """The slowest mode, and vectors of the next ones, which take no longer to find."""
+        W = self._W
+        if 1 < W.shape[0] <= DENSE_LIMIT:
+            return slowest_few(W, _SWEEP_VECTORS - 1)
+        return self._mode or slowest_mode(W), []
+
+    @cached_property
+    def _good_cuts(self) -> list[BoolArray]:
+        """Sweep cuts along several eigenvectors, improved by moving devices, best first."""
+        W, vectors = self._W, [self.mode[1], *self._slowest[1]]
+        return _best_first(W, [_improve(W, sweep_cut(W, vector)) for vector in vectors])
 
 
 def _of_parts(W: MixingMatrix) -> Conductance | None:
@@ -82,32 +139,21 @@ def _of_parts(W: MixingMatrix) -> Conductance | None:
     return Conductance(0.0, 0.0, _positions(parts == smallest))
 
 
-def _of_equal_weights(W: MixingMatrix) -> Conductance | None:
-    """For a complete network with equal weights, any half of the devices is a best cut."""
+def _of_complete(W: MixingMatrix) -> Conductance | None:
     n = W.shape[0]
-    if W.nnz < n * (n - 1):
-        return None
-    weights = W.toarray()[~np.eye(n, dtype=bool)]
+    return None if W.nnz < n * (n - 1) else of_equal_weights(W.toarray())
+
+
+def of_equal_weights(W: FloatArray) -> Conductance | None:
+    """For a complete network with equal weights, any half of the devices is a best cut."""
+    n = len(W)
+    weights = W[~np.eye(n, dtype=bool)]
     weight = float(weights[0])
-    if np.ptp(weights) >= _ROUNDING or weight <= 0:
+    if weight <= 0 or np.ptp(weights) >= _ROUNDING:
         return None
     half = n // 2
     value = weight * (n - half)
     return Conductance(value, value, tuple(range(half)))
-
-
-def _by_search(W: MixingMatrix, state_limit: int, mode: tuple[float, FloatArray]) -> Conductance:
-    """Φ by a short search from good cuts, then a long one from better cuts; or an interval."""
-    lambda_2, fiedler = mode
-    cuts = _good_cuts(W, fiedler)
-    found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), min(state_limit, EASY_STATES))
-    if found is None and state_limit > EASY_STATES:
-        cuts = _best_first(W, [refine(W, cut) for cut in cuts])
-        found = search_cuts(W, fiedler, cut_conductance(W, cuts[0]), state_limit)
-    if found is None:
-        upper = cut_conductance(W, cuts[0])
-        return Conductance(min((1 - lambda_2) / 2, upper), upper, _positions(cuts[0]))
-    return _of_cut(W, found if found.any() else cuts[0])
 
 
 def _of_cut(W: MixingMatrix, best: BoolArray) -> Conductance:
@@ -126,21 +172,13 @@ def cut_conductance(W: MixingMatrix, inside: BoolArray) -> float:
         0.333333
     """
     size = int(inside.sum())
-    row = np.repeat(np.arange(len(inside)), np.diff(W.indptr))
-    across = inside[row] & ~inside[W.indices]
+    row, column = places_of(W)
+    across = inside[row] & ~inside[column]
     return float(W.data[across].sum()) / min(size, len(inside) - size)
 
 
 def _positions(mask: BoolArray) -> tuple[int, ...]:
     return tuple(np.flatnonzero(mask).tolist())
-
-
-def _good_cuts(W: MixingMatrix, fiedler: FloatArray) -> list[BoolArray]:
-    """Sweep cuts along several eigenvectors, improved by moving devices, best first."""
-    vectors = [fiedler]
-    if W.shape[0] <= DENSE_LIMIT:
-        vectors += list(np.linalg.eigh(W.toarray())[1].T[-3 : -2 - _SWEEP_VECTORS : -1])
-    return _best_first(W, [_improve(W, sweep_cut(W, vector)) for vector in vectors])
 
 
 def _best_first(W: MixingMatrix, cuts: list[BoolArray]) -> list[BoolArray]:
@@ -179,12 +217,12 @@ def prefix_conductance(W: MixingMatrix, order: IntArray) -> FloatArray:
 
 def _improve(W: MixingMatrix, inside: BoolArray) -> BoolArray:
     """Move single devices across the cut as long as that improves it."""
-    best = inside
+    best, best_value = inside, cut_conductance(W, inside)
     while True:
         moved, value = _best_move(W, best, np.ones(len(best), dtype=bool))
-        if value >= cut_conductance(W, best) - _ROUNDING:
+        if value >= best_value - _ROUNDING:
             return best
-        best = moved
+        best, best_value = moved, value
 
 
 def refine(W: MixingMatrix, inside: BoolArray) -> BoolArray:
@@ -216,8 +254,9 @@ def _refining_pass(W: MixingMatrix, inside: BoolArray, value: float) -> tuple[Bo
 def _best_move(W: MixingMatrix, inside: BoolArray, free: BoolArray) -> tuple[BoolArray, float]:
     """The cut after the best move of one free device, and its conductance."""
     n = len(inside)
-    total = 1.0 - W.diagonal()
-    to_inside = W @ inside.astype(float) - W.diagonal() * inside
+    kept = W.diagonal()
+    total = 1.0 - kept
+    to_inside = W @ inside.astype(float) - kept * inside
     cut = float((total - to_inside)[inside].sum())
     change = np.where(inside, 2 * to_inside - total, total - 2 * to_inside)
     sizes = int(inside.sum()) + np.where(inside, -1, 1)

@@ -6,11 +6,13 @@ than the arithmetic in them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 State = tuple[int, int, float]
 """Sides of the devices of the frontier, size and cut of a partial set."""
+Numbered = tuple[int, int, float, int]
+"""A state and its number."""
 Links = list[tuple[int, int, float]]
 """Links of a device to the frontier: to which device, its slot, and the weight."""
 
@@ -30,6 +32,7 @@ class Turn:
         upper: the conductance that a set must stay below.
         half: how many devices a set may have.
         left: how many devices are to come.
+        most: by the size that a set can reach, what it may cut to stay below the bound.
     """
 
     slot: int
@@ -39,80 +42,78 @@ class Turn:
     upper: float
     half: int
     left: int
-
-    def most(self, size: int) -> float:
-        """What a set may cut at this step if it is to stay below the bound at any later size."""
-        return self.upper * min(self.half, size + self.left) - ROUNDING
+    most: list[float]
 
 
-def pass_device(states: list[State], turn: Turn) -> list[tuple[int, State]]:
-    """The states to keep, each with its number among those outside and then those inside.
+def pass_device(states: list[State], turn: Turn) -> tuple[list[int], list[State]]:
+    """The numbers, among those outside and then those inside, of the states to keep; and these.
 
     They are kept by the same rules, and to the same bits, as in arrays.
     """
-    numbered = sorted(_branched(states, turn), key=_by_frontier)
-    return [
-        (number, state)
-        for number, state in _undominated(numbered, turn.upper)
-        if state[2] + _cut_to_come(turn.to_come, state[0]) < turn.most(state[1])
-    ]
+    divided = _divided(turn.to_come)
+    numbers, kept = [], []
+    for sides, size, cut, number in _undominated(sorted(_branched(states, turn)), turn.upper):
+        if _stays_below(turn.most[size + turn.left], cut, sides, divided):
+            numbers.append(number)
+            kept.append((sides, size, cut))
+    return numbers, kept
 
 
-def _by_frontier(numbered: tuple[int, State]) -> tuple[State, int]:
-    number, state = numbered
-    return state, number
-
-
-def _branched(states: list[State], turn: Turn) -> list[tuple[int, State]]:
+def _branched(states: list[State], turn: Turn) -> list[Numbered]:
     """Every state with the device outside and inside, as far as they do not cut too much."""
-    linked = sum(weight for _, _, weight in turn.links)
+    links, left, most = turn.links, turn.left, turn.most
+    linked = sum(weight for _, _, weight in links)
     kept, joined = ~turn.gone, 1 << turn.slot
     found = []
     for number, (sides, size, cut) in enumerate(states):
-        inside = _weight_inside(turn.links, sides)
-        outside_cut, inside_cut = cut + inside, cut + (linked - inside)
-        if outside_cut < turn.most(size):
-            found.append((number, (sides & kept, size, outside_cut)))
-        if size < turn.half and inside_cut < turn.most(size + 1):
-            found.append((number + len(states), ((sides | joined) & kept, size + 1, inside_cut)))
-    return found
-
-
-def _weight_inside(links: Links, sides: int) -> float:
-    """The weight of links to devices inside, added in order."""
-    weight_inside = 0.0
-    for _, slot, weight in links:
-        if sides >> slot & 1:
-            weight_inside += weight
-    return weight_inside
-
-
-def _undominated(numbered: list[tuple[int, State]], upper: float) -> list[tuple[int, State]]:
-    """Of each frontier and size the least cut, unless a smaller set of the frontier does better."""
-    found: list[tuple[int, State]] = []
-    frontier, last_size, least = -1, -1, 0.0
-    for number, (sides, size, cut) in numbered:
-        value = cut - upper * size
-        if sides != frontier:
-            found.append((number, (sides, size, cut)))
-            frontier, least = sides, value
-        elif size != last_size:
-            if value < least - TIE:
-                found.append((number, (sides, size, cut)))
-            least = min(least, value)
-        last_size = size
-    return found
-
-
-def _cut_to_come(to_come: Iterable[Links], sides: int) -> float:
-    """A lower bound on what a state will still cut: later devices join either side."""
-    bound = 0.0
-    for links in to_come:
-        inside = outside = 0.0
+        inside = 0.0
         for _, slot, weight in links:
             if sides >> slot & 1:
                 inside += weight
-            else:
-                outside += weight
-        bound += min(inside, outside)
-    return bound
+        outside_cut, inside_cut = cut + inside, cut + (linked - inside)
+        if outside_cut < most[size + left]:
+            found.append((sides & kept, size, outside_cut, number))
+        if size < turn.half and inside_cut < most[size + 1 + left]:
+            joint = (sides | joined) & kept
+            found.append((joint, size + 1, inside_cut, number + len(states)))
+    return found
+
+
+def _undominated(states: Iterable[Numbered], upper: float) -> Iterator[Numbered]:
+    """Of each frontier and size the least cut, unless a smaller set of the frontier does better."""
+    frontier, last_size, least = -1, -1, 0.0
+    for state in states:
+        sides, size, cut, _ = state
+        value = cut - upper * size
+        if sides != frontier:
+            yield state
+            frontier, least = sides, value
+        elif size != last_size:
+            if value < least - TIE:
+                yield state
+            least = min(least, value)
+        last_size = size
+
+
+def _divided(to_come: Iterable[Links]) -> list[tuple[int, Links]]:
+    """Later devices that a state may divide from some of the frontier: their slots, and links."""
+    several = [links for links in to_come if len(links) > 1]
+    return [(sum(1 << slot for _, slot, _ in links), links) for links in several]
+
+
+def _stays_below(most: float, cut: float, sides: int, divided: list[tuple[int, Links]]) -> bool:
+    """Whether a state will not cut too much for certain: later devices join either side."""
+    bound = 0.0
+    for slots, links in divided:
+        there = sides & slots
+        if there and there != slots:
+            inside = outside = 0.0
+            for _, slot, weight in links:
+                if sides >> slot & 1:
+                    inside += weight
+                else:
+                    outside += weight
+            bound += min(inside, outside)
+            if cut + bound >= most:
+                return False
+    return True

@@ -35,9 +35,10 @@ def metropolis(adjacency: SparseMatrix) -> MixingMatrix:
         >>> metropolis(csr_array([[0, 1], [1, 0]])).toarray().tolist()
         [[0.5, 0.5], [0.5, 0.5]]
     """
-    i, j, _ = links_of(adjacency)
-    degree = np.bincount(np.concatenate([i, j]), minlength=adjacency.shape[0])
-    return on_links(adjacency.shape[0], i, j, 1.0 / (1 + np.maximum(degree[i], degree[j])))
+    links = _sorted(adjacency)
+    row, column = places_of(links)
+    degree = np.diff(links.indptr)
+    return _with_rest(links, 1.0 / (1 + np.maximum(degree[row], degree[column])))
 
 
 def lazy(adjacency: SparseMatrix) -> MixingMatrix:
@@ -187,11 +188,38 @@ def on_links(n: int, i: IntArray, j: IntArray, weight: FloatArray) -> MixingMatr
         >>> on_links(3, np.array([0]), np.array([1]), np.array([0.25])).toarray().tolist()
         [[0.75, 0.25, 0.0], [0.25, 0.75, 0.0], [0.0, 0.0, 1.0]]
     """
-    kept = 1.0 - np.bincount(i, weight, minlength=n) - np.bincount(j, weight, minlength=n)
-    rows, columns = np.concatenate([i, j, np.arange(n)]), np.concatenate([j, i, np.arange(n)])
-    W = csr_array((np.concatenate([weight, weight, kept]), (rows, columns)), shape=(n, n))
+    rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
+    weights = np.concatenate([weight, weight])
+    links = _sorted(csr_array((weights, (rows, columns)), shape=(n, n)))
+    return _with_rest(links, links.data)
+
+
+def _sorted(links: SparseMatrix) -> SparseMatrix:
+    """The same matrix with columns in order."""
+    return links if links.has_sorted_indices else links.sorted_indices()
+
+
+def _with_rest(links: SparseMatrix, weight: FloatArray) -> MixingMatrix:
+    """Symmetric links with these weights, and a diagonal that makes rows sum to 1.
+
+    Args:
+        links: without a diagonal, columns in order.
+        weight: of each entry.
+    """
+    n = links.shape[0]
+    row, column = places_of(links)
+    above = column > row
+    below = ~above
+    kept = 1.0 - np.bincount(row[above], weight[above], minlength=n)
+    kept -= np.bincount(row[below], weight[below], minlength=n)
+    ends = links.indptr + np.arange(n + 1)
+    place = np.arange(len(row)) + row + above
+    diagonal = ends[:-1] + np.bincount(row[below], minlength=n)
+    columns, data = np.empty(len(row) + n, dtype=np.int64), np.empty(len(row) + n)
+    columns[place], data[place] = column, weight
+    columns[diagonal], data[diagonal] = np.arange(n), kept
+    W = csr_array((data, columns, ends), shape=(n, n))
     W.eliminate_zeros()
-    W.sort_indices()
     return W
 
 

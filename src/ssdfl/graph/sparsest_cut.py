@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
 
 from ssdfl.arrays import BoolArray, FloatArray, IntArray
-from ssdfl.graph.few_states import ROUNDING, TIE, Links, Turn, pass_device
+from ssdfl.graph.few_states import ROUNDING, TIE, Links, State, Turn, pass_device
 from ssdfl.graph.frontier import EASY_STATES, frontier_order, frontier_widths
 from ssdfl.graph.mixing import MixingMatrix
 from ssdfl.graph.spectrum import DENSE_LIMIT
@@ -15,15 +16,22 @@ from ssdfl.graph.spectrum import DENSE_LIMIT
 ENUMERATION_LIMIT = 12  # devices of which all sets are tried
 _PATIENCE = 16  # a search may hold state_limit states at a time, and 16 times that in all
 _KEY_BITS = 62  # of an integer that holds a state's sides and size
-_FEW = 24  # states that are passed one by one
+_FEW = 40  # states that are passed one by one
 
 
 def enumerate_cuts(W: FloatArray) -> BoolArray:
-    """The set of lowest conductance as a mask, by trying all."""
-    inside, sizes = _all_sets(len(W))
-    cuts = ((inside @ W) * (1 - inside)).sum(axis=1)
-    best: BoolArray = inside[np.argmin(np.round(cuts / sizes, 12))] > 0
-    return best if best.sum() * 2 <= len(W) else ~best
+    """(k, n) the set of lowest conductance as a mask, of each of (k, n, n) matrices, by trying all.
+
+    Examples:
+        >>> path = np.array([[2, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 2]]) / 3
+        >>> enumerate_cuts(path[None]).tolist()
+        [[True, True, False, False]]
+    """
+    n = W.shape[-1]
+    inside, sizes = _all_sets(n)
+    cuts = ((inside @ W) * (1 - inside)).sum(axis=2)
+    best: BoolArray = inside[np.argmin(np.round(cuts / sizes, 12), axis=1)] > 0
+    return np.where(2 * best.sum(axis=1, keepdims=True) <= n, best, ~best)
 
 
 @lru_cache(maxsize=ENUMERATION_LIMIT + 1)
@@ -51,29 +59,45 @@ def search_cuts(
         A mask, or None if there were more states than allowed.
     """
     order = frontier_order(W, fiedler, thorough=state_limit >= EASY_STATES)
-    if not _fits_a_key(W, order):
-        return None
-    best = np.zeros(len(order), dtype=bool)
-    while True:
-        # Sets dropped at this bound may still have a better ratio: search again below it.
-        found = _search_below(W, order, upper, state_limit)
-        if found is None or not found[0].any():
-            return None if found is None else best
-        best, upper = found
+    return CutSearch(W, order, upper).within(state_limit)
 
 
-def _search_below(
-    W: MixingMatrix, order: list[int], upper: float, state_limit: int
-) -> tuple[BoolArray, float] | None:
-    """A set that conducts less than ``upper``, and its conductance; empty if there is none."""
-    search = _Search(W, order, upper)
-    effort = 0
-    for _ in order:
-        search.pass_next_device()
-        effort += search.num_states
-        if search.num_states > state_limit or effort > _PATIENCE * state_limit:
+class CutSearch:
+    """The search of `search_cuts`; one that reached its limit can be continued with a higher one.
+
+    Attributes:
+        order: in which devices are passed.
+    """
+
+    def __init__(self, W: MixingMatrix, order: list[int], upper: float) -> None:
+        self._W, self.order = W, order
+        self._best = np.zeros(len(order), dtype=bool)
+        self._is_possible = _fits_a_key(W, order)
+        if self._is_possible:
+            self._start(upper)
+
+    def _start(self, upper: float) -> None:
+        self._search, self._effort = _Search(self._W, self.order, upper), 0
+
+    def within(self, state_limit: int) -> BoolArray | None:
+        """The best set as a mask, or None if there were more states than allowed."""
+        if not self._is_possible:
             return None
-    return search.best_set()
+        while not self._exceeds(state_limit):
+            if not self._search.is_done:
+                self._search.pass_next_device()
+                self._effort += self._search.num_states
+                continue
+            found, upper = self._search.best_set()
+            if not found.any():
+                return self._best
+            # Sets dropped at this bound may still have a better ratio: search again below it.
+            self._best = found
+            self._start(upper)
+        return None
+
+    def _exceeds(self, state_limit: int) -> bool:
+        return self._search.num_states > state_limit or self._effort > _PATIENCE * state_limit
 
 
 def _fits_a_key(W: MixingMatrix, order: list[int]) -> bool:
@@ -101,22 +125,33 @@ class _Search:
         self._slot_of: dict[int, int] = {}
         self._taken = 0
         self._to_come: dict[int, Links] = {}
-        self._sides = np.zeros(1, dtype=np.int64)
-        self._sizes = np.zeros(1, dtype=np.int64)
-        self._cuts = np.zeros(1)
-        self._history: list[tuple[IntArray, IntArray]] = []
+        reached = range(len(order) + 1)
+        self._most = [upper * min(self._half, size) - ROUNDING for size in reached]
+        self._few: list[State] | None = [(0, 0, 0.0)]  # if None, states are in the arrays
+        self._sides, self._sizes, self._cuts = _arrays_of(self._few)
+        self.num_states = 1
+        self._history: list[tuple[int, Sequence[int] | IntArray]] = []
 
     @property
-    def num_states(self) -> int:
-        """The number of partial sets kept."""
-        return len(self._cuts)
+    def is_done(self) -> bool:
+        """Whether all devices have been passed."""
+        return len(self._history) == len(self._order)
+
+    @property
+    def states(self) -> list[State]:
+        """The partial sets kept."""
+        if self._few is not None:
+            return self._few
+        arrays = (self._sides.tolist(), self._sizes.tolist(), self._cuts.tolist())
+        return list(zip(*arrays, strict=True))
 
     def pass_next_device(self) -> None:
         """Put the next device on either side of every set; keep what may become the best."""
         before = self.num_states
         turn = self._next_turn(len(self._history))
         kept = self._pass_few(turn) if before <= _FEW else self._pass_many(turn)
-        self._history.append((kept % before, kept // before))
+        self.num_states = len(kept)
+        self._history.append((before, kept))
 
     def _next_turn(self, step: int) -> Turn:
         """Give the next device the lowest free slot, and free those of devices that are done."""
@@ -131,19 +166,19 @@ class _Search:
         gone = sum(1 << self._slot_of.pop(done) for done in self._last_at.get(step, ()))
         self._taken &= ~gone
         left = len(self._order) - step - 1
-        return Turn(slot, links, gone, self._to_come.values(), self._upper, self._half, left)
+        to_come = self._to_come.values()
+        return Turn(slot, links, gone, to_come, self._upper, self._half, left, self._most)
 
-    def _pass_few(self, turn: Turn) -> IntArray:
+    def _pass_few(self, turn: Turn) -> list[int]:
         """Pass a device, state by state; the numbers of states that are kept."""
-        states = zip(self._sides.tolist(), self._sizes.tolist(), self._cuts.tolist(), strict=True)
-        kept = pass_device(list(states), turn)
-        self._sides = np.array([sides for _, (sides, _, _) in kept], dtype=np.int64)
-        self._sizes = np.array([size for _, (_, size, _) in kept], dtype=np.int64)
-        self._cuts = np.array([cut for _, (_, _, cut) in kept])
-        return np.array([number for number, _ in kept], dtype=np.int64)
+        kept, self._few = pass_device(self.states, turn)
+        return kept
 
     def _pass_many(self, turn: Turn) -> IntArray:
         """The same with all states at once."""
+        if self._few is not None:
+            self._sides, self._sizes, self._cuts = _arrays_of(self._few)
+            self._few = None
         self._branch(turn)
         kept = self._promising(turn)
         self._sides, self._sizes, self._cuts = (
@@ -164,7 +199,7 @@ class _Search:
     def _weight_inside(self, links: Links) -> FloatArray:
         """The weight of links to devices inside, of each state; added in order, for equal bits."""
         if not links:
-            return np.zeros(self.num_states)
+            return np.zeros(len(self._sides))
         _, slots, weights = zip(*links, strict=True)
         inside = self._sides >> np.array(slots)[:, None] & 1
         added: FloatArray = np.add.accumulate(np.array(weights)[:, None] * inside, axis=0)[-1]
@@ -200,17 +235,19 @@ class _Search:
     def best_set(self) -> tuple[BoolArray, float]:
         """The kept set of lowest conductance as a mask, and its value; or no set, and the bound."""
         members = np.zeros(len(self._order), dtype=bool)
-        proper = np.flatnonzero(self._sizes > 0)
-        if not len(proper):
+        ratios = [(cut / size, k) for k, (_, size, cut) in enumerate(self.states) if size > 0]
+        if not ratios:
             return members, self._upper
-        ratios = self._cuts[proper] / self._sizes[proper]
-        state = int(proper[np.argmin(ratios)])
-        for v, (parents, chosen) in zip(
-            reversed(self._order), reversed(self._history), strict=True
-        ):
-            members[v] = bool(chosen[state])
-            state = int(parents[state])
-        return members, float(ratios.min())
+        least, state = min(ratios)
+        for v, (before, kept) in zip(reversed(self._order), reversed(self._history), strict=True):
+            inside, state = divmod(int(kept[state]), before)
+            members[v] = bool(inside)
+        return members, least
+
+
+def _arrays_of(states: list[State]) -> tuple[IntArray, IntArray, FloatArray]:
+    sides, sizes, cuts = zip(*states, strict=True)
+    return np.array(sides, dtype=np.int64), np.array(sizes, dtype=np.int64), np.array(cuts)
 
 
 def _link_weights(W: MixingMatrix) -> list[dict[int, float]]:

@@ -75,7 +75,21 @@ def slowest_mode(W: MixingMatrix, dense_limit: int = DENSE_LIMIT) -> tuple[float
         return 0.0, np.ones(1)
     if n > dense_limit:
         return _slowest_of_many(W)
-    return _second(*np.linalg.eigh(W.toarray()))
+    return slowest_few(W, 0)[0]
+
+
+def slowest_few(W: MixingMatrix, count: int) -> tuple[tuple[float, FloatArray], list[FloatArray]]:
+    """`slowest_mode` of a small matrix, and the vectors of a few eigenvalues after λ₂.
+
+    Examples:
+        >>> from ssdfl.graph import load_network, metropolis
+        >>> mode, others = slowest_few(metropolis(load_network("path:n=4").adjacency), 1)
+        >>> round(mode[0], 3), [len(vector) for vector in others]
+        (0.805, [4])
+    """
+    values, vectors = np.linalg.eigh(W.toarray())
+    others = vectors.T[-3 : -3 - count : -1]
+    return _second(values, vectors), [vector.copy() for vector in others]
 
 
 def slowest_modes(stacked: FloatArray) -> Iterator[tuple[float, FloatArray]]:
@@ -121,8 +135,10 @@ def _is_narrow(W: MixingMatrix) -> bool:
 def _largest(W: MixingMatrix, count: int) -> tuple[FloatArray, FloatArray] | None:
     """The largest eigenvalues and their vectors, or None if Lanczos does not converge soon."""
     most = 20 * int(np.sqrt(W.shape[0]))
+    # Called thousands of times: as an operator, SciPy makes no matrix of each vector.
+    mixing = linalg.LinearOperator(W.shape, matvec=W.dot, dtype=np.float64)
     with suppress(linalg.ArpackNoConvergence):
-        return linalg.eigsh(W, k=count, which="LA", v0=_start(W), maxiter=most, tol=_TOLERANCE)
+        return linalg.eigsh(mixing, k=count, which="LA", v0=_start(W), maxiter=most, tol=_TOLERANCE)
     return None
 
 
