@@ -57,6 +57,13 @@ def test_metropolis_by_hand():
     )
 
 
+def test_metropolis_ignores_stored_loops_and_the_order_of_columns():
+    path = load_network("path:n=3").adjacency
+    data, columns = np.ones(7), np.array([1, 0, 2, 1, 0, 1, 2])
+    shuffled = csr_array((data, columns, np.array([0, 2, 5, 7])), shape=(3, 3))
+    assert np.array_equal(metropolis(shuffled).toarray(), metropolis(path).toarray())
+
+
 def test_metropolis_of_two_devices_is_not_positive_definite():
     assert not spectrum(metropolis(load_network("path:n=2").adjacency)).positive_definite
     assert spectrum(lazy(load_network("path:n=2").adjacency)).positive_definite

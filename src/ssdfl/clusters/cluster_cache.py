@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -65,7 +66,6 @@ class ClusterCache:
         self, network: Network, weights: Weights = metropolis, budget: Budget | None = None
     ) -> None:
         self.network, self.weights, self.budget = network, weights, budget or Budget()
-        self._copies: SparseMatrix = block_diag([network.adjacency] * _COPIES, format="csr")
         # Only these: their mixing is asked for next, and thousands of earlier ones need memory.
         self._latest: deque[tuple[dict[Cluster, int], Blocks]] = deque(maxlen=_KEPT)
         self._mixings: dict[Cluster, MixingMatrix] = {}
@@ -221,6 +221,11 @@ class ClusterCache:
             self._take_cuts(halves, blocks, small)
             self._take_small(halves, blocks, small)
             self._keep(halves, blocks)
+
+    @cached_property
+    def _copies(self) -> SparseMatrix:
+        """Several networks in one, with no links between them."""
+        return block_diag([self.network.adjacency] * _COPIES, format="csr")
 
     def _in_copies(self, rounds: Sequence[Sequence[Pair]]) -> list[IntArray]:
         """The devices of halves, each round in its own copy of the network."""

@@ -35,7 +35,7 @@ def metropolis(adjacency: SparseMatrix) -> MixingMatrix:
         >>> metropolis(csr_array([[0, 1], [1, 0]])).toarray().tolist()
         [[0.5, 0.5], [0.5, 0.5]]
     """
-    links = _sorted(adjacency)
+    links = _without_loops(_sorted(adjacency))
     row, column = places_of(links)
     degree = np.diff(links.indptr)
     return _with_rest(links, 1.0 / (1 + np.maximum(degree[row], degree[column])))
@@ -197,6 +197,16 @@ def on_links(n: int, i: IntArray, j: IntArray, weight: FloatArray) -> MixingMatr
 def _sorted(links: SparseMatrix) -> SparseMatrix:
     """The same matrix with columns in order."""
     return links if links.has_sorted_indices else links.sorted_indices()
+
+
+def _without_loops(links: SparseMatrix) -> SparseMatrix:
+    """The same matrix without stored entries on its diagonal."""
+    row, column = places_of(links)
+    loops = row == column
+    if not loops.any():
+        return links
+    ends = links.indptr - np.concatenate([[0], np.cumsum(loops)])[links.indptr]
+    return csr_array((links.data[~loops], column[~loops], ends), shape=links.shape)
 
 
 def _with_rest(links: SparseMatrix, weight: FloatArray) -> MixingMatrix:
