@@ -64,6 +64,15 @@ class Stage:
     seeds: tuple[int, ...] = (0,)
 
 
+def _near_the_best(dataset: str, *settings: tuple[float, int, int]) -> Stage:
+    """Other η, E and M at the point that fits Fashion-MNIST best: SSD-FL, hybrid, τ_r = 3."""
+    points = tuple(
+        Point(rate, steps, batch, "atc", momentum="damped", links=0.3)
+        for rate, steps, batch in settings
+    )
+    return Stage(points, dataset, optimizers=("mixed",), tau_r=(3,), methods=("ssdfl",))
+
+
 STAGES = {
     "joined": Stage(
         (
@@ -87,51 +96,15 @@ STAGES = {
         tau_r=(3,),
         methods=("ssdfl",),
     ),
-    "cifar10": Stage(
-        (
-            Point(0.03, 20, 16, "atc", momentum="damped", links=0.3),
-            Point(0.05, 20, 16, "atc", momentum="damped", links=0.3),
-            Point(0.05, 10, 32, "atc", momentum="damped", links=0.3),
-            Point(0.1, 10, 16, "atc", momentum="damped", links=0.3),
-        ),
-        dataset="cifar10",
-        optimizers=("mixed",),
-        tau_r=(3,),
-        methods=("ssdfl",),
+    "cifar10": _near_the_best(
+        "cifar10", (0.03, 20, 16), (0.05, 20, 16), (0.05, 10, 32), (0.1, 10, 16)
     ),
-    "longer": Stage(
-        (
-            Point(0.03, 50, 16, "atc", momentum="damped", links=0.3),
-            Point(0.03, 50, 8, "atc", momentum="damped", links=0.3),
-            Point(0.01, 50, 8, "atc", momentum="damped", links=0.3),
-            Point(0.005, 50, 8, "atc", momentum="damped", links=0.3),
-        ),
-        dataset="cifar10",
-        optimizers=("mixed",),
-        tau_r=(3,),
-        methods=("ssdfl",),
+    "longer": _near_the_best(
+        "cifar10", (0.03, 50, 16), (0.03, 50, 8), (0.01, 50, 8), (0.005, 50, 8)
     ),
-    "slower": Stage(
-        (
-            Point(0.003, 20, 8, "atc", momentum="damped", links=0.3),
-            Point(0.005, 20, 8, "atc", momentum="damped", links=0.3),
-            Point(0.003, 50, 8, "atc", momentum="damped", links=0.3),
-        ),
-        dataset="cifar10",
-        optimizers=("mixed",),
-        tau_r=(3,),
-        methods=("ssdfl",),
-    ),
-    "smooth": Stage(
-        (
-            Point(0.005, 20, 8, "atc", momentum="damped", links=0.3),
-            Point(0.01, 20, 8, "atc", momentum="damped", links=0.3),
-            Point(0.003, 50, 8, "atc", momentum="damped", links=0.3),
-            Point(0.01, 10, 16, "atc", momentum="damped", links=0.3),
-        ),
-        optimizers=("mixed",),
-        tau_r=(3,),
-        methods=("ssdfl",),
+    "slower": _near_the_best("cifar10", (0.003, 20, 8), (0.005, 20, 8), (0.003, 50, 8)),
+    "smooth": _near_the_best(
+        "fmnist", (0.005, 20, 8), (0.01, 20, 8), (0.003, 50, 8), (0.01, 10, 16)
     ),
     "leads": Stage(
         (
