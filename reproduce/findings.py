@@ -280,10 +280,14 @@ def least(results: Results, score: str, paper: dict[int, float]) -> Finding:
         results.cell("fmnist-taua", f"τ_a = {tau}, mild", OURS).clusters or math.nan
         for tau in found
     ]
-    least_at = ", ".join(f"{number:.0f}" for number in found.values())
+    least_at = ", ".join(map(_number_or_dash, found.values()))
     same = all(abs(found[tau] - number) < 1 for tau, number in paper.items())
     text = f"{least_at}; formed: {', '.join(f'{one:.1f}' for one in formed)}"
     return Finding(text, "reproduced" if same else "not")
+
+
+def _number_or_dash(number: float) -> str:
+    return "–" if math.isnan(number) else f"{number:.0f}"
 
 
 def _close(points: float) -> str:

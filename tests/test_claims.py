@@ -5,7 +5,7 @@ import csv
 import pytest
 
 import held_out
-from findings import NotRunError, Results, growing, judged, lead, saving, wins
+from findings import Finding, NotRunError, Results, growing, judged, lead, least, saving, wins
 
 COLUMNS = (
     "panel",
@@ -167,3 +167,23 @@ def test_the_complete_graph_and_what_has_not_been_run(tmp_path):
     text = held_out.criteria(tmp_path)
     assert "| complete graph, mild: SSD-FL ≥ 85 % | 85.0 % | met |" in text
     assert text.count("not run") == 2
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told", "verdict"),
+    [
+        ((4, 3, 2), "4, 3, 2; formed: 3.0, 3.0, 3.0", "reproduced"),
+        ((10, 10, 10), "10, 10, 10; formed: 3.0, 3.0, 3.0", "not"),
+        ((None, None, 2), "–, –, 2; formed: 3.0, 3.0, 3.0", "not"),
+    ],
+)
+def test_a_bound_that_is_infinite_is_least_nowhere(tmp_path, numbers, told, verdict):
+    points = [f"τ_a = {tau}" for tau in (1, 3, 5)]
+    runs = [{**cell(f"{point}, mild", "SSD-FL", "", [0.5]), "clusters": 3} for point in points]
+    written(tmp_path, "fmnist-taua", runs)
+    bounds = [
+        cell("mild", "stationarity", "", [number] * 3, point=point)
+        for point, number in zip(points, numbers, strict=True)
+    ]
+    results = written(tmp_path, "fmnist-bound", bounds)
+    assert least(results, "stationarity", {1: 4, 5: 2}) == Finding(told, verdict)

@@ -129,6 +129,16 @@ def test_the_cnns_page_shows_what_was_searched(monkeypatch):
     assert table.count("\n") > 10
 
 
+def test_the_cnns_page_shows_where_theorem_1_applies(monkeypatch):
+    monkeypatch.syspath_prepend(STUDIES / "cnn")
+    study = importlib.import_module("step_sizes")
+    found = study.read_found()
+    page = (STUDIES / "cnn" / "index.md").read_text(encoding="utf-8")
+    assert study.table(found) in page
+    assert set(found["least_at"].dropna()) == {10}
+    assert not found[found["eta"] >= 0.01]["finite"].any()
+
+
 @pytest.fixture
 def underlays_report(monkeypatch):
     """The underlay study's own script."""

@@ -226,3 +226,15 @@ def test_final_accuracies_are_means_over_seeds(tmp_path):
     assert cell.clusters == 4
     least = entries(load_artefact("fmnist-bound"), made_up(load_artefact("fmnist-bound")))
     assert {c.value for c in least} == {3.0}
+
+
+@pytest.mark.parametrize("finite", [True, False])
+def test_a_bound_without_finite_scores_says_so(finite):
+    artefact = load_artefact("fmnist-bound").part(["mild", "stationarity"])
+    runs = made_up(artefact)
+    if not finite:
+        infinite = [{"clusters": S, "score": math.inf} for S in range(1, 9)]
+        runs = {key: [infinite] for key in runs}
+    figure = plot_artefact(artefact, runs, entries(artefact, runs))
+    told = [text.get_text() for text in figure.axes[0].texts]
+    assert told == ([] if finite else ["infinite at every S"])

@@ -204,6 +204,8 @@ def _plot_bound(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[En
     axes.set_yscale("log")
     first = runs[entries[0].panel, entries[0].point, entries[0].series][0]
     axes.set_xlim(0, max(row["clusters"] for row in first) + 1)
+    if not any(entry.reached for entry in entries):
+        axes.text(0.5, 0.5, "infinite at every S", ha="center", transform=axes.transAxes)
 
 
 def _relative_scores(run: Sequence[Row]) -> dict[int, float]:
