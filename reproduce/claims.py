@@ -101,12 +101,12 @@ CLAIMS: tuple[Claim, ...] = (
         lambda r: lead(r, "fmnist-taua", "τ_a = 5, extreme", 4, over="STC"),
     ),
     (
-        "the same, over pDFL and so over the weak sDFL",
+        "τ_a = 5, extreme: lead over pDFL and so over the weak sDFL",
         "+9",
         lambda r: lead(r, "fmnist-taua", "τ_a = 5, extreme", 9, over="pDFL"),
     ),
     (
-        "the same, over the strong sDFL",
+        "τ_a = 5, extreme: lead over the strong sDFL",
         "+9",
         lambda r: lead(r, "fmnist-taua", "τ_a = 5, extreme", 9, over=STRONG),
     ),
