@@ -121,6 +121,12 @@ def test_the_global_generator_is_left_alone():
         ("builtins:list", (1, 8, 8), {}, "model = builtins:list"),
         (f"{__name__}:nothing_to_train", (1, 8, 8), {}, "not a torch module with parameters"),
         (":x", (1, 8, 8), {}, "model.name = :x"),
+        (
+            "cnn",
+            (1, 28, 28),
+            {"norm": "layer"},
+            "model.options.norm = layer: expected none or batch",
+        ),
         (f"{__name__}:wrong_output", (1, 8, 8), {}, r"model output = \(2, 11\)"),
     ],
 )
@@ -133,6 +139,19 @@ def test_what_is_computed_once_and_kept_is_no_state():
     build_model(f"{__name__}:keeping", (1, 8, 8), 10, 0, {"way": "cache"})
 
 
+def test_the_papers_cnn_is_normalised_after_each_convolution():
+    """Normalisation brings a scale and a shift, and makes the bias superfluous."""
+    plain = build_model("cnn", (1, 28, 28), 10, seed=0)
+    model = build_model("cnn", (1, 28, 28), 10, 0, {"norm": "batch"})
+    channels = 32 + 64 + 128 + 128 + 256
+    assert count(plain) == 558_474
+    assert count(model) == count(plain) + channels
+    kinds = [type(layer) for layer in model]
+    followers = [kinds[k + 1] for k, kind in enumerate(kinds) if kind is nn.Conv2d]
+    assert followers == [nn.BatchNorm2d] * 5
+    assert all(layer.bias is None for layer in model if isinstance(layer, nn.Conv2d))
+
+
 def test_resnet8():
     """He et al. 2016 with n = 1 has 6n + 2 layers; ours pools and projects where shapes change."""
     model = build_model("resnet8", (3, 32, 32), 10, seed=0)
@@ -143,11 +162,12 @@ def test_resnet8():
     assert sum(buffer.numel() for buffer in statistics) == 672
 
 
+@pytest.mark.parametrize("options", [{"initial": "he"}, {"norm": "batch"}])
 @pytest.mark.parametrize("size", [8, 14, 16, 28])
-def test_every_weight_of_the_papers_cnn_trains(size):
+def test_every_weight_of_the_papers_cnn_trains(size, options):
     """On images of 14 pixels three poolings once left 78 % of the weights without any gradient."""
     torch.manual_seed(0)
-    model = build_model("cnn", (1, size, size), 10, 0, {"initial": "he"})
+    model = build_model("cnn", (1, size, size), 10, 0, options)
     images, labels = torch.randn(64, 1, size, size), torch.arange(64) % 10
     nn.functional.cross_entropy(model(images), labels).backward()
     gradients = torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
