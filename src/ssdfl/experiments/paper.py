@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from ssdfl.clusters import Device, form_clusters
 from ssdfl.errors import InputError
-from ssdfl.learning import load_data
+from ssdfl.graph import Network
+from ssdfl.learning import DeviceConstants, Task, load_data
 from ssdfl.methods import find_method
-from ssdfl.preparation import prepare
+from ssdfl.preparation import draw, shared_devices
+from ssdfl.preparation.planning import measure_devices, settings_of
 from ssdfl.records.artefacts import Artefact, Case, CaseKey
-from ssdfl.records.cache import finished_rows, run_folder, single_runs
+from ssdfl.records.cache import finished_rows, run_folder, run_key, single_runs
 from ssdfl.records.config import Experiment
 from ssdfl.records.folder import Row
 
@@ -26,13 +31,16 @@ def artefact_rows(
     Raises:
         InputError: a run is missing; the error names it.
     """
-    found = {}
-    for case in artefact.cases:
-        if artefact.kind == "bound":
-            found[case.key] = _candidates(case.experiment, data)
-            continue
-        found[case.key] = [_rows(artefact, case, one, root) for one in single_runs(case.experiment)]
-    return found
+    if artefact.kind == "bound":
+        measured = _measured_tasks(data)
+        return {
+            case.key: [_candidates(one, measured(one)) for one in single_runs(case.experiment)]
+            for case in artefact.cases
+        }
+    return {
+        case.key: [_rows(artefact, case, one, root) for one in single_runs(case.experiment)]
+        for case in artefact.cases
+    }
 
 
 def _rows(artefact: Artefact, case: Case, one: Experiment, root: Path) -> list[Row]:
@@ -47,13 +55,43 @@ def _rows(artefact: Artefact, case: Case, one: Experiment, root: Path) -> list[R
     return [{**row, "clusters": number, "decision": decision} for row in rows]
 
 
-def _candidates(experiment: Experiment, data: Path | None) -> list[list[Row]]:
-    dataset = load_data(experiment.data, data)
-    plans = [prepare(experiment, seed, dataset).plan for seed in experiment.seeds]
+@dataclass(frozen=True, eq=False)
+class _MeasuredTask:
+    """What formation is given that depends neither on the schedule nor on its own settings."""
+
+    network: Network
+    task: Task
+    devices: Sequence[Device]
+    constants: Mapping[int, DeviceConstants]
+
+
+def _measured_tasks(data: Path | None) -> Callable[[Experiment], _MeasuredTask]:
+    """Draw and measure the task of an experiment of one seed, once for all that share it."""
+    known: dict[str, _MeasuredTask] = {}
+
+    def measured(experiment: Experiment) -> _MeasuredTask:
+        plain = Experiment()
+        key = run_key(
+            experiment.model_copy(update={"schedule": plain.schedule, "clusters": plain.clusters})
+        )
+        if key not in known:
+            known[key] = _measure(experiment, data)
+        return known[key]
+
+    return measured
+
+
+def _measure(experiment: Experiment, data: Path | None) -> _MeasuredTask:
+    (seed,) = experiment.seeds
+    network, task, optimizers = draw(experiment, seed, load_data(experiment.data, data))
+    devices = shared_devices(experiment, task, optimizers, seed)
+    return _MeasuredTask(network, task, devices, measure_devices(experiment, task, seed))
+
+
+def _candidates(experiment: Experiment, given: _MeasuredTask) -> list[Row]:
+    settings = settings_of(experiment, given.task, given.constants)
+    plan = form_clusters(given.network, given.devices, settings)
     return [
-        [
-            {"clusters": len(one.clusters), "score": one.score, "decision": plan.decision}
-            for one in plan.candidates
-        ]
-        for plan in plans
+        {"clusters": len(one.clusters), "score": one.score, "decision": plan.decision}
+        for one in plan.candidates
     ]

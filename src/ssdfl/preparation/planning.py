@@ -88,11 +88,15 @@ def given_plan(experiment: Experiment, network: Network) -> Plan | None:
 
 def measured_settings(experiment: Experiment, task: Task, seed: int) -> FormationSettings:
     """Formation's settings for an experiment; missing constants are measured at θ⁰."""
-    measured = {
+    return settings_of(experiment, task, measure_devices(experiment, task, seed))
+
+
+def measure_devices(experiment: Experiment, task: Task, seed: int) -> dict[int, DeviceConstants]:
+    """The constants of the devices that measure them; they do not depend on the schedule."""
+    return {
         device: measure_device(experiment, task, device, seed)
         for device in measuring(task.num_devices)
     }
-    return settings_of(experiment, task, measured)
 
 
 def measuring(num_devices: int) -> list[int]:
