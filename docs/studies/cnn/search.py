@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from ssdfl.experiments.pool import Resources, run_pool
 from ssdfl.files import atomic_path
@@ -36,6 +37,7 @@ class Point:
         rule: whether devices mix and train at once (cta) or train, then mix (atc).
         momentum: momentum as printed, or damped, which moves no further than SGD.
         initial: how the CNN starts.
+        norm: whether the CNN has batch normalisation.
         dealing: whether labels go to devices evenly or at random.
         links: p of G(10, p). At the paper's p = 0.1 hardly any draw is connected, so its networks
             of ten devices were either joined by single links, as ours are, or denser than stated.
@@ -47,6 +49,7 @@ class Point:
     rule: str = "cta"
     momentum: str = "momentum"
     initial: str = "he"
+    norm: str = "none"
     dealing: str = "even"
     links: float = 0.1
 
@@ -71,6 +74,11 @@ def _near_the_best(dataset: str, *settings: tuple[float, int, int]) -> Stage:
         for rate, steps, batch in settings
     )
     return Stage(points, dataset, optimizers=("mixed",), tau_r=(3,), methods=("ssdfl",))
+
+
+def _normalised(rate: float, steps: int, batch: int, **others: Any) -> Point:
+    """A point with batch normalisation and torch's initialisation, on networks as stated."""
+    return Point(rate, steps, batch, **{"rule": "atc", "initial": "torch", **others}, norm="batch")
 
 
 STAGES = {
@@ -105,6 +113,43 @@ STAGES = {
     "slower": _near_the_best("cifar10", (0.003, 20, 8), (0.005, 20, 8), (0.003, 50, 8)),
     "smooth": _near_the_best(
         "fmnist", (0.005, 20, 8), (0.01, 20, 8), (0.003, 50, 8), (0.01, 10, 16)
+    ),
+    "normalised": Stage(
+        (
+            _normalised(0.01, 5, 16),
+            _normalised(0.01, 5, 16, momentum="damped"),
+            _normalised(0.01, 5, 16, rule="cta"),
+        ),
+        tau_r=(3,),
+        methods=("ssdfl",),
+    ),
+    "normalised-steps": Stage(
+        (_normalised(0.005, 10, 8, rule="cta"),),
+        tau_r=(3,),
+        methods=("ssdfl",),
+    ),
+    "normalised-damped": Stage(
+        tuple(
+            _normalised(*settings, rule="cta", momentum="damped")
+            for settings in ((0.01, 5, 16), (0.003, 10, 8), (0.005, 7, 12), (0.005, 10, 8))
+        ),
+        tau_r=(3,),
+        methods=("ssdfl",),
+    ),
+    "normalised-seeds": Stage(
+        tuple(
+            _normalised(*settings, rule="cta", momentum="damped")
+            for settings in ((0.005, 7, 12), (0.002, 10, 8), (0.003, 10, 8), (0.003, 7, 12))
+        ),
+        tau_r=(3,),
+        methods=("ssdfl",),
+        seeds=(0, 1, 2),
+    ),
+    "normalised-cifar10": Stage(
+        (_normalised(0.01, 5, 16, rule="cta", momentum="damped"),),
+        "cifar10",
+        tau_r=(3,),
+        methods=("ssdfl",),
     ),
     "leads": Stage(
         (
@@ -150,7 +195,7 @@ def _experiment(stage: Stage, point: Point, optimizers: str, labels: int, tau_r:
             "labels_per_device": labels,
             "label_dealing": point.dealing,
         },
-        "model": {"name": "cnn", "options": {"initial": point.initial}},
+        "model": {"name": "cnn", "options": _model_options(point)},
         "optimizers": {"kind": optimizers, "mix": ["sgd", point.momentum, "proximal"]},
         "training": {
             "learning_rate": point.rate,
@@ -160,6 +205,12 @@ def _experiment(stage: Stage, point: Point, optimizers: str, labels: int, tau_r:
         "evaluate": {"every": 1, "samples": 1000, "models": "mean"},
     }
     return make_experiment(values)
+
+
+def _model_options(point: Point) -> dict[str, str]:
+    """Without the default, so that runs are named as before it existed."""
+    norm = {} if point.norm == "none" else {"norm": point.norm}
+    return {"initial": point.initial, **norm}
 
 
 def rows_of(what: dict[str, object], folder: RunFolder) -> Iterator[dict[str, object]]:

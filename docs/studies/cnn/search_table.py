@@ -1,12 +1,16 @@
-"""Print the table of docs/studies/cnn/index.md: cycles to the paper's accuracies, and its own.
+"""Print the tables of docs/studies/cnn/index.md: cycles to the paper's accuracies, and its own.
 
 python docs/studies/cnn/search_table.py
+
+The second table ranks settings for which SSD-FL was tried with both kinds of optimizers and skews.
 """
 
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -25,17 +29,20 @@ POINT = (
     "batch",
     "rule",
     "momentum",
+    "norm",
     "tau_r",
     "optimizers",
     "labels",
     "method",
 )
 HEADER = (
-    *("data", "G(10, p)", "η", "E", "M", "rule", "momentum"),
+    *("data", "G(10, p)", "η", "E", "M", "rule", "momentum", "normalised"),
     *("τ_r", "optimizers", "skew", "method"),
 )
 SERIES = {"ssdfl": "SSD-FL", "sdfl": "sDFL", "pdfl": "pDFL", "stc": "STC", "cstc": "cSTC"}
+SETTING = POINT[: POINT.index("tau_r")]
 CHANCE = 0.1
+NEAR = 0.25
 
 Row = dict[str, str]
 
@@ -73,29 +80,97 @@ def _curve(rows: Sequence[Row]) -> list[float]:
     return [sum(float(row["average_model_accuracy"]) for row in own) / len(own) for own in groups]
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What was tried, with how many seeds, and cycles to the paper's accuracies beside its own."""
+
+    values: Row
+    seeds: int
+    cycles: list[float | None]
+    papers: list[float | None]
+
+
+def tried() -> list[Tried]:
+    """Everything that was tried."""
+    found = []
+    for point, group in groupby(read_rows(), key=_point):
+        own, values = list(group), dict(zip(POINT, point, strict=True))
+        curve = _curve(own)
+        thresholds = THRESHOLDS[values["dataset"]][values["labels"]]
+        cycles = [cycles_to(curve, threshold) for threshold in thresholds]
+        found.append(Tried(values, len({row["seed"] for row in own}), cycles, _papers(values)))
+    return found
+
+
 def table() -> str:
     """A line for each point: cycles to four accuracies and, in brackets, the paper's."""
     lines = [[*HEADER, "seeds", "cycles (the paper's)"], ["---"] * (len(HEADER) + 2)]
-    for point, group in groupby(read_rows(), key=_point):
-        own = list(group)
-        values = dict(zip(POINT, point, strict=True))
-        thresholds = THRESHOLDS[values["dataset"]][values["labels"]]
-        found = [cycles_to(_curve(own), threshold) for threshold in thresholds]
-        both = [
-            f"{_text(ours)} ({theirs})" for ours, theirs in zip(found, _papers(values), strict=True)
-        ]
+    for one in tried():
+        pairs = zip(one.cycles, one.papers, strict=True)
+        both = [f"{_text(ours)} ({_text(theirs)})" for ours, theirs in pairs]
         shown = [
-            SKEWS.get(text, text) if name == "labels" else text for name, text in values.items()
+            SKEWS.get(text, text) if name == "labels" else text for name, text in one.values.items()
         ]
-        lines.append([*shown, str(len({row["seed"] for row in own})), ", ".join(both)])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        lines.append([*shown, str(one.seeds), ", ".join(both)])
+    return _lines(lines)
+
+
+def ranking() -> str:
+    """Settings: SSD-FL's cells near the paper's, and the error of those reached.
+
+    Settings with more seeds come first, then those with more cells near the paper's.
+    """
+    header = [*HEADER[: len(SETTING)], "seeds", "within 25 %", "error"]
+    rows = []
+    for setting, group in groupby(_complete(), key=_setting):
+        runs = list(group)
+        seeds = min(run.seeds for run in runs)
+        near, cells, error = _nearness(runs)
+        row = [*setting, str(seeds), f"{near} of {cells}", f"{error:.2f}"]
+        rows.append((-seeds, -near, error, row))
+    return _lines([header, ["---"] * len(header), *(row for *_, row in sorted(rows))])
+
+
+def _complete() -> list[Tried]:
+    """SSD-FL at τ_r = 3, where a setting was tried with both kinds of optimizers and skews."""
+    found = [
+        one for one in tried() if (one.values["method"], one.values["tau_r"]) == ("ssdfl", "3")
+    ]
+    groups = [list(group) for _, group in groupby(found, key=_setting)]
+    return [one for group in groups if len(group) == 4 for one in group]
+
+
+def _setting(one: Tried) -> tuple[str, ...]:
+    return tuple(one.values[name] for name in SETTING)
+
+
+def _nearness(runs: Sequence[Tried]) -> tuple[int, int, float]:
+    """Cells within 25 % of the paper's, cells that it reaches, and the mean error of those reached.
+
+    The error is the root mean square of log(ours / the paper's).
+    """
+    cells = [
+        (ours, theirs)
+        for run in runs
+        for ours, theirs in zip(run.cycles, run.papers, strict=True)
+        if theirs is not None
+    ]
+    reached = [(ours, theirs) for ours, theirs in cells if ours is not None]
+    near = sum(abs(ours - theirs) <= NEAR * theirs for ours, theirs in reached)
+    squares = [math.log(ours / theirs) ** 2 for ours, theirs in reached]
+    error = math.sqrt(sum(squares) / len(squares)) if squares else math.inf
+    return near, len(cells), error
+
+
+def _lines(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _text(cycles: float | None) -> str:
     return "–" if cycles is None else f"{cycles:.2f}"
 
 
-def _papers(values: Row) -> list[str]:
+def _papers(values: Row) -> list[float | None]:
     """The paper's cycles, for the same skew, optimizers, τ_r and method."""
     skew, hybrid = SKEWS[values["labels"]], values["optimizers"] == "mixed"
     if values["tau_r"] == "1":
@@ -108,8 +183,9 @@ def _papers(values: Row) -> list[str]:
         rows = [
             row for row in csv.DictReader(file) if (row["panel"], row["series"]) == (panel, series)
         ]
-    return [row["value"] or "–" for row in sorted(rows, key=lambda row: float(row["threshold"]))]
+    ordered = sorted(rows, key=lambda row: float(row["threshold"]))
+    return [float(row["value"]) if row["value"] else None for row in ordered]
 
 
 if __name__ == "__main__":
-    print(table())
+    print(table(), ranking(), sep="\n\n")

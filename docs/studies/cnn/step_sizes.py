@@ -2,7 +2,7 @@
 
     python docs/studies/cnn/step_sizes.py     # writes step_sizes.csv, prints it; a few minutes
 
-The cases of `fmnist-bound` in the profile `medium`, three seeds, with the constants that formation
+The cases of `fmnist-bound` in the profile `plain`, three seeds, with the constants that formation
 measures at θ⁰. They do not depend on η, so only clusters are formed again for each step size.
 """
 
@@ -68,7 +68,7 @@ def measured(case: Case) -> Iterator[tuple[Network, Sequence[Device], FormationS
 
 def all_found() -> Iterator[Found]:
     """Form clusters for every skew, seed, τ_a, η and score."""
-    artefact = load_artefact("fmnist-bound", "medium", seeds=SEEDS)
+    artefact = load_artefact("fmnist-bound", "plain", seeds=SEEDS)
     taus = sorted({case.experiment.schedule.tau_a for case in artefact.cases})
     for skew, case in {case.panel: case for case in artefact.cases}.items():
         for seed, (network, devices, settings) in enumerate(measured(case)):
