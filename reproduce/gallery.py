@@ -15,15 +15,20 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-PROFILES = {"medium": "the paper's CNN", "small": "one hidden layer"}
+PROFILES = {
+    "medium": "the paper's CNN",
+    "plain": "the paper's CNN without normalisation",
+    "small": "one hidden layer",
+}
 """By how near they are to the paper; the picture is of the first that has been run."""
 
 INTRODUCTION = """# Results
 
 Our result of every table and figure of the paper, with the command that made it in its file.
 `python reproduce/gallery.py` prints this page; [Reproduction](../../docs/reproduction.md) says what
-agrees with the paper. Profile `medium` has the paper's CNN on whole images, `small` one hidden
-layer on halved ones. Numbers beside a profile count seeds."""
+agrees with the paper. Profile `medium` has the paper's CNN on whole images, `plain` the same
+without batch normalisation, `small` one hidden layer on halved images. Numbers beside a profile
+count seeds."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,10 @@
 import pytest
 
 from ssdfl.errors import InputError
+from ssdfl.experiments.paper import artefact_rows
+from ssdfl.learning import load_data
+from ssdfl.preparation import prepare
+from ssdfl.preparation.planning import measure_devices
 from ssdfl.records.artefacts import artefact_names, load_artefact, paper_folder
 from ssdfl.records.cache import run_key, single_runs, whole_rows
 from ssdfl.records.folder import RunFolder
@@ -24,7 +28,7 @@ def test_all_artefacts_of_the_paper_are_there():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_artefact_is_whole(name):
-    for profile in ("smoke", "small", "medium", "paper"):
+    for profile in ("smoke", "small", "medium", "plain", "paper"):
         artefact = load_artefact(name, profile)
         cases = {(case.panel, case.point, case.series) for case in artefact.cases}
         assert len(cases) == len(artefact.panels) * len(artefact.points) * len(artefact.series)
@@ -70,9 +74,10 @@ def test_later_settings_win_and_methods_differ_in_nothing_else():
         assert other.model_copy(update=update) == one
 
 
-def test_profiles_with_the_cnn_train_then_mix_on_networks_of_ten_with_more_links():
+def test_only_the_cnn_without_normalisation_deviates_from_the_papers_rule_and_networks():
     cases = {
-        name: load_artefact("fmnist-size", name).cases for name in ("small", "medium", "paper")
+        name: load_artefact("fmnist-size", name).cases
+        for name in ("small", "medium", "paper", "plain")
     }
     networks = {
         name: {case.point: case.experiment.network.spec for case in found}
@@ -82,10 +87,10 @@ def test_profiles_with_the_cnn_train_then_mix_on_networks_of_ten_with_more_links
         name: {method.partition("+")[2] for case in found for method in case.experiment.methods}
         for name, found in cases.items()
     }
-    assert networks["small"]["10"] == "er:n=10,p=0.1"
-    assert networks["medium"]["10"] == networks["paper"]["10"] == "er:n=10,p=0.3"
-    assert networks["small"]["30"] == networks["medium"]["30"] == "er:n=30,p=0.1"
-    assert rules == {"small": {""}, "medium": {"atc"}, "paper": {"atc"}}
+    assert networks["small"] == networks["medium"] == networks["paper"]
+    assert networks["paper"]["10"] == "er:n=10,p=0.1"
+    assert networks["plain"] == networks["paper"] | {"10": "er:n=10,p=0.3"}
+    assert rules == {"small": {""}, "medium": {"cta"}, "paper": {"cta"}, "plain": {"atc"}}
 
 
 def test_tables_have_both_readings_of_sdfl_and_the_weak_one_has_the_runs_of_pdfl():
@@ -163,9 +168,31 @@ def test_a_part_of_an_artefact_shares_the_runs_of_the_whole():
 
 
 def test_runs_that_are_kept_are_found_again_and_complete():
-    wanted = {run_key(one) for name in NAMES for one in load_artefact(name, "medium").runs()}
+    wanted = {
+        run_key(one)
+        for name in NAMES
+        for profile in ("medium", "plain")
+        for one in load_artefact(name, profile).runs()
+    }
     for folder in KEPT_RUNS:
         experiment = folder.experiment()
         assert run_key(experiment) == folder.path.name
         assert folder.path.name in wanted
         assert len(whole_rows(experiment, folder)) == experiment.cycles
+
+
+def test_the_bounds_of_a_figure_measure_each_task_once(monkeypatch, tmp_path):
+    measured = []
+
+    def counting(experiment, task, seed):
+        measured.append(seed)
+        return measure_devices(experiment, task, seed)
+
+    monkeypatch.setattr("ssdfl.experiments.paper.measure_devices", counting)
+    artefact = load_artefact("fmnist-bound", "smoke", seeds=2)
+    rows = artefact_rows(artefact, tmp_path)
+    assert len(artefact.cases) == 2 * 3 * 3  # skews, τ_a and scores
+    assert sorted(measured) == [0, 0, 1, 1]  # skews
+    for case in artefact.cases:
+        plan = prepare(case.experiment, 1, load_data(case.experiment.data)).plan
+        assert [row["score"] for row in rows[case.key][1]] == [one.score for one in plan.candidates]
