@@ -60,6 +60,13 @@ def test_an_artefact_is_known_by_the_papers_label():
     assert "fmnist-architecture" in done.stdout
 
 
+def test_a_dry_run_says_that_bounds_are_not_counted(tmp_path):
+    words = ("--profile", "smoke", "--cache", tmp_path / "cache", "--dry-run")
+    with_bound = quick_command("reproduce", "fmnist-bound", "fmnist-taua", *words).stdout
+    assert "Not counted: measuring constants and forming clusters for fmnist-bound." in with_bound
+    assert "Not counted" not in quick_command("reproduce", "fmnist-taua", *words).stdout
+
+
 def test_a_run_takes_one_core_unless_told(tmp_path, monkeypatch):
     monkeypatch.setattr("ssdfl.experiments.pool.cores", lambda: 6)
     words = ("fmnist-taua", "--profile", "smoke", "--cache", tmp_path / "cache", "--dry-run")

@@ -92,6 +92,7 @@ def reproduce(
     if dry_run:
         groups = [([artefact.name], artefact.runs()) for artefact in chosen]
         pool.estimate(["artefact"], groups, cache, resources, data)
+        _say_uncounted(chosen)
         return
     if not resume:
         _forget(chosen, cache)
@@ -99,6 +100,14 @@ def reproduce(
     pool.refuse(pool.run_all(runs, cache, data, resources, backend), len(runs))
     options = ["--profile", profile, *_repeated(seeds, only or ())]
     _write(chosen, cache, out or OUT / profile, options, data)
+
+
+def _say_uncounted(chosen: list[Artefact]) -> None:
+    """A bound has no runs; what it takes is spent when it is written."""
+    bounds = [artefact.name for artefact in chosen if artefact.kind == "bound"]
+    if bounds:
+        names = ", ".join(bounds)
+        typer.echo(f"Not counted: measuring constants and forming clusters for {names}.")
 
 
 def _repeated(seeds: int | None, only: Iterable[str]) -> list[str]:
