@@ -28,7 +28,7 @@ def test_all_artefacts_of_the_paper_are_there():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_artefact_is_whole(name):
-    for profile in ("smoke", "small", "medium", "plain", "paper"):
+    for profile in ("smoke", "small", "medium", "averaged", "plain", "paper"):
         artefact = load_artefact(name, profile)
         cases = {(case.panel, case.point, case.series) for case in artefact.cases}
         assert len(cases) == len(artefact.panels) * len(artefact.points) * len(artefact.series)
@@ -74,10 +74,10 @@ def test_later_settings_win_and_methods_differ_in_nothing_else():
         assert other.model_copy(update=update) == one
 
 
-def test_only_the_cnn_without_normalisation_deviates_from_the_papers_rule_and_networks():
+def test_profiles_deviate_from_the_papers_rule_and_networks_only_as_stated():
     cases = {
         name: load_artefact("fmnist-size", name).cases
-        for name in ("small", "medium", "paper", "plain")
+        for name in ("small", "averaged", "medium", "paper", "plain")
     }
     networks = {
         name: {case.point: case.experiment.network.spec for case in found}
@@ -87,10 +87,13 @@ def test_only_the_cnn_without_normalisation_deviates_from_the_papers_rule_and_ne
         name: {method.partition("+")[2] for case in found for method in case.experiment.methods}
         for name, found in cases.items()
     }
-    assert networks["small"] == networks["medium"] == networks["paper"]
-    assert networks["paper"]["10"] == "er:n=10,p=0.1"
-    assert networks["plain"] == networks["paper"] | {"10": "er:n=10,p=0.3"}
-    assert rules == {"small": {""}, "medium": {"cta"}, "paper": {"cta"}, "plain": {"atc"}}
+    stated = networks["small"]
+    assert stated["10"] == "er:n=10,p=0.1"
+    assert networks["averaged"] == stated
+    assert networks["medium"] == networks["paper"] == stated | {"10": "er:n=10,p=0.5"}
+    assert networks["plain"] == stated | {"10": "er:n=10,p=0.3"}
+    after = dict.fromkeys(("medium", "paper", "plain"), {"atc"})
+    assert rules == {"small": {""}, "averaged": {"cta"}} | after
 
 
 def test_tables_have_both_readings_of_sdfl_and_the_weak_one_has_the_runs_of_pdfl():
@@ -126,10 +129,15 @@ def test_tables_by_cost_take_the_runs_of_the_tables():
 
 def test_only_the_models_that_are_read_are_tested():
     tested = {
-        name: load_artefact(name).cases[0].experiment.evaluate.models
-        for name in ("fmnist-taur", "beyond-costs")
+        of: load_artefact(*of).cases[0].experiment.evaluate.models
+        for of in (
+            ("fmnist-taur", "small"),
+            ("fmnist-taur", "averaged"),
+            ("fmnist-taur", "medium"),
+            ("beyond-costs", "small"),
+        )
     }
-    assert tested == {"fmnist-taur": "mean", "beyond-costs": "all"}
+    assert list(tested.values()) == ["mean", "mean", "all", "all"]
 
 
 @pytest.mark.parametrize(("dataset", "least"), [("fmnist", 5), ("cifar10", 3)])
@@ -171,7 +179,7 @@ def test_runs_that_are_kept_are_found_again_and_complete():
     wanted = {
         run_key(one)
         for name in NAMES
-        for profile in ("medium", "plain")
+        for profile in ("medium", "averaged", "plain")
         for one in load_artefact(name, profile).runs()
     }
     for folder in KEPT_RUNS:

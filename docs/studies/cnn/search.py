@@ -23,6 +23,7 @@ from ssdfl.files import atomic_path
 from ssdfl.records import Experiment, make_experiment
 from ssdfl.records.cache import run_folder, single_runs
 from ssdfl.records.folder import RunFolder
+from ssdfl.records.tables import is_measured
 
 TABLE = Path(__file__).parent / "search.csv"
 CYCLES = 20
@@ -65,6 +66,8 @@ class Stage:
     tau_r: tuple[int, ...] = (1, 3)
     methods: tuple[str, ...] = ("ssdfl", "pdfl")
     seeds: tuple[int, ...] = (0,)
+    tested: str = "mean"
+    samples: int = 1000
 
 
 def _near_the_best(dataset: str, *settings: tuple[float, int, int]) -> Stage:
@@ -79,6 +82,16 @@ def _near_the_best(dataset: str, *settings: tuple[float, int, int]) -> Stage:
 def _normalised(rate: float, steps: int, batch: int, **others: Any) -> Point:
     """A point with batch normalisation and torch's initialisation, on networks as stated."""
     return Point(rate, steps, batch, **{"rule": "atc", "initial": "torch", **others}, norm="batch")
+
+
+def _of_devices(*points: Point, methods: tuple[str, ...] = ("ssdfl",)) -> Stage:
+    """Points at which each device's own model is tested, too: SGD, τ_r = 1 and 3."""
+    return Stage(points, optimizers=("sgd",), methods=methods, tested="all", samples=300)
+
+
+def _denser(rate: float, steps: int, batch: int, links: float, rule: str = "atc") -> Point:
+    """A normalised point on networks with more links than stated."""
+    return _normalised(rate, steps, batch, rule=rule, momentum="damped", links=links)
 
 
 STAGES = {
@@ -151,6 +164,31 @@ STAGES = {
         tau_r=(3,),
         methods=("ssdfl",),
     ),
+    "devices": _of_devices(
+        _denser(0.005, 7, 12, 0.5, "cta"),
+        _denser(0.003, 7, 12, 0.5),
+        _denser(0.003, 10, 8, 0.4),
+        Point(0.03, 10, 16, "atc", momentum="damped", links=0.5),
+        methods=("ssdfl", "pdfl"),
+    ),
+    "devices-links": _of_devices(
+        _denser(0.005, 7, 12, 0.5),
+        _denser(0.002, 10, 8, 0.3),
+        _denser(0.002, 10, 8, 0.4),
+        _denser(0.002, 10, 8, 0.5),
+        _denser(0.007, 10, 8, 0.4),
+        _denser(0.01, 10, 16, 0.3),
+        _denser(0.01, 10, 16, 0.4),
+        _denser(0.01, 10, 16, 0.5),
+        _denser(0.01, 10, 8, 0.7),
+    ),
+    "devices-seeds": Stage(
+        (_denser(0.003, 7, 12, 0.5),),
+        optimizers=("sgd",),
+        seeds=(1, 2),
+        tested="all",
+        samples=500,
+    ),
     "leads": Stage(
         (
             Point(0.03, 10, 16, "atc", momentum="damped", links=0.3),
@@ -202,7 +240,7 @@ def _experiment(stage: Stage, point: Point, optimizers: str, labels: int, tau_r:
             "local_steps": point.steps,
             "batch_size": point.batch,
         },
-        "evaluate": {"every": 1, "samples": 1000, "models": "mean"},
+        "evaluate": {"every": 1, "samples": stage.samples, "models": stage.tested},
     }
     return make_experiment(values)
 
@@ -224,13 +262,14 @@ def rows_of(what: dict[str, object], folder: RunFolder) -> Iterator[dict[str, ob
             "choice": plan.choice if plan else "",
             "cycle": row["cycle"],
             "average_model_accuracy": round(row["average_model_score"], 4),
+            "accuracy_of_devices": round(row["score"], 4) if is_measured(row) else "",
         }
 
 
 def write(rows: list[dict[str, object]]) -> None:
     """Add rows to the table, each once, in an order that does not depend on when runs ended."""
     found = {tuple(row.values()): row for row in [*_known(), *map(_as_text, rows)]}
-    ordered = [found[key] for key in sorted(found, key=lambda key: (*key[:-2], int(key[-2])))]
+    ordered = sorted(found.values(), key=lambda row: (*list(row.values())[:-3], int(row["cycle"])))
     with atomic_path(TABLE) as path, path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(ordered[0]), lineterminator="\n")
         writer.writeheader()

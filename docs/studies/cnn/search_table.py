@@ -2,14 +2,15 @@
 
 python docs/studies/cnn/search_table.py
 
-The second table ranks settings for which SSD-FL was tried with both kinds of optimizers and skews.
+The others rank settings by SSD-FL's cells: at τ_r = 3 with both kinds of optimizers, by the
+averaged model's accuracy; and with SGD at τ_r = 1 and 3, by both readings of accuracy.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -41,6 +42,7 @@ HEADER = (
 )
 SERIES = {"ssdfl": "SSD-FL", "sdfl": "sDFL", "pdfl": "pDFL", "stc": "STC", "cstc": "cSTC"}
 SETTING = POINT[: POINT.index("tau_r")]
+READINGS = {"average_model_accuracy": "averaged model", "accuracy_of_devices": "devices"}
 CHANCE = 0.1
 NEAR = 0.25
 
@@ -73,57 +75,78 @@ def cycles_to(curve: Sequence[float], threshold: float) -> float | None:
     return None
 
 
-def _curve(rows: Sequence[Row]) -> list[float]:
-    """The mean over seeds of the averaged model's accuracy, cycle by cycle."""
+def _curve(rows: Sequence[Row], reading: str) -> list[float]:
+    """The mean accuracy over seeds, cycle by cycle."""
     by_cycle = sorted(rows, key=lambda row: int(row["cycle"]))
     groups = [list(own) for _, own in groupby(by_cycle, key=lambda row: row["cycle"])]
-    return [sum(float(row["average_model_accuracy"]) for row in own) / len(own) for own in groups]
+    return [sum(float(row[reading]) for row in own) / len(own) for own in groups]
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What was tried, with how many seeds, and cycles to the paper's accuracies beside its own."""
+    """What was tried, with how many seeds, and cycles to the paper's accuracies beside its own.
+
+    Attributes:
+        reading: the column that counts as accuracy: of the averaged model, or the mean over devices.
+        devices_tested: whether both are known.
+    """
 
     values: Row
+    reading: str
+    devices_tested: bool
     seeds: int
     cycles: list[float | None]
     papers: list[float | None]
 
 
 def tried() -> list[Tried]:
-    """Everything that was tried."""
+    """Everything that was tried, by each reading of accuracy that was recorded."""
     found = []
     for point, group in groupby(read_rows(), key=_point):
         own, values = list(group), dict(zip(POINT, point, strict=True))
-        curve = _curve(own)
         thresholds = THRESHOLDS[values["dataset"]][values["labels"]]
-        cycles = [cycles_to(curve, threshold) for threshold in thresholds]
-        found.append(Tried(values, len({row["seed"] for row in own}), cycles, _papers(values)))
+        for reading in READINGS:
+            recorded = [row for row in own if row[reading]]
+            if not recorded:
+                continue
+            curve = _curve(recorded, reading)
+            cycles = [cycles_to(curve, threshold) for threshold in thresholds]
+            seeds = len({row["seed"] for row in recorded})
+            tested = any(row["accuracy_of_devices"] for row in own)
+            found.append(Tried(values, reading, tested, seeds, cycles, _papers(values)))
     return found
 
 
 def table() -> str:
     """A line for each point: cycles to four accuracies and, in brackets, the paper's."""
-    lines = [[*HEADER, "seeds", "cycles (the paper's)"], ["---"] * (len(HEADER) + 2)]
+    header = [*HEADER, "accuracy of", "seeds", "cycles (the paper's)"]
+    lines = [header, ["---"] * len(header)]
     for one in tried():
         pairs = zip(one.cycles, one.papers, strict=True)
         both = [f"{_text(ours)} ({_text(theirs)})" for ours, theirs in pairs]
         shown = [
             SKEWS.get(text, text) if name == "labels" else text for name, text in one.values.items()
         ]
-        lines.append([*shown, str(one.seeds), ", ".join(both)])
+        lines.append([*shown, READINGS[one.reading], str(one.seeds), ", ".join(both)])
     return _lines(lines)
 
 
-def ranking() -> str:
-    """Settings: SSD-FL's cells near the paper's, and the error of those reached.
+def ranking(kept: Callable[[Tried], bool], panels: int = 4) -> str:
+    """Settings by SSD-FL's cells near the paper's, and the error of those that it reaches.
 
     Settings with more seeds come first, then those with more cells near the paper's.
+
+    Args:
+        kept: the runs to count.
+        panels: leave out settings with fewer panels.
     """
-    header = [*HEADER[: len(SETTING)], "seeds", "within 25 %", "error"]
+    header = [*HEADER[: len(SETTING)], "accuracy of", "seeds", "within 25 %", "error"]
     rows = []
-    for setting, group in groupby(_complete(), key=_setting):
+    counted = [one for one in tried() if one.values["method"] == "ssdfl" and kept(one)]
+    for setting, group in groupby(sorted(counted, key=_setting), key=_setting):
         runs = list(group)
+        if len(runs) < panels:
+            continue
         seeds = min(run.seeds for run in runs)
         near, cells, error = _nearness(runs)
         row = [*setting, str(seeds), f"{near} of {cells}", f"{error:.2f}"]
@@ -131,17 +154,18 @@ def ranking() -> str:
     return _lines([header, ["---"] * len(header), *(row for *_, row in sorted(rows))])
 
 
-def _complete() -> list[Tried]:
-    """SSD-FL at τ_r = 3, where a setting was tried with both kinds of optimizers and skews."""
-    found = [
-        one for one in tried() if (one.values["method"], one.values["tau_r"]) == ("ssdfl", "3")
-    ]
-    groups = [list(group) for _, group in groupby(found, key=_setting)]
-    return [one for group in groups if len(group) == 4 for one in group]
+def of_one_table(one: Tried) -> bool:
+    """Whether it is τ_r = 3 and the averaged model, with SGD or hybrid optimizers."""
+    return one.values["tau_r"] == "3" and one.reading == "average_model_accuracy"
+
+
+def of_both_tables(one: Tried) -> bool:
+    """Whether it has SGD, with τ_r = 1 or 3, and devices were tested, too."""
+    return one.values["optimizers"] == "sgd" and one.devices_tested
 
 
 def _setting(one: Tried) -> tuple[str, ...]:
-    return tuple(one.values[name] for name in SETTING)
+    return (*(one.values[name] for name in SETTING), READINGS[one.reading])
 
 
 def _nearness(runs: Sequence[Tried]) -> tuple[int, int, float]:
@@ -188,4 +212,4 @@ def _papers(values: Row) -> list[float | None]:
 
 
 if __name__ == "__main__":
-    print(table(), ranking(), sep="\n\n")
+    print(table(), ranking(of_one_table), ranking(of_both_tables), sep="\n\n")

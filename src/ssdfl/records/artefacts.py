@@ -198,7 +198,8 @@ def load_artefact(
     _check_one_of("--profile", profile, common["profile"], "Choose one.")
     _check_one_of(f"{name}.toml: kind", own["kind"], KINDS, "Correct the file.")
     base = _base_settings(common, own, profile)
-    reading = own.get("reading", common["reading"])
+    shrunk = common["profile"][profile]
+    reading = own.get("reading", shrunk.get("reading", common["reading"]))
     _check_one_of(f"{name}.toml: reading", reading, READINGS, "Correct the file.")
     lay_over(base, {"evaluate.models": MODELS_READ[reading]})
     if seeds is not None:
@@ -216,8 +217,8 @@ def load_artefact(
         reading=reading,
         expected=_expected(folder / f"{name}.csv"),
         profile=profile,
-        rule=common["profile"][profile].get("rule", ""),
-        networks=common["profile"][profile].get("networks", {}),
+        rule=shrunk.get("rule", ""),
+        networks=shrunk.get("networks", {}),
     )
 
 
