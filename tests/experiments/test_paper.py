@@ -92,7 +92,7 @@ def test_profiles_deviate_from_the_papers_rule_and_networks_only_as_stated():
     assert networks["averaged"] == stated
     assert networks["medium"] == networks["paper"] == stated | {"10": "er:n=10,p=0.5"}
     assert networks["plain"] == stated | {"10": "er:n=10,p=0.3"}
-    after = dict.fromkeys(("medium", "paper", "plain"), {"atc"})
+    after = {name: {"atc"} for name in ("medium", "paper", "plain")}
     assert rules == {"small": {""}, "averaged": {"cta"}} | after
 
 

@@ -87,7 +87,7 @@ class Tried:
     """What was tried, with how many seeds, and cycles to the paper's accuracies beside its own.
 
     Attributes:
-        reading: the column that counts as accuracy: of the averaged model, or the mean over devices.
+        reading: the column that counts as accuracy: the averaged model's, or the mean over devices.
         devices_tested: whether both are known.
     """
 

@@ -34,8 +34,9 @@ def reproduce(
     profile: Annotated[
         str,
         typer.Option(
-            help="smoke (seconds, shape only), small (a small model), medium, averaged (the averaged "
-            "model's accuracy), plain (the CNN without normalisation), paper (full size)."
+            help="smoke (seconds, shape only), small (a small model), medium, "
+            "averaged (the averaged model's accuracy), plain (the CNN without normalisation), "
+            "paper (full size)."
         ),
     ] = "small",
     seeds: Annotated[
