@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,11 @@ def _normalised(rate: float, steps: int, batch: int, **others: Any) -> Point:
 def _of_devices(*points: Point, methods: tuple[str, ...] = ("ssdfl",)) -> Stage:
     """Points at which each device's own model is tested, too: SGD, τ_r = 1 and 3."""
     return Stage(points, optimizers=("sgd",), methods=methods, tested="all", samples=300)
+
+
+def _of_cifar10(*points: Point, tau_r: tuple[int, ...] = (3,)) -> Stage:
+    """The same on CIFAR10."""
+    return replace(_of_devices(*points), dataset="cifar10", tau_r=tau_r, samples=500)
 
 
 def _denser(rate: float, steps: int, batch: int, links: float, rule: str = "atc") -> Point:
@@ -189,6 +194,13 @@ STAGES = {
         tested="all",
         samples=500,
     ),
+    "devices-cifar10": _of_cifar10(
+        _denser(0.003, 7, 12, 0.5),
+        _denser(0.01, 5, 16, 0.5),
+        _denser(0.01, 10, 16, 0.5),
+        _denser(0.005, 20, 8, 0.5),
+    ),
+    "devices-cifar10-between": _of_cifar10(_denser(0.01, 7, 16, 0.5), tau_r=(3, 1)),
     "leads": Stage(
         (
             Point(0.03, 10, 16, "atc", momentum="damped", links=0.3),
