@@ -122,11 +122,17 @@ def test_the_recommended_method_is_ahead_of_the_papers(methods_report):
     assert min(fewer) > 1
 
 
-def test_the_cnns_page_shows_what_was_searched(monkeypatch):
+def test_the_cnns_pages_show_what_was_searched(monkeypatch):
     monkeypatch.syspath_prepend(STUDIES / "cnn")
-    table = importlib.import_module("search_table").table()
-    assert table in (STUDIES / "cnn" / "index.md").read_text(encoding="utf-8")
+    search = importlib.import_module("search_table")
+    table = search.table()
+    assert table in (STUDIES / "cnn" / "search.md").read_text(encoding="utf-8")
     assert table.count("\n") > 10
+    page = (STUDIES / "cnn" / "index.md").read_text(encoding="utf-8")
+    for kept in (search.of_one_table, search.of_both_tables):
+        ranking = search.ranking(kept)
+        assert ranking in page
+        assert ranking.count("\n") > 10
 
 
 def test_the_cnns_page_shows_where_theorem_1_applies(monkeypatch):

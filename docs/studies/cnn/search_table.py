@@ -1,8 +1,8 @@
-"""Print the tables of docs/studies/cnn/index.md: cycles to the paper's accuracies, and its own.
+"""Print the table of docs/studies/cnn/search.md: cycles to the paper's accuracies, and its own.
 
 python docs/studies/cnn/search_table.py
 
-The others rank settings by SSD-FL's cells: at τ_r = 3 with both kinds of optimizers, by the
+The others, of index.md, rank settings by SSD-FL's cells: at τ_r = 3 with both kinds of optimizers, by the
 averaged model's accuracy; and with SGD at τ_r = 1 and 3, by both readings of accuracy.
 """
 
