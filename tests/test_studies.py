@@ -140,9 +140,12 @@ def test_the_cnns_page_shows_where_theorem_1_applies(monkeypatch):
     study = importlib.import_module("step_sizes")
     found = study.read_found()
     page = (STUDIES / "cnn" / "index.md").read_text(encoding="utf-8")
-    assert study.table(found) in page
+    plain, normalised = (found[found["profile"] == name] for name in ("plain", "medium"))
+    assert study.table(plain) in page
+    assert study.table(normalised) in page
     assert set(found["least_at"].dropna()) == {10}
-    assert not found[found["eta"] >= 0.01]["finite"].any()
+    assert not plain[plain["eta"] >= 0.01]["finite"].any()
+    assert (normalised[normalised["eta"] <= 0.003]["finite"] == 10).all()
 
 
 @pytest.fixture

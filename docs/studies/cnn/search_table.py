@@ -2,8 +2,8 @@
 
 python docs/studies/cnn/search_table.py
 
-The others, of index.md, rank settings by SSD-FL's cells: at τ_r = 3 with both kinds of optimizers, by the
-averaged model's accuracy; and with SGD at τ_r = 1 and 3, by both readings of accuracy.
+The others, of index.md, rank settings by SSD-FL's cells: at τ_r = 3 with both kinds of optimizers,
+by the averaged model's accuracy; and with SGD at τ_r = 1 and 3, by both readings of accuracy.
 """
 
 from __future__ import annotations

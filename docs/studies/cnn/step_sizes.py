@@ -2,8 +2,9 @@
 
     python docs/studies/cnn/step_sizes.py     # writes step_sizes.csv, prints it; a few minutes
 
-The cases of `fmnist-bound` in the profile `plain`, three seeds, with the constants that formation
-measures at θ⁰. They do not depend on η, so only clusters are formed again for each step size.
+The cases of `fmnist-bound` in the profiles `medium` (with batch normalisation) and `plain`
+(without), three seeds, with the constants that formation measures at θ⁰. They do not depend on η,
+so only clusters are formed again for each step size.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ssdfl.preparation.sharing import shared_devices
 from ssdfl.records.artefacts import Case, load_artefact
 
 RESULTS = Path(__file__).with_name("step_sizes.csv")
+PROFILES = ("medium", "plain")
 RATES = (0.03, 0.01, 0.003, 0.001, 0.0003)
 SCORES = ("stationarity", "integrated")
 SEEDS = 3
@@ -35,6 +37,7 @@ class Found:
     """What formation finds.
 
     Attributes:
+        profile: of the CNN: `medium` has batch normalisation, `plain` has none.
         smoothness: γ̂ as measured.
         gradient_bound: B as measured.
         finite: how many numbers of clusters have a finite score.
@@ -43,6 +46,7 @@ class Found:
         chosen: the number of clusters of the plan.
     """
 
+    profile: str
     skew: str
     seed: int
     smoothness: float
@@ -67,8 +71,13 @@ def measured(case: Case) -> Iterator[tuple[Network, Sequence[Device], FormationS
 
 
 def all_found() -> Iterator[Found]:
-    """Form clusters for every skew, seed, τ_a, η and score."""
-    artefact = load_artefact("fmnist-bound", "plain", seeds=SEEDS)
+    """Form clusters for every profile, skew, seed, τ_a, η and score."""
+    for profile in PROFILES:
+        yield from _found_in(profile)
+
+
+def _found_in(profile: str) -> Iterator[Found]:
+    artefact = load_artefact("fmnist-bound", profile, seeds=SEEDS)
     taus = sorted({case.experiment.schedule.tau_a for case in artefact.cases})
     for skew, case in {case.panel: case for case in artefact.cases}.items():
         for seed, (network, devices, settings) in enumerate(measured(case)):
@@ -78,6 +87,7 @@ def all_found() -> Iterator[Found]:
                 plan = form_clusters(network, devices, given)
                 finite, least_at = finite_scores(plan)
                 yield Found(
+                    profile=profile,
                     skew=skew,
                     seed=seed,
                     smoothness=round(constants.smoothness, 2),
@@ -113,7 +123,7 @@ def summary(found: pd.DataFrame) -> str:
     """What was measured, where scores are least, and what formation takes by the paper's score."""
     γ, B = found["smoothness"], found["gradient_bound"]
     lines = [
-        f"γ̂ from {γ.min():.0f} to {γ.max():.0f}, B from {B.min():.0f} to {B.max():.0f}.",
+        f"γ̂ from {γ.min():.3g} to {γ.max():.3g}, B from {B.min():.3g} to {B.max():.3g}.",
         f"Where finite, least at S = {', '.join(map(str, found['least_at'].dropna().unique()))}.",
     ]
     by_stationarity = found[found["score"] == "stationarity"].groupby("eta")
@@ -131,7 +141,8 @@ def main() -> None:
         RESULTS, index=False
     )
     found = read_found()
-    print(f"{table(found)}\n\n{summary(found)}")
+    for profile, own in found.groupby("profile"):
+        print(f"{profile}\n\n{table(own)}\n\n{summary(own)}\n")
 
 
 def read_found() -> pd.DataFrame:
