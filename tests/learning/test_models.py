@@ -125,7 +125,7 @@ def test_the_global_generator_is_left_alone():
             "cnn",
             (1, 28, 28),
             {"norm": "layer"},
-            "model.options.norm = layer: expected none or batch",
+            "model.options.norm = layer: expected none or batch or current",
         ),
         (f"{__name__}:wrong_output", (1, 8, 8), {}, r"model output = \(2, 11\)"),
     ],
@@ -152,6 +152,18 @@ def test_the_papers_cnn_is_normalised_after_each_convolution():
     assert all(layer.bias is None for layer in model if isinstance(layer, nn.Conv2d))
 
 
+def test_the_papers_cnn_can_take_statistics_of_the_batch_at_hand_in_tests():
+    torch.manual_seed(0)
+    images = torch.rand(6, 1, 28, 28)
+    own = build_model("cnn", (1, 28, 28), 10, 0, {"norm": "current"})
+    running = build_model("cnn", (1, 28, 28), 10, 0, {"norm": "batch"})
+    assert not list(own.buffers())
+    assert torch.equal(own.train()(images), running.train()(images))
+    assert torch.equal(own.eval()(images), own.train()(images))
+    assert not torch.allclose(own.eval()(images[:3]), own(images)[:3])
+    assert torch.allclose(running.eval()(images[:3]), running(images)[:3], atol=1e-6)
+
+
 def test_resnet8():
     """He et al. 2016 with n = 1 has 6n + 2 layers; ours pools and projects where shapes change."""
     model = build_model("resnet8", (3, 32, 32), 10, seed=0)
@@ -162,7 +174,7 @@ def test_resnet8():
     assert sum(buffer.numel() for buffer in statistics) == 672
 
 
-@pytest.mark.parametrize("options", [{"initial": "he"}, {"norm": "batch"}])
+@pytest.mark.parametrize("options", [{"initial": "he"}, {"norm": "batch"}, {"norm": "current"}])
 @pytest.mark.parametrize("size", [8, 14, 16, 28])
 def test_every_weight_of_the_papers_cnn_trains(size, options):
     """On images of 14 pixels three poolings once left 78 % of the weights without any gradient."""

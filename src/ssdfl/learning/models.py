@@ -36,10 +36,12 @@ def paper_cnn(
         initial: ``torch``, PyTorch's default, with which signals shrink from layer to layer and
             training starts slowly; or ``he``, which keeps their size.
         norm: ``batch`` normalises after each convolution; devices with one label each then learn
-            together on sparse networks, as in the paper (docs/studies/cnn). Or ``none``.
+            together on sparse networks, as in the paper (docs/studies/cnn). ``current`` does so by
+            the batch at hand in tests, too, as a model does that is never put into evaluation mode;
+            a sample's output then depends on the others in its batch. Or ``none``.
     """
     _check_option("initial", initial, ("torch", "he"))
-    _check_option("norm", norm, ("none", "batch"))
+    _check_option("norm", norm, ("none", "batch", "current"))
     channels = [image_shape[0], 32, 64, 128, 128, 256]
     height, width = image_shape[1:]
     if min(height, width) < 8:
@@ -70,7 +72,7 @@ def _convolution(entering: int, leaving: int, norm: str) -> list[nn.Module]:
     """A 3 × 3 convolution; where its output is normalised, it needs no bias."""
     if norm == "none":
         return [nn.Conv2d(entering, leaving, kernel_size=3, padding=1)]
-    return [*_normalised(entering, leaving, kernel=3)]
+    return [*_normalised(entering, leaving, kernel=3, running=norm == "batch")]
 
 
 def _poolings(pixels: int) -> int:
@@ -128,9 +130,12 @@ class ResidualBlock(nn.Module):
         return torch.relu(inner + self.around(x))
 
 
-def _normalised(entering: int, leaving: int, kernel: int, stride: int = 1) -> nn.Sequential:
+def _normalised(
+    entering: int, leaving: int, kernel: int, stride: int = 1, running: bool = True
+) -> nn.Sequential:
+    """A convolution and its normalisation, in tests by running statistics or by the batch's own."""
     convolution = nn.Conv2d(entering, leaving, kernel, stride, padding=kernel // 2, bias=False)
-    return nn.Sequential(convolution, nn.BatchNorm2d(leaving))
+    return nn.Sequential(convolution, nn.BatchNorm2d(leaving, track_running_stats=running))
 
 
 def resnet8(image_shape: ImageShape, num_classes: int, width: int = 16) -> nn.Module:
