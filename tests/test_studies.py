@@ -125,14 +125,18 @@ def test_the_recommended_method_is_ahead_of_the_papers(methods_report):
 def test_the_cnns_pages_show_what_was_searched(monkeypatch):
     monkeypatch.syspath_prepend(STUDIES / "cnn")
     search = importlib.import_module("search_table")
-    table = search.table()
-    assert table in (STUDIES / "cnn" / "search.md").read_text(encoding="utf-8")
-    assert table.count("\n") > 10
-    page = (STUDIES / "cnn" / "index.md").read_text(encoding="utf-8")
-    for kept in (search.of_one_table, search.of_both_tables):
-        ranking = search.ranking(kept)
-        assert ranking in page
-        assert ranking.count("\n") > 10
+    records, page = (
+        (STUDIES / "cnn" / f"{name}.md").read_text(encoding="utf-8") for name in ("search", "index")
+    )
+    shown = (
+        (search.table(), records),
+        (search.ranking(search.of_their_average), records),
+        (search.ranking(search.of_one_table), page),
+        (search.ranking(search.of_devices), page),
+    )
+    for table, place in shown:
+        assert table in place
+        assert table.count("\n") > 10
 
 
 def test_the_cnns_page_shows_where_theorem_1_applies(monkeypatch):

@@ -38,7 +38,7 @@ class Point:
         rule: whether devices mix and train at once (cta) or train, then mix (atc).
         momentum: momentum as printed, or damped, which moves no further than SGD.
         initial: how the CNN starts.
-        norm: whether the CNN has batch normalisation.
+        norm: whether the CNN has batch normalisation, and by which statistics it is tested.
         dealing: whether labels go to devices evenly or at random.
         links: p of G(10, p). At the paper's p = 0.1 hardly any draw is connected, so its networks
             of ten devices were either joined by single links, as ours are, or denser than stated.
@@ -84,9 +84,13 @@ def _normalised(rate: float, steps: int, batch: int, **others: Any) -> Point:
     return Point(rate, steps, batch, **{"rule": "atc", "initial": "torch", **others}, norm="batch")
 
 
-def _of_devices(*points: Point, methods: tuple[str, ...] = ("ssdfl",)) -> Stage:
+def _of_devices(
+    *points: Point, methods: tuple[str, ...] = ("ssdfl",), seeds: tuple[int, ...] = (0,)
+) -> Stage:
     """Points at which each device's own model is tested, too: SGD, τ_r = 1 and 3."""
-    return Stage(points, optimizers=("sgd",), methods=methods, tested="all", samples=300)
+    return Stage(
+        points, optimizers=("sgd",), methods=methods, seeds=seeds, tested="all", samples=300
+    )
 
 
 def _of_cifar10(*points: Point, tau_r: tuple[int, ...] = (3,)) -> Stage:
@@ -193,6 +197,52 @@ STAGES = {
         seeds=(1, 2),
         tested="all",
         samples=500,
+    ),
+    "devices-plain": _of_devices(
+        *(
+            Point(*settings, "atc", links=0.5)
+            for settings in ((0.05, 2, 16), (0.15, 2, 16), (0.05, 5, 16), (0.02, 5, 16))
+        )
+    ),
+    "devices-few-steps": _of_devices(
+        *(
+            _normalised(*settings, links=0.5)
+            for settings in ((0.01, 2, 16), (0.03, 2, 16), (0.01, 3, 12))
+        )
+    ),
+    "devices-faster": _of_devices(
+        *(_denser(0.01, 7, 12, links) for links in (0.3, 0.4)),
+        methods=("ssdfl", "pdfl"),
+        seeds=(0, 1, 2),
+    ),
+    "devices-steps": _of_devices(
+        *(
+            _denser(*settings)
+            for settings in (
+                (0.002, 20, 8, 0.5),
+                (0.003, 10, 10, 0.5),
+                (0.005, 10, 10, 0.4),
+                (0.03, 20, 10, 0.5),
+                (0.03, 20, 10, 0.7),
+                (0.1, 10, 10, 0.5),
+            )
+        ),
+        seeds=(0, 1),
+    ),
+    "devices-current": _of_devices(
+        *(
+            replace(_denser(*settings), norm="current")
+            for settings in (
+                (0.01, 7, 12, 0.1),
+                (0.003, 7, 12, 0.3),
+                (0.01, 7, 12, 0.3),
+                (0.003, 7, 12, 0.4),
+                (0.006, 7, 12, 0.4),
+                (0.003, 7, 12, 0.5),
+                (0.002, 10, 8, 0.5),
+            )
+        ),
+        seeds=(0, 1),
     ),
     "devices-cifar10": _of_cifar10(
         _denser(0.003, 7, 12, 0.5),

@@ -1,9 +1,10 @@
-"""Print the table of docs/studies/cnn/search.md: cycles to the paper's accuracies, and its own.
+"""Print the tables of docs/studies/cnn/search.md and index.md.
 
 python docs/studies/cnn/search_table.py
 
-The others, of index.md, rank settings by SSD-FL's cells: at τ_r = 3 with both kinds of optimizers,
-by the averaged model's accuracy; and with SGD at τ_r = 1 and 3, by both readings of accuracy.
+The first has the cycles to the paper's accuracies beside its own. The others rank settings by
+SSD-FL's cells: at τ_r = 3 with both kinds of optimizers, by the averaged model's accuracy; and with
+SGD at τ_r = 1 and 3, by the mean over devices and by the averaged model's accuracy.
 """
 
 from __future__ import annotations
@@ -159,8 +160,17 @@ def of_one_table(one: Tried) -> bool:
     return one.values["tau_r"] == "3" and one.reading == "average_model_accuracy"
 
 
-def of_both_tables(one: Tried) -> bool:
-    """Whether it has SGD, with τ_r = 1 or 3, and devices were tested, too."""
+def of_devices(one: Tried) -> bool:
+    """Whether it has SGD, with τ_r = 1 or 3, and the mean over devices."""
+    return _of_both_tables(one) and one.reading == "accuracy_of_devices"
+
+
+def of_their_average(one: Tried) -> bool:
+    """The same runs by the averaged model's accuracy."""
+    return _of_both_tables(one) and one.reading == "average_model_accuracy"
+
+
+def _of_both_tables(one: Tried) -> bool:
     return one.values["optimizers"] == "sgd" and one.devices_tested
 
 
@@ -212,4 +222,5 @@ def _papers(values: Row) -> list[float | None]:
 
 
 if __name__ == "__main__":
-    print(table(), ranking(of_one_table), ranking(of_both_tables), sep="\n\n")
+    rankings = [ranking(kept) for kept in (of_one_table, of_devices, of_their_average)]
+    print(table(), *rankings, sep="\n\n")
