@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PROFILES = {
     "medium": "the paper's CNN",
+    "larger": "the paper's CNN and larger steps",
     "averaged": "the averaged model of the paper's CNN",
     "plain": "the paper's CNN without normalisation",
     "small": "one hidden layer",
@@ -27,9 +28,9 @@ INTRODUCTION = """# Results
 
 Our result of every table and figure of the paper, with the command that made it in its file.
 `python reproduce/gallery.py` prints this page; [Reproduction](../../docs/reproduction.md) says what
-agrees with the paper. Profile `medium` has the paper's CNN on whole images, `averaged` the same
-read by the averaged model's accuracy, `plain` the same without batch normalisation, `small` one
-hidden layer on halved images. Numbers beside a profile count seeds."""
+agrees with the paper. Profile `medium` has the paper's CNN on whole images, `larger` takes larger
+steps, `averaged` is read by the averaged model's accuracy, `plain` lacks batch normalisation,
+`small` has one hidden layer on halved images. Numbers beside a profile count seeds."""
 
 
 @dataclass(frozen=True)
