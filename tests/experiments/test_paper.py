@@ -179,7 +179,7 @@ def test_runs_that_are_kept_are_found_again_and_complete():
     wanted = {
         run_key(one)
         for name in NAMES
-        for profile in ("medium", "averaged", "plain")
+        for profile in ("medium", "larger", "averaged", "plain")
         for one in load_artefact(name, profile).runs()
     }
     for folder in KEPT_RUNS:
