@@ -28,7 +28,7 @@ def test_all_artefacts_of_the_paper_are_there():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_artefact_is_whole(name):
-    for profile in ("smoke", "small", "medium", "averaged", "plain", "paper"):
+    for profile in ("smoke", "small", "medium", "larger", "averaged", "plain", "paper"):
         artefact = load_artefact(name, profile)
         cases = {(case.panel, case.point, case.series) for case in artefact.cases}
         assert len(cases) == len(artefact.panels) * len(artefact.points) * len(artefact.series)
