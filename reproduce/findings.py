@@ -120,7 +120,7 @@ def _cell(row: dict[str, str]) -> tuple[tuple[str, str, str, str], Cell]:
 
 def interval(ours: Cell, other: Cell) -> tuple[float, float] | None:
     """The mean of other − ours over shared seeds, and half its interval; None below two seeds."""
-    pairs = zip(ours.values, other.values, strict=True)
+    pairs = zip(ours.values, other.values, strict=False)  # of the seeds that both have
     differences = [b - a for a, b in pairs if a is not None and b is not None]
     half = half_width(differences)
     return None if half is None else (fmean(differences), half)
@@ -174,12 +174,20 @@ def saving(results: Results, artefact: str, panel: str, threshold: str, paper: f
 def lead(
     results: Results, artefact: str, panel: str, paper: float, point: str = "", over: str = ""
 ) -> Finding:
-    """Points by which SSD-FL ends above another method, or the best of the paper's baselines."""
+    """Points by which SSD-FL ends above another method, or the best of the paper's baselines.
+
+    Some methods may have more seeds than others; those that all have count.
+    """
     names = [over] if over else list(BASELINES)
     cells = {name: results.cell(artefact, panel, name, point=point) for name in (OURS, *names)}
-    best = max(names, key=lambda name: cells[name].of_mean or 0.0)
+    shared = min(len(cell.values) for cell in cells.values())
+    accuracies = {
+        name: 100 * fmean(value or 0.0 for value in cell.values[:shared])
+        for name, cell in cells.items()
+    }
+    best = max(names, key=lambda name: accuracies[name])
     found = interval(cells[best], cells[OURS])
-    ends = [100 * (cells[name].of_mean or 0) for name in (OURS, best)]
+    ends = [accuracies[name] for name in (OURS, best)]
     means = f"{ends[0]:.1f} against {best} {ends[1]:.1f}"
     if found is None:
         return Finding(means, "one seed")
@@ -264,8 +272,8 @@ def over_links(results: Results, other: str, paper: float) -> Finding:
     cells = results.cells("fmnist-links")
     places = sorted({(panel, point) for panel, point, _, _ in cells})
     pairs = [(cells[*place, OURS, ""].values, cells[*place, other, ""].values) for place in places]
-    leads = [[100 * ((a or 0) - (b or 0)) for a, b in zip(*pair, strict=True)] for pair in pairs]
-    of_seeds = [fmean(of_seed) for of_seed in zip(*leads, strict=True)]
+    leads = [[100 * ((a or 0) - (b or 0)) for a, b in zip(*pair, strict=False)] for pair in pairs]
+    of_seeds = [fmean(of_seed) for of_seed in zip(*leads, strict=False)]
     half = half_width(of_seeds)
     if half is None:
         return Finding(f"{fmean(of_seeds):+.1f}", "one seed")

@@ -51,7 +51,9 @@ class Artefact:
 
     def _linked(self, profile: str) -> str:
         path = RESULTS / profile / f"{self.name}.md"
-        part = ", in part" if "--only" in path.read_text(encoding="utf-8") else ""
+        options = ("--only", "--finished")
+        text = path.read_text(encoding="utf-8")
+        part = ", in part" if any(option in text for option in options) else ""
         return f"[{profile}]({profile}/{self.name}.md) ({seeds(path)}{part})"
 
     @property
@@ -68,7 +70,7 @@ class Artefact:
 def seeds(path: Path) -> str:
     """How many seeds a result has, by its first paragraph."""
     text = path.read_text(encoding="utf-8")
-    found = re.search(r"mean over (\d+) seeds", text)
+    found = re.search(r"mean over (up to \d+|\d+) seeds", text)
     return found[1] if found else "1"
 
 

@@ -108,6 +108,15 @@ def test_leads_are_paired_by_seeds(tmp_path):
     assert found.verdict == "reproduced"
 
 
+def test_leads_are_over_the_seeds_that_both_have(tmp_path):
+    rows = [
+        cell("p", "SSD-FL", "", [0.30, 0.50, 0.01], point="10"),
+        cell("p", "STC", "", [0.25, 0.45], point="10"),
+    ]
+    found = lead(written(tmp_path, "fmnist-size", rows), "fmnist-size", "p", 6, "10", "STC")
+    assert found.ours == "+5.0 ± 0.0 (40.0 against STC 35.0)"
+
+
 PANEL = "τ_r = 5, mild"
 
 

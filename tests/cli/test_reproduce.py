@@ -50,6 +50,15 @@ def test_a_table_and_a_figure_in_the_smoke_profile(tmp_path):
     again = quick_command("reproduce", "fmnist-taua", *options)
     assert again.returncode == 0
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
+    # SGD's τ_a = 1 is in the table; nothing else of this figure is finished.
+    shown = quick_command("reproduce", "fmnist-taua-sgd", *options, "--finished")
+    assert shown.returncode == 0, shown.stderr
+    text = (tmp_path / "out" / "fmnist-taua-sgd.md").read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if line.startswith("## ")] == [
+        "## τ_a = 1, mild",
+        "## τ_a = 1, extreme",
+    ]
+    assert len(list((tmp_path / "cache").iterdir())) == len(runs)
 
 
 def test_an_artefact_is_known_by_the_papers_label():
@@ -83,6 +92,8 @@ def test_a_run_takes_one_core_unless_told(tmp_path, monkeypatch):
         (("fmnist-taur", "--seeds", "0"), "--seeds = 0"),
         (("fmnist-taur", "--workers", "-1"), "--workers = -1"),
         (("fmnist-taur", "--only", "Comp"), "--only of fmnist-taur = Comp"),
+        (("fmnist-taur", "--finished", "--fresh"), "--finished = with --fresh"),
+        (("fmnist-taur", "--finished", "--cache", "nowhere"), "--finished = fmnist-taur"),
     ],
 )
 def test_bad_input_is_named(arguments, message):

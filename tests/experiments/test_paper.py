@@ -175,6 +175,35 @@ def test_a_part_of_an_artefact_shares_the_runs_of_the_whole():
     assert whole.part([]) == whole
 
 
+def test_what_is_finished_is_the_first_seeds_of_each_case():
+    whole = load_artefact("fmnist-architecture", "small", seeds=3)
+    done = {
+        ("ssdfl", "mild", "Comp"): (0, 1, 2),
+        ("sdfl", "mild", "Comp"): (0, 2),
+        ("pdfl", "extreme", "Comp"): (1, 2),
+        ("ssdfl", "mild", "RNG"): (0,),
+    }
+    finished = {
+        run_key(one)
+        for case in whole.cases
+        for one in single_runs(case.experiment)
+        if one.seeds[0] in done.get((one.methods[0], case.panel, case.point), ())
+    }
+    held = whole.finished(lambda one: run_key(one) in finished)
+    assert {case.key: case.experiment.seeds for case in held.cases} == {
+        ("mild", "RNG", "SSD-FL"): (0,),
+        ("mild", "Comp", "SSD-FL"): (0, 1, 2),
+        ("mild", "Comp", "sDFL"): (0,),
+    }
+    assert [one.name for one in held.panels] == ["mild"]
+    assert [one.name for one in held.points] == ["RNG", "Comp"]
+    assert [one.name for one in held.series] == ["SSD-FL", "sDFL"]
+    assert held.seeds == (0, 1, 2)
+    assert not held.is_even
+    assert whole.finished(lambda one: True).cases == whole.cases
+    assert whole.finished(lambda one: False) is None
+
+
 def test_runs_that_are_kept_are_found_again_and_complete():
     wanted = {
         run_key(one)

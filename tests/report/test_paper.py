@@ -2,6 +2,7 @@
 
 import csv
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -195,6 +196,56 @@ def test_bars_stand_side_by_side_in_the_order_of_the_series():
         ends = [left + width for left, width in edges]
         assert [left for left, _ in edges[1:]] == pytest.approx(ends[:-1])
         assert (edges[0][0], ends[-1]) == pytest.approx((place - 0.4, place + 0.4))
+
+
+@pytest.fixture
+def of_architectures():
+    """A figure of which some cells have fewer seeds than others, or none."""
+    whole = load_artefact("fmnist-architecture")
+    gone = {("mild", "RNG", "SSD-FL"), ("extreme", "Comp", "STC")}
+    few = ("mild", "RNG", "STC")
+    held = {case.key: (0,) if case.key == few else (0, 1, 2) for case in whole.cases}
+    artefact = replace(whole, held={key: held[key] for key in held.keys() - gone})
+    runs = made_up(artefact)
+    return artefact, {**runs, few: runs[few][:1]}
+
+
+def test_cells_with_fewer_seeds_say_so_and_missing_ones_are_empty(of_architectures, tmp_path):
+    write_artefact(*of_architectures, tmp_path, "ssdfl reproduce it --finished")
+    text = (tmp_path / "fmnist-architecture.md").read_text(encoding="utf-8")
+    assert "the mean over up to 3 seeds ±" in text
+    mild, extreme = text.split("## extreme")
+    rows = {line.split(" | ")[0]: line.split(" | ") for line in mild.splitlines()}
+    assert rows["| SSD-FL"][1] == ""
+    assert rows["| SSD-FL"][5].endswith(", 3 seeds **(88.3)** |")
+    assert rows["| STC"][1] == "60.0, 1 seed **(78.2)**"
+    assert next(line for line in extreme.splitlines() if "| STC" in line).endswith("|  |")
+    latex = (tmp_path / "fmnist-architecture.tex").read_text(encoding="utf-8")
+    of_ours = next(line for line in latex.splitlines() if line.startswith("SSD-FL"))
+    assert of_ours.count("&") == 2 * len(of_architectures[0].points)
+
+
+def test_bars_stay_in_their_places_and_colours_where_some_are_missing(of_architectures):
+    artefact, runs = of_architectures
+    whole = load_artefact("fmnist-architecture")
+    figures = [
+        plot_artefact(one, own, entries(one, own))
+        for one, own in ((artefact, runs), (whole, made_up(whole)))
+    ]
+    drawn = [
+        {
+            (axes.get_title(), bars.get_label(), round(bar.get_x(), 6), bar.get_facecolor())
+            for axes in figure.axes
+            for bars in axes.containers
+            if hasattr(bars, "patches")
+            for bar in bars
+        }
+        for figure in figures
+    ]
+    assert drawn[0] < drawn[1]
+    assert len(drawn[1] - drawn[0]) == 2
+    of_legends = [[text.get_text() for text in one.legends[0].texts] for one in figures]
+    assert of_legends[0] == of_legends[1] == [series.name for series in artefact.series]
 
 
 def test_what_a_panel_costs_stands_in_one_row():

@@ -52,6 +52,10 @@ def reproduce(
         bool,
         typer.Option("--resume/--fresh", help="Reuse finished runs (the default), or repeat them."),
     ] = True,
+    finished: Annotated[
+        bool,
+        typer.Option("--finished", help="Run nothing; show what is finished so far."),
+    ] = False,
     dry_run: pool.DryRun = False,
     workers: pool.Workers = 0,
     cpus: pool.Cpus = 1,
@@ -81,6 +85,9 @@ def reproduce(
 
     - `ssdfl reproduce all --profile paper --backend ray --address auto`
 
+    - `ssdfl reproduce fmnist-taua --profile medium --finished` shows what an interrupted or running
+      command has finished so far. A method has the seeds up to the first unfinished one.
+
     After an interruption, the same command continues.
     """
     from ssdfl.experiments.pool import Resources
@@ -90,6 +97,9 @@ def reproduce(
         return
     resources = Resources(workers, cpus, gpus, address)
     chosen = [one.part(only or ()) for one in _choose(artefacts or [], profile, seeds)]
+    if finished:
+        _refuse_repeating(resume)
+        chosen = _at_hand(chosen, cache)
     if dry_run:
         groups = [([artefact.name], artefact.runs()) for artefact in chosen]
         pool.estimate(["artefact"], groups, cache, resources, data)
@@ -100,7 +110,32 @@ def reproduce(
     runs = _runs(chosen)
     pool.refuse(pool.run_all(runs, cache, data, resources, backend), len(runs))
     options = ["--profile", profile, *_repeated(seeds, only or ())]
+    options += ["--finished"] if finished else []
     _write(chosen, cache, out or OUT / profile, options, data)
+
+
+def _refuse_repeating(resume: bool) -> None:
+    if not resume:
+        raise InputError(
+            "--finished", "with --fresh", "one of them", "--fresh repeats what is finished."
+        )
+
+
+def _at_hand(chosen: list[Artefact], cache: Path) -> list[Artefact]:
+    """What is finished of each artefact, leaving out those of which nothing is."""
+    from ssdfl.records.cache import finished_rows
+
+    found = [artefact.finished(lambda one: bool(finished_rows(one, cache))) for artefact in chosen]
+    for artefact, part in zip(chosen, found, strict=True):
+        if part is None:
+            typer.echo(f"{artefact.name}: no run is finished; left out.")
+    held = [part for part in found if part is not None]
+    if not held:
+        names = ", ".join(artefact.name for artefact in chosen)
+        raise InputError(
+            "--finished", names, f"a finished run in {cache}", "Run it without --finished first."
+        )
+    return held
 
 
 def _say_uncounted(chosen: list[Artefact]) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import product, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,7 @@ class Artefact:
         profile: the profile that shrinks it.
         rule: the rule of methods that name none; if empty, each method's default.
         networks: replacements for networks as the paper states them.
+        held: the seeds of each case that it has, if it is not whole.
     """
 
     name: str
@@ -93,11 +94,17 @@ class Artefact:
     profile: str = ""
     rule: str = ""
     networks: Mapping[str, str] = field(default_factory=dict)
+    held: Mapping[CaseKey, tuple[int, ...]] | None = None
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds, which all cases share."""
-        return self.cases[0].experiment.seeds
+        """The seeds. All cases have them, unless only what is finished was kept."""
+        return max((case.experiment.seeds for case in self.cases), key=len)
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all cases have the same seeds."""
+        return len({case.experiment.seeds for case in self.cases}) == 1
 
     @cached_property
     def cases(self) -> tuple[Case, ...]:
@@ -110,7 +117,12 @@ class Artefact:
             for settings in (self.base, panel.settings, point.settings, series.settings):
                 lay_over(values, settings)
             self._read_as_calibrated(values)
-            yield Case(panel.name, point.name, series.name, make_experiment(values))
+            case = Case(panel.name, point.name, series.name, make_experiment(values))
+            if self.held is None:
+                yield case
+            elif case.key in self.held:
+                seeds = self.held[case.key]
+                yield replace(case, experiment=case.experiment.model_copy(update={"seeds": seeds}))
 
     def _read_as_calibrated(self, values: dict[str, Any]) -> None:
         """Apply the profile's rule and networks to the values of a case."""
@@ -135,16 +147,47 @@ class Artefact:
             _check_one_of(
                 f"--only of {self.name}", name, known, "Name a panel, a point or a series."
             )
-        kept = [
-            tuple(one for one in variants if one.name in names) or variants for variants in whole
-        ]
+        kept = [_named(names, variants) or variants for variants in whole]
         return replace(self, panels=kept[0], points=kept[1], series=kept[2])
+
+    def finished(self, is_finished: Callable[[Experiment], bool]) -> Artefact | None:
+        """Keep the first seeds of every case, as far as their runs are finished.
+
+        Only the first ones, so that methods can be compared seed by seed. Cases without any go.
+        None if no case is left.
+        """
+        if self.kind == "bound":
+            return self
+        found = {case.key: _first_seeds(case.experiment, is_finished) for case in self.cases}
+        held = {key: seeds for key, seeds in found.items() if seeds}
+        if not held:
+            return None
+        panels, points, series = (set(names) for names in zip(*held, strict=True))
+        return replace(
+            self,
+            panels=_named(panels, self.panels),
+            points=_named(points, self.points),
+            series=_named(series, self.series),
+            held=held,
+        )
 
     def runs(self) -> list[Experiment]:
         """The runs it needs, each of one method and one seed; none for the bound."""
         if self.kind == "bound":
             return []
         return [one for case in self.cases for one in single_runs(case.experiment)]
+
+
+def _named(names: Collection[str], variants: Iterable[Variant]) -> tuple[Variant, ...]:
+    return tuple(one for one in variants if one.name in names)
+
+
+def _first_seeds(
+    experiment: Experiment, is_finished: Callable[[Experiment], bool]
+) -> tuple[int, ...]:
+    """The seeds before the first that has an unfinished run."""
+    missing = {one.seeds[0] for one in single_runs(experiment) if not is_finished(one)}
+    return tuple(takewhile(lambda seed: seed not in missing, experiment.seeds))
 
 
 def lay_over(values: dict[str, Any], settings: Settings) -> None:

@@ -6,13 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import attrgetter
 from statistics import fmean, stdev
 
 from scipy.stats import t as student
 
-from ssdfl.records.artefacts import Artefact, CaseKey, Variant
+from ssdfl.records.artefacts import Artefact, CaseKey
 from ssdfl.records.record import METRICS
 from ssdfl.records.tables import Row, is_measured
+from ssdfl.report.grouping import group_by
 from ssdfl.report.series import names_of_costs
 from ssdfl.report.target import cost_to_target
 
@@ -101,13 +103,21 @@ def _mean_row(rows: Sequence[Row], names: Sequence[str]) -> Row:
 def entries(artefact: Artefact, runs: Runs) -> list[Entry]:
     """All numbers of an artefact, in its order."""
     expected = {_identity(row): row["value"] or NONE for row in artefact.expected}
+    thresholds = {panel.name: panel.thresholds for panel in artefact.panels}
+    in_paper = {series.name: series.paper or series.name for series in artefact.series}
     found = []
-    for panel, point, series in product(artefact.panels, artefact.points, artefact.series):
-        key = (panel.name, point.name, series.name)
-        questions = _questions(artefact, panel, runs[key])
-        told = _told(expected, (panel.name, point.name, series.paper or series.name))
-        found += [_entry(key, question, runs[key], told) for question in questions]
+    for case in artefact.cases:
+        own = runs[case.key]
+        questions = _questions(artefact, thresholds[case.panel], own)
+        told = _told(expected, (case.panel, case.point, in_paper[case.series]))
+        found += [_entry(case.key, question, own, told) for question in questions]
     return found
+
+
+def by_series(artefact: Artefact, numbers: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """Entries by series, in the artefact's order, whichever case comes first."""
+    groups = group_by(numbers, attrgetter("series"))
+    return {one.name: groups[one.name] for one in artefact.series if one.name in groups}
 
 
 def _told(expected: Mapping[tuple[str, str, str, str], str], case: CaseKey) -> dict[str, str]:
@@ -116,10 +126,10 @@ def _told(expected: Mapping[tuple[str, str, str, str], str], case: CaseKey) -> d
 
 
 def _questions(
-    artefact: Artefact, panel: Variant, runs: Sequence[Sequence[Row]]
+    artefact: Artefact, thresholds: Sequence[float], runs: Sequence[Sequence[Row]]
 ) -> list[_Question]:
     """The questions about a panel's case: each threshold in each cost, or the final accuracy."""
-    asked = product(panel.thresholds or (None,), _costs(artefact, runs))
+    asked = product(thresholds or (None,), _costs(artefact, runs))
     return [
         _Question(artefact.kind, artefact.reading, threshold, cost) for threshold, cost in asked
     ]

@@ -10,16 +10,17 @@ from operator import attrgetter, itemgetter
 from statistics import fmean, geometric_mean
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from ssdfl.records.artefacts import Artefact
+from ssdfl.records.artefacts import Artefact, Variant
 from ssdfl.records.record import METRICS, Metric
 from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.figures import COLOURS
 from ssdfl.report.grouping import group_by
-from ssdfl.report.paper import NONE, Entry, Runs, half_width
+from ssdfl.report.paper import NONE, Entry, Runs, by_series, half_width
 
 COLUMNS = {"costs": 4, "table": 2}
 X_LABELS = {"table": "accuracy to reach"}
@@ -50,10 +51,21 @@ def plot_artefact(artefact: Artefact, runs: Runs, numbers: Sequence[Entry]) -> F
         axes.grid(alpha=0.3)
     for axes in grid.flat[len(plots) :]:
         axes.set_axis_off()
-    handles, names = grid.flat[0].get_legend_handles_labels()
+    named = _handles(artefact, grid.flat[: len(plots)])
+    names, handles = list(named), list(named.values())
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
     figure.suptitle(f"{artefact.title}\n{NOTES.get(artefact.kind, '')}".strip(), fontsize=10)
     return figure
+
+
+def _handles(artefact: Artefact, plots: Iterable[Axes]) -> dict[str, Artist]:
+    """What the legend shows by name, in the order of the series; some may lack in some plots."""
+    found: dict[str, Artist] = {}
+    for axes in plots:
+        handles, names = axes.get_legend_handles_labels()
+        found = dict(zip(names, handles, strict=True)) | found
+    order = {series.name: place for place, series in enumerate(artefact.series)}
+    return {name: found[name] for name in sorted(found, key=lambda name: order.get(name, 0))}
 
 
 def _plots(artefact: Artefact, numbers: Sequence[Entry]) -> dict[str, list[Entry]]:
@@ -81,12 +93,15 @@ def _title(artefact: Artefact, entry: Entry) -> str:
     return titles.get(artefact.kind, entry.panel)
 
 
-def _coloured(entries: Sequence[Entry]) -> Iterable[tuple[str, Entry]]:
-    return zip(cycle(COLOURS), entries, strict=False)
+def _colours(variants: Sequence[Variant]) -> dict[str, str]:
+    """The colour of each series or point by name, the same in all plots."""
+    return {one.name: colour for one, colour in zip(variants, cycle(COLOURS), strict=False)}
 
 
 def _plot_curves(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
-    for colour, entry in _coloured(entries):
+    colours = _colours(artefact.series)
+    for entry in entries:
+        colour = colours[entry.series]
         of_seeds = runs[entry.panel, entry.point, entry.series]
         cycles = [of_seeds[0][k]["cycle"] for k in _tested(of_seeds, artefact)]
         by_cycle = [
@@ -123,11 +138,10 @@ def _percents(entries: Sequence[Entry]) -> tuple[list[float], list[float]]:
 
 def _plot_table(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
     """Plot our numbers and the paper's side by side, grouped by threshold, then by method."""
-    series = group_by(entries, attrgetter("series"))
+    series, colours = by_series(artefact, entries), _colours(artefact.series)
     top = 1.05 * artefact.cases[0].experiment.cycles
-    for place, (colour, (name, own)) in enumerate(
-        zip(cycle(COLOURS), series.items(), strict=False)
-    ):
+    for place, (name, own) in enumerate(series.items()):
+        colour = colours[name]
         shift = 0.8 * ((place + 0.5) / len(series) - 0.5)
         for k, entry in enumerate(own):
             _plot_ours(axes, k + shift - 0.02, entry, colour, top)
@@ -157,9 +171,9 @@ def _plot_reported(axes: Axes, x: float, entry: Entry, colour: str, top: float) 
 
 
 def _plot_points(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
-    for colour, (name, own) in zip(
-        cycle(COLOURS), group_by(entries, attrgetter("series")).items(), strict=False
-    ):
+    colours = _colours(artefact.series)
+    for name, own in by_series(artefact, entries).items():
+        colour = colours[name]
         x = [float(entry.point) for entry in own]
         y, errors = _percents(own)
         axes.errorbar(x, y, errors, color=colour, label=name, marker="o", markersize=4, capsize=2)
@@ -168,17 +182,16 @@ def _plot_points(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[E
 
 
 def _plot_bars(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
-    series = group_by(entries, attrgetter("series"))
-    width = 0.8 / len(series)
+    series, colours = by_series(artefact, entries), _colours(artefact.series)
+    places = {point.name: place for place, point in enumerate(artefact.points)}
+    width, bare = 0.8 / len(series), {"elinewidth": 0.8}
     for place, (name, own) in enumerate(series.items()):
         left = (place - (len(series) - 1) / 2) * width
-        x = [k + left for k in range(len(own))]
+        x = [places[entry.point] + left for entry in own]
         y, errors = _percents(own)
-        axes.bar(
-            x, y, width, yerr=errors, color=COLOURS[place], label=name, error_kw={"elinewidth": 0.8}
-        )
+        axes.bar(x, y, width, yerr=errors, color=colours[name], label=name, error_kw=bare)
         _plot_papers(axes, x, own, "black", 6)
-    axes.set_xticks(range(len(artefact.points)), [point.name for point in artefact.points])
+    axes.set_xticks(list(places.values()), list(places))
     axes.set_ylim(0, 100)
 
 
@@ -193,7 +206,9 @@ def _plot_papers(
 
 def _plot_bound(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
     """Plot scores over the lowest of each τ_a, as geometric means over seeds where defined."""
-    for colour, entry in _coloured(entries):
+    colours = _colours(artefact.points)
+    for entry in entries:
+        colour = colours[entry.point]
         of_seeds = map(_relative_scores, runs[entry.panel, entry.point, entry.series])
         scores = sorted(chain.from_iterable(of_seed.items() for of_seed in of_seeds))
         by_number = group_by(scores, itemgetter(0))
@@ -217,12 +232,13 @@ def _relative_scores(run: Sequence[Row]) -> dict[int, float]:
 
 def _plot_costs(axes: Axes, artefact: Artefact, runs: Runs, entries: Sequence[Entry]) -> None:
     cost = next(metric for metric in METRICS.values() if metric.label == entries[0].point)
-    for colour, entry in _coloured(entries):
+    colours = _colours(artefact.series)
+    for entry in entries:
         of_seeds = runs[entry.panel, "", entry.series]
         tested = _tested(of_seeds, artefact)
         x = _means(of_seeds, tested, cost)
         y = _means(of_seeds, tested, METRICS[artefact.reading])
-        axes.plot(x, y, color=colour, label=entry.series, linewidth=1.6)
+        axes.plot(x, y, color=colours[entry.series], label=entry.series, linewidth=1.6)
     if cost.log:
         axes.set_xscale("log")  # a server's relays cost a hundred times what neighbours do
         axes.xaxis.set_minor_formatter(NullFormatter())  # within a decade they would overlap

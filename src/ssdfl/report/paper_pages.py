@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import chain
-from operator import attrgetter
 from pathlib import Path
 
 from ssdfl.files import write_text
 from ssdfl.records.artefacts import Artefact
 from ssdfl.report.figures import save
 from ssdfl.report.formats import latex_table, latex_text, markdown_table, write_csv
-from ssdfl.report.grouping import group_by
-from ssdfl.report.paper import NONE, Entry, Runs, entries
+from ssdfl.report.paper import NONE, Entry, Runs, by_series, entries
 from ssdfl.report.paper_figures import plot_artefact
 from ssdfl.report.paper_plans import PlanLine, plan_lines, plans_sentence, write_plans
 from ssdfl.report.tables import Table
@@ -25,6 +23,8 @@ UNITS = {
     "costs": "what it costs to reach an accuracy",
 }
 """The meaning of the numbers, by the kind of an artefact; all others show final accuracy."""
+Column = tuple[str, str, str]
+"""A panel, a point and a threshold."""
 SCALE_AND_DIGITS = {"table": (1, 2), "bound": (1, 1), "costs": (1, 1)}
 
 
@@ -91,7 +91,7 @@ def markdown(
         "",
         f"    {command}",
         "",
-        f"Profile {artefact.profile}, seeds {', '.join(map(str, artefact.seeds))}.",
+        f"Profile {artefact.profile}, {_seeds(artefact)}.",
         *([f"{plans_sentence(plans)} One by one: `{artefact.name}-plans.csv`."] if plans else []),
         "",
     ]
@@ -101,10 +101,19 @@ def markdown(
     return "\n".join(lines)
 
 
+def _seeds(artefact: Artefact) -> str:
+    """The seeds, and what to know if some cells have fewer than others."""
+    seeds = f"seeds {', '.join(map(str, artefact.seeds))}"
+    if artefact.is_even:
+        return seeds
+    return f"{seeds}, of each cell as many as are finished and it says"
+
+
 def _legend(artefact: Artefact) -> str:
     """A sentence that explains the cells of the table."""
     number = len(artefact.seeds)
-    mean = f"the mean over {number} seeds ± half the 95 % confidence interval"
+    most = "" if artefact.is_even else "up to "
+    mean = f"the mean over {most}{number} seeds ± half the 95 % confidence interval"
     legend = (
         f"A cell holds {UNITS.get(artefact.kind, 'the final accuracy in %')}: "
         f"{mean if number > 1 else 'one seed'}, with the paper's number in bold brackets."
@@ -119,46 +128,56 @@ def _legend(artefact: Artefact) -> str:
 
 def _table(artefact: Artefact, of_panel: Sequence[Entry]) -> Table:
     """Methods by thresholds or points."""
-    columns = dict.fromkeys((entry.point, entry.threshold) for entry in of_panel)
-    by_series = group_by(of_panel, attrgetter("series"))
-    rows = [
-        [series, *(_ours_and_papers(artefact, entry) for entry in own)]
-        for series, own in by_series.items()
+    columns, rows = _grid(artefact, of_panel)
+    cells = [
+        [series, *(_ours_and_papers(artefact, entry) if entry else "" for entry in row)]
+        for series, row in rows.items()
     ]
-    return Table(["method", *(_title(*column) for column in columns)], rows)
+    titles = [_title(point, threshold) for _, point, threshold in columns]
+    return Table(["method", *titles], cells)
+
+
+def _grid(
+    artefact: Artefact, numbers: Sequence[Entry]
+) -> tuple[list[Column], dict[str, list[Entry | None]]]:
+    """The columns of entries, and a row per series; None where nothing has been run."""
+    columns = list(dict.fromkeys(map(_column, numbers)))
+    rows = {}
+    for series, own in by_series(artefact, numbers).items():
+        found = {_column(entry): entry for entry in own}
+        rows[series] = [found.get(column) for column in columns]
+    return columns, rows
+
+
+def _column(entry: Entry) -> Column:
+    return entry.panel, entry.point, entry.threshold
 
 
 def _ours_and_papers(artefact: Artefact, entry: Entry) -> str:
     ours = _ours(artefact, entry)
-    return f"{ours} **({_papers(artefact, entry)})**" if entry.paper else ours
+    seeds = "" if artefact.is_even else f", {entry.seeds} seed{'s' * (entry.seeds > 1)}"
+    return f"{ours}{seeds} **({_papers(artefact, entry)})**" if entry.paper else f"{ours}{seeds}"
 
 
 def latex(artefact: Artefact, numbers: Sequence[Entry]) -> str:
     """A table in the paper's layout: panels side by side, the paper's row under each of ours."""
-    rows = [_row_of_series(artefact, numbers, series.name) for series in artefact.series]
-    titles = [latex_text(_title(entry.point, entry.threshold)) for entry in rows[0]]
-    widths = Counter(entry.panel for entry in rows[0])
+    columns, rows = _grid(artefact, numbers)
+    titles = [latex_text(_title(point, threshold)) for _, point, threshold in columns]
+    widths = Counter(panel for panel, _, _ in columns)
     panels = [
         f"\\multicolumn{{{width}}}{{c}}{{{latex_text(name)}}}" for name, width in widths.items()
     ]
-    lines = chain.from_iterable(_latex_rows(artefact, row) for row in rows)
+    lines = chain.from_iterable(_latex_rows(artefact, *row) for row in rows.items())
     return latex_table([["Method", *panels], ["", *titles]], lines, artefact.title)
 
 
-def _row_of_series(artefact: Artefact, numbers: Sequence[Entry], series: str) -> list[Entry]:
-    """A method's numbers, panel by panel."""
-    own = [entry for entry in numbers if entry.series == series]
-    order = [panel.name for panel in artefact.panels]
-    return sorted(own, key=lambda entry: order.index(entry.panel))
-
-
-def _latex_rows(artefact: Artefact, row: Sequence[Entry]) -> list[list[str]]:
+def _latex_rows(artefact: Artefact, series: str, row: Sequence[Entry | None]) -> list[list[str]]:
     """The row of our numbers and, if the paper has any, the row of its numbers."""
-    ours = [_latex_number(artefact, entry) for entry in row]
-    if not any(entry.paper for entry in row):
-        return [[row[0].series, *ours]]
-    theirs = [latex_text(_papers(artefact, entry)) for entry in row]
-    return [[row[0].series, *ours], ["\\quad paper", *theirs]]
+    ours = [_latex_number(artefact, entry) if entry else "" for entry in row]
+    if not any(entry and entry.paper for entry in row):
+        return [[series, *ours]]
+    theirs = [latex_text(_papers(artefact, entry)) if entry else "" for entry in row]
+    return [[series, *ours], ["\\quad paper", *theirs]]
 
 
 def _latex_number(artefact: Artefact, entry: Entry) -> str:
