@@ -30,6 +30,7 @@ cSTC; sDFL is the strong one.
 | level | the interval holds 0 |
 | reversed | the other sign, and the interval leaves out 0 |
 | not reached | fewer than two seeds in which both methods reach the accuracy |
+| one seed | it was run with one seed only, which cannot tell a lead from noise |
 
 Where the paper claims that methods are equal, a lead of at most 1 point reproduces it; that they
 are close or stable, a spread of at most 5 points; how often SSD-FL is first, at least three
