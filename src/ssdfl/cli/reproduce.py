@@ -35,8 +35,8 @@ def reproduce(
         str,
         typer.Option(
             help="smoke (seconds, shape only), small (a small model), medium, "
-            "averaged (the averaged model's accuracy), plain (the CNN without normalisation), "
-            "paper (full size)."
+            "larger (larger steps), averaged (the averaged model's accuracy), "
+            "plain (the CNN without normalisation), paper (full size)."
         ),
     ] = "small",
     seeds: Annotated[
