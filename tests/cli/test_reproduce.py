@@ -90,6 +90,7 @@ def test_a_run_takes_one_core_unless_told(tmp_path, monkeypatch):
         (("table-9",), "artefact = table-9"),
         (("fmnist-taur", "--profile", "huge"), "--profile = huge"),
         (("fmnist-taur", "--seeds", "0"), "--seeds = 0"),
+        (("fmnist-taur", "--reading", "best"), "--reading = best"),
         (("fmnist-taur", "--workers", "-1"), "--workers = -1"),
         (("fmnist-taur", "--only", "Comp"), "--only of fmnist-taur = Comp"),
         (("fmnist-taur", "--finished", "--fresh"), "--finished = with --fresh"),

@@ -10,6 +10,7 @@ from ssdfl.preparation.planning import measure_devices
 from ssdfl.records.artefacts import artefact_names, load_artefact, paper_folder
 from ssdfl.records.cache import run_key, single_runs, whole_rows
 from ssdfl.records.folder import RunFolder
+from ssdfl.records.scores import READINGS
 
 NAMES = artefact_names(paper_folder())
 KEPT_RUNS = [RunFolder(path) for path in sorted((paper_folder() / "runs").iterdir())]
@@ -94,6 +95,24 @@ def test_profiles_deviate_from_the_papers_rule_and_networks_only_as_stated():
     assert networks["plain"] == stated | {"10": "er:n=10,p=0.3"}
     after = {name: {"atc"} for name in ("medium", "paper", "plain")}
     assert rules == {"small": {""}, "averaged": {"cta"}} | after
+
+
+def test_another_reading_has_the_same_runs_unless_they_do_not_test_it():
+    def runs(profile, reading=None):
+        return [
+            run_key(one) for one in load_artefact("fmnist-links", profile, reading=reading).runs()
+        ]
+
+    devices, averaged = READINGS
+    assert load_artefact("fmnist-links", "medium").reading == devices
+    assert load_artefact("fmnist-links", "medium", reading=averaged).reading == averaged
+    assert runs("medium", averaged) == runs("medium")
+    assert runs("averaged", averaged) == runs("averaged")
+    assert not set(runs("averaged", devices)) & set(runs("averaged"))
+    tested = load_artefact("fmnist-links", "averaged", reading=devices).cases[0].experiment.evaluate
+    assert tested.models == "all"
+    with pytest.raises(InputError, match="--reading = best: expected one of score, average_model"):
+        load_artefact("fmnist-links", "medium", reading="best")
 
 
 def test_tables_have_both_readings_of_sdfl_and_the_weak_one_has_the_runs_of_pdfl():

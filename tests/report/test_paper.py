@@ -159,11 +159,29 @@ def test_which_rule_chose_the_clusters_is_written_run_by_run(tmp_path):
         ("2", "nearest", "3", "1.5"),
     ]
     text = (tmp_path / "fmnist-taur.md").read_text(encoding="utf-8")
-    assert "Profile small, seeds 0, 1, 2." in text
+    assert "Profile small, seeds 0, 1, 2. Accuracy is the averaged model's.\n" in text
     assert (
         "Clusters of 12 plans: 8 by the rule “nearest to its threshold” and 4 by the rule "
         "“least score of the feasible candidates”; S from 2 to 4, 4 of them with an infinite score."
     ) in text
+
+
+def test_what_is_read_is_shown_and_said(tmp_path):
+    artefact = load_artefact("fmnist-links", "medium", seeds=1)
+    runs = {
+        case.key: [[{**rows([0.9])[0], "score": 0.25, "average_model_score": 0.75}]]
+        for case in artefact.cases
+    }
+    found = {}
+    for reading, said in (("score", "the mean over devices"), ("average_model_score", "averaged")):
+        chosen = replace(artefact, reading=reading)
+        numbers = entries(chosen, runs)
+        assert said in plot_artefact(chosen, runs, numbers).get_suptitle()
+        found[reading] = {entry.value for entry in numbers}
+    assert found == {"score": {0.25}, "average_model_score": {0.75}}
+    bound = load_artefact("fmnist-bound")
+    numbers = entries(bound, made_up(bound))
+    assert "Accuracy" not in plot_artefact(bound, made_up(bound), numbers).get_suptitle()
 
 
 def test_a_table_is_drawn_with_the_papers_numbers_beside_ours():

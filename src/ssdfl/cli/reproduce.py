@@ -48,6 +48,14 @@ def reproduce(
             metavar="NAME", help="Only this panel, point or series, such as Comp; can be repeated."
         ),
     ] = None,
+    reading: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What to report as accuracy instead of the profile's choice: score (the mean "
+            "over devices) or average_model_score (the averaged model's).",
+        ),
+    ] = None,
     resume: Annotated[
         bool,
         typer.Option("--resume/--fresh", help="Reuse finished runs (the default), or repeat them."),
@@ -64,7 +72,10 @@ def reproduce(
     address: pool.Address = "",
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for tables and figures; by default runs/reproduce/PROFILE."),
+        typer.Option(
+            help="Folder for tables and figures; by default runs/reproduce/PROFILE, followed by "
+            "the reading if it is given."
+        ),
     ] = None,
     cache: pool.Cache = pool.CACHE,
     data: pool.Data = None,
@@ -81,6 +92,9 @@ def reproduce(
 
     - `ssdfl reproduce fmnist-architecture --only Comp --only SSD-FL` runs a part.
 
+    - `ssdfl reproduce fmnist-links --profile medium --reading average_model_score` reads the same
+      runs by the averaged model's accuracy.
+
     - `ssdfl reproduce all --profile paper --workers 16`
 
     - `ssdfl reproduce all --profile paper --backend ray --address auto`
@@ -96,7 +110,8 @@ def reproduce(
         _list()
         return
     resources = Resources(workers, cpus, gpus, address)
-    chosen = [one.part(only or ()) for one in _choose(artefacts or [], profile, seeds)]
+    named = _choose(artefacts or [], profile, seeds, reading)
+    chosen = [one.part(only or ()) for one in named]
     if finished:
         _refuse_repeating(resume)
         chosen = _at_hand(chosen, cache)
@@ -109,9 +124,10 @@ def reproduce(
         _forget(chosen, cache)
     runs = _runs(chosen)
     pool.refuse(pool.run_all(runs, cache, data, resources, backend), len(runs))
-    options = ["--profile", profile, *_repeated(seeds, only or ())]
+    options = ["--profile", profile, *_repeated(seeds, only or (), reading)]
     options += ["--finished"] if finished else []
-    _write(chosen, cache, out or OUT / profile, options, data)
+    usual = OUT / "-".join(filter(None, (profile, reading)))
+    _write(chosen, cache, out or usual, options, data)
 
 
 def _refuse_repeating(resume: bool) -> None:
@@ -146,15 +162,18 @@ def _say_uncounted(chosen: list[Artefact]) -> None:
         typer.echo(f"Not counted: measuring constants and forming clusters for {names}.")
 
 
-def _repeated(seeds: int | None, only: Iterable[str]) -> list[str]:
-    """The command-line options that select these seeds and parts again."""
+def _repeated(seeds: int | None, only: Iterable[str], reading: str | None) -> list[str]:
+    """The command-line options that select these seeds, parts and reading again."""
     options = [] if seeds is None else ["--seeds", str(seeds)]
     for name in only:
         options += ["--only", name]
+    options += ["--reading", reading] if reading else []
     return options
 
 
-def _choose(names: list[str], profile: str, seeds: int | None) -> list[Artefact]:
+def _choose(
+    names: list[str], profile: str, seeds: int | None, reading: str | None
+) -> list[Artefact]:
     from ssdfl.records.artefacts import artefact_names, load_artefact, paper_folder
 
     if not names:
@@ -165,7 +184,7 @@ def _choose(names: list[str], profile: str, seeds: int | None) -> list[Artefact]
         check_range("--seeds", seeds, 1, remedy="Give the number of seeds.")
     known = artefact_names(paper_folder())
     wanted = known if names == ["all"] else _without_labels(names, known)
-    return [load_artefact(name, profile, seeds=seeds) for name in wanted]
+    return [load_artefact(name, profile, seeds=seeds, reading=reading) for name in wanted]
 
 
 def _without_labels(names: list[str], known: Iterable[str]) -> list[str]:

@@ -13,6 +13,7 @@ from scipy.stats import t as student
 
 from ssdfl.records.artefacts import Artefact, CaseKey
 from ssdfl.records.record import METRICS
+from ssdfl.records.scores import READINGS
 from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.grouping import group_by
 from ssdfl.report.series import names_of_costs
@@ -21,6 +22,13 @@ from ssdfl.report.target import cost_to_target
 Runs = Mapping[CaseKey, Sequence[Sequence[Row]]]
 """Records of every seed, by panel, point and series."""
 NONE = "–"
+ACCURACIES = dict(zip(READINGS, ("the mean over devices", "the averaged model's"), strict=True))
+"""What is reported as accuracy, in words."""
+
+
+def accuracy_sentence(artefact: Artefact) -> str:
+    """A sentence that says what accuracy means here; empty for a bound, which has none."""
+    return "" if artefact.kind == "bound" else f"Accuracy is {ACCURACIES[artefact.reading]}."
 
 
 @dataclass(frozen=True)

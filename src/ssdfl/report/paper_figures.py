@@ -20,7 +20,14 @@ from ssdfl.records.record import METRICS, Metric
 from ssdfl.records.tables import Row, is_measured
 from ssdfl.report.figures import COLOURS
 from ssdfl.report.grouping import group_by
-from ssdfl.report.paper import NONE, Entry, Runs, by_series, half_width
+from ssdfl.report.paper import (
+    NONE,
+    Entry,
+    Runs,
+    accuracy_sentence,
+    by_series,
+    half_width,
+)
 
 COLUMNS = {"costs": 4, "table": 2}
 X_LABELS = {"table": "accuracy to reach"}
@@ -54,7 +61,8 @@ def plot_artefact(artefact: Artefact, runs: Runs, numbers: Sequence[Entry]) -> F
     named = _handles(artefact, grid.flat[: len(plots)])
     names, handles = list(named), list(named.values())
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-    figure.suptitle(f"{artefact.title}\n{NOTES.get(artefact.kind, '')}".strip(), fontsize=10)
+    notes = (artefact.title, accuracy_sentence(artefact), NOTES.get(artefact.kind, ""))
+    figure.suptitle("\n".join(filter(None, notes)), fontsize=10)
     return figure
 
 

@@ -12,7 +12,7 @@ from ssdfl.files import write_text
 from ssdfl.records.artefacts import Artefact
 from ssdfl.report.figures import save
 from ssdfl.report.formats import latex_table, latex_text, markdown_table, write_csv
-from ssdfl.report.paper import NONE, Entry, Runs, by_series, entries
+from ssdfl.report.paper import NONE, Entry, Runs, accuracy_sentence, by_series, entries
 from ssdfl.report.paper_figures import plot_artefact
 from ssdfl.report.paper_plans import PlanLine, plan_lines, plans_sentence, write_plans
 from ssdfl.report.tables import Table
@@ -91,7 +91,7 @@ def markdown(
         "",
         f"    {command}",
         "",
-        f"Profile {artefact.profile}, {_seeds(artefact)}.",
+        f"Profile {artefact.profile}, {_seeds(artefact)}. {accuracy_sentence(artefact)}".rstrip(),
         *([f"{plans_sentence(plans)} One by one: `{artefact.name}-plans.csv`."] if plans else []),
         "",
     ]
