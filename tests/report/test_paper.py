@@ -166,6 +166,33 @@ def test_which_rule_chose_the_clusters_is_written_run_by_run(tmp_path):
     ) in text
 
 
+def test_curves_are_written_run_by_run(tmp_path):
+    artefact = load_artefact("fmnist-taua", seeds=2)
+    untested = rows([0.1, math.nan, 0.3])
+    runs = {case.key: [untested, rows([0.2, 0.25, 0.5])] for case in artefact.cases}
+    written = write_artefact(artefact, runs, tmp_path, "ssdfl reproduce it")
+    assert tmp_path / "fmnist-taua-curves.csv" in written
+    with (tmp_path / "fmnist-taua-curves.csv").open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 5 * len(artefact.cases)
+    of_one = [(one["seed"], one["cycle"], one["accuracy"]) for one in lines[:5]]
+    assert of_one == [
+        ("0", "1", "0.1"),
+        ("0", "3", "0.3"),
+        ("1", "1", "0.2"),
+        ("1", "2", "0.25"),
+        ("1", "3", "0.5"),
+    ]
+    table = load_artefact("fmnist-taur1", seeds=1)
+    names = {
+        path.name
+        for path in write_artefact(
+            table, {case.key: [rows([0.2, 0.9])] for case in table.cases}, tmp_path, "it"
+        )
+    }
+    assert not any("curves" in name for name in names)
+
+
 def test_what_is_read_is_shown_and_said(tmp_path):
     artefact = load_artefact("fmnist-links", "medium", seeds=1)
     runs = {

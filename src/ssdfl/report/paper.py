@@ -63,6 +63,29 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class CurvePoint:
+    """The accuracy of one run after a cycle."""
+
+    panel: str
+    point: str
+    series: str
+    seed: int
+    cycle: int
+    accuracy: float
+
+
+def curve_points(artefact: Artefact, runs: Runs) -> list[CurvePoint]:
+    """Every tested cycle of every run, in the artefact's order."""
+    return [
+        CurvePoint(*case.key, seed, row["cycle"], row[artefact.reading])
+        for case in artefact.cases
+        for seed, run in zip(case.experiment.seeds, runs[case.key], strict=True)
+        for row in run
+        if is_measured(row, artefact.reading)
+    ]
+
+
+@dataclass(frozen=True)
 class _Question:
     """A question about the runs of a case.
 

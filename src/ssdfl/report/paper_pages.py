@@ -12,7 +12,16 @@ from ssdfl.files import write_text
 from ssdfl.records.artefacts import Artefact
 from ssdfl.report.figures import save
 from ssdfl.report.formats import latex_table, latex_text, markdown_table, write_csv
-from ssdfl.report.paper import NONE, Entry, Runs, accuracy_sentence, by_series, entries
+from ssdfl.report.paper import (
+    NONE,
+    CurvePoint,
+    Entry,
+    Runs,
+    accuracy_sentence,
+    by_series,
+    curve_points,
+    entries,
+)
 from ssdfl.report.paper_figures import plot_artefact
 from ssdfl.report.paper_plans import PlanLine, plan_lines, plans_sentence, write_plans
 from ssdfl.report.tables import Table
@@ -31,21 +40,37 @@ SCALE_AND_DIGITS = {"table": (1, 2), "bound": (1, 1), "costs": (1, 1)}
 def write_artefact(artefact: Artefact, runs: Runs, folder: Path, command: str) -> list[Path]:
     """Write an artefact's table (CSV, Markdown, LaTeX) and figure (PNG, PDF); returns paths.
 
-    ``…-plans.csv`` says how the clusters of each run were chosen.
+    ``…-plans.csv`` says how the clusters of each run were chosen, ``…-curves.csv`` has the curves
+    of a figure of curves.
     """
     numbers, plans = entries(artefact, runs), plan_lines(artefact, runs)
-    names = (".csv", ".md", ".tex", "-plans.csv")[: 4 if plans else 3]
-    tables = [folder / f"{artefact.name}{name}" for name in names]
+
+    def file(ending: str) -> Path:
+        return folder / f"{artefact.name}{ending}"
+
+    tables = [file(ending) for ending in (".csv", ".md", ".tex")]
     write_csv(tables[0], list(Entry.__dataclass_fields__), map(_rounded, numbers))
     write_text(tables[1], markdown(artefact, numbers, command, plans))
     write_text(tables[2], latex(artefact, numbers))
-    for path in tables[3:]:
-        write_plans(path, plans)
+    if plans:
+        tables.append(file("-plans.csv"))
+        write_plans(tables[-1], plans)
+    if artefact.kind == "curves":
+        tables.append(file("-curves.csv"))
+        _write_curves(tables[-1], curve_points(artefact, runs))
     figure = plot_artefact(artefact, runs, numbers)
-    figures = [folder / f"{artefact.name}{suffix}" for suffix in (".png", ".pdf")]
+    figures = [file(".png"), file(".pdf")]
     for path in figures:
         save(figure, path, dpi=130)
     return tables + figures
+
+
+def _write_curves(path: Path, points: Sequence[CurvePoint]) -> None:
+    rows = (
+        (one.panel, one.point, one.series, one.seed, one.cycle, f"{one.accuracy:.5g}")
+        for one in points
+    )
+    write_csv(path, list(CurvePoint.__dataclass_fields__), rows)
 
 
 def _rounded(entry: Entry) -> list[object]:
