@@ -26,6 +26,7 @@ from findings import (
     least,
     over_links,
     saving,
+    smoother,
     spread,
     who_reached,
     wins,
@@ -111,6 +112,31 @@ CLAIMS: tuple[Claim, ...] = (
         lambda r: lead(r, "fmnist-taua", "τ_a = 5, extreme", 9, over=STRONG),
     ),
     (
+        "the same: smoother curves than STC's",
+        "smoother",
+        lambda r: smoother(r, "fmnist-taua", "τ_a = 5, extreme", "STC"),
+    ),
+    (
+        "the same: smoother curves than cSTC's",
+        "smoother",
+        lambda r: smoother(r, "fmnist-taua", "τ_a = 5, extreme", "cSTC"),
+    ),
+    (
+        "CIFAR10, τ_a = 5, extreme: lead over STC, the best baseline",
+        "+2 (35 against STC 33)",
+        lambda r: lead(r, "cifar10-taua", "τ_a = 5, extreme", 2, over="STC"),
+    ),
+    (
+        "the same: lead over pDFL and so over the weak sDFL",
+        "+4",
+        lambda r: lead(r, "cifar10-taua", "τ_a = 5, extreme", 4, over="pDFL"),
+    ),
+    (
+        "the same: lead over the strong sDFL",
+        "+4",
+        lambda r: lead(r, "cifar10-taua", "τ_a = 5, extreme", 4, over=STRONG),
+    ),
+    (
         "N = 10, mild: lead over the best baseline",
         "+1 to +3",
         lambda r: lead(r, SIZE, "mild", 2, "10"),
@@ -132,6 +158,11 @@ CLAIMS: tuple[Claim, ...] = (
         "N = 50, extreme: cSTC falls behind",
         "+10",
         lambda r: lead(r, SIZE, "extreme", 10, "50", "cSTC"),
+    ),
+    (
+        "CIFAR10, N = 50, extreme: cSTC falls behind",
+        "+4",
+        lambda r: lead(r, "cifar10-size", "extreme", 4, "50", "cSTC"),
     ),
     (
         "PrefA, mild: lead over STC",

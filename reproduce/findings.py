@@ -6,6 +6,7 @@ import csv
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
@@ -18,6 +19,8 @@ METHODS = (OURS, STRONG, *BASELINES)
 LEVEL_POINTS = 1.0
 CLOSE_POINTS = 5.0
 LARGE = 0.5
+ANY_SIZE = 1e-9
+"""A lead of the paper of which only the sign is told."""
 RULE = """\
 A *lead* of SSD-FL over another method is the mean over seeds of their difference, seed by seed,
 with its 95 % confidence interval (Student's t). "The best baseline" is the best of pDFL, STC and
@@ -36,7 +39,8 @@ Where the paper claims that methods are equal, a lead of at most 1 point reprodu
 are close or stable, a spread of at most 5 points; how often SSD-FL is first, at least three
 quarters of the paper's count; which methods reach an accuracy or where a bound is least, the same
 answer. Otherwise such a claim is *not* reproduced. A row of savings is judged where the paper's is
-largest."""
+largest. Where the paper gives no number, the sign decides. How rough a curve is, is the sum of its
+falls from one cycle to the next, in points."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,10 @@ class Cells(dict[tuple[str, str, str, str], Cell]):
         raise NotRunError(" ".join(key))
 
 
+Curve = list[float]
+"""A run's accuracy after each cycle."""
+
+
 class Results:
     """Our numbers of one profile."""
 
@@ -106,6 +114,24 @@ class Results:
             NotRunError: it has not been run.
         """
         return self.cells(artefact)[panel, point, series, threshold]
+
+    def curves(self, artefact: str, panel: str, series: str) -> list[Curve]:
+        """A method's curves in a panel of a figure, by seed.
+
+        Raises:
+            NotRunError: they have not been run.
+        """
+        path = self.folder / f"{artefact}-curves.csv"
+        if not path.exists():
+            raise NotRunError(artefact)
+        of_seeds: dict[str, Curve] = {}
+        with path.open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                if (row["panel"], row["series"]) == (panel, series):
+                    of_seeds.setdefault(row["seed"], []).append(float(row["accuracy"]))
+        if not of_seeds:
+            raise NotRunError(f"{artefact} {panel} {series}")
+        return list(of_seeds.values())
 
 
 def _cell(row: dict[str, str]) -> tuple[tuple[str, str, str, str], Cell]:
@@ -293,6 +319,32 @@ def least(results: Results, score: str, paper: dict[int, float]) -> Finding:
     same = all(abs(found[tau] - number) < 1 for tau, number in paper.items())
     text = f"{least_at}; formed: {', '.join(f'{one:.1f}' for one in formed)}"
     return Finding(text, "reproduced" if same else "not")
+
+
+def roughness(curve: Curve) -> float:
+    """The sum of a curve's falls, in points.
+
+    Examples:
+        >>> round(roughness([0.1, 0.3, 0.2, 0.5, 0.45]), 6)
+        15.0
+    """
+    return sum(100 * max(0.0, before - after) for before, after in pairwise(curve))
+
+
+def smoother(results: Results, artefact: str, panel: str, over: str) -> Finding:
+    """By how much SSD-FL's curves are less rough than another method's."""
+    ours, others = (
+        [roughness(curve) for curve in results.curves(artefact, panel, name)]
+        for name in (OURS, over)
+    )
+    falls = [b - a for a, b in zip(ours, others, strict=False)]
+    shared = len(falls)
+    means = f"{fmean(ours[:shared]):.1f} against {fmean(others[:shared]):.1f}"
+    half = half_width(falls)
+    if half is None:
+        return Finding(means, "one seed")
+    verdict = judged(fmean(falls), half, ANY_SIZE)
+    return Finding(f"{fmean(falls):+.1f} ± {half:.1f} ({means})", verdict)
 
 
 def _number_or_dash(number: float) -> str:

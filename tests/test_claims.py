@@ -5,7 +5,19 @@ import csv
 import pytest
 
 import held_out
-from findings import Finding, NotRunError, Results, growing, judged, lead, least, saving, wins
+from findings import (
+    Finding,
+    NotRunError,
+    Results,
+    growing,
+    judged,
+    lead,
+    least,
+    roughness,
+    saving,
+    smoother,
+    wins,
+)
 
 COLUMNS = (
     "panel",
@@ -196,3 +208,43 @@ def test_a_bound_that_is_infinite_is_least_nowhere(tmp_path, numbers, told, verd
     ]
     results = written(tmp_path, "fmnist-bound", bounds)
     assert least(results, "stationarity", {1: 4, 5: 2}) == Finding(told, verdict)
+
+
+def curves(folder, **of_methods):
+    """A figure's curves: for each method those of its seeds."""
+    lines = ["panel,point,series,seed,cycle,accuracy"]
+    for name, of_seeds in of_methods.items():
+        for seed, curve in enumerate(of_seeds):
+            lines += [f"p,,{name},{seed},{k},{value}" for k, value in enumerate(curve, start=1)]
+    (folder / "figure-curves.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return Results(folder)
+
+
+STEADY, ROUGH, ROUGHER = [0.1, 0.2, 0.3], [0.1, 0.3, 0.2], [0.3, 0.4, 0.1]
+
+
+def test_a_curve_is_as_rough_as_it_falls():
+    assert roughness(STEADY) == 0
+    assert roughness([0.5, 0.4, 0.6, 0.3]) == pytest.approx(40)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict"),
+    [
+        ([STEADY, STEADY, STEADY], [ROUGH, ROUGH, ROUGH], "reproduced"),
+        ([ROUGH, ROUGH, ROUGH], [STEADY, STEADY, STEADY], "reversed"),
+        ([STEADY, ROUGH, STEADY], [ROUGH, STEADY, ROUGHER], "level"),
+        ([STEADY], [ROUGH], "one seed"),
+        ([STEADY, STEADY, ROUGHER], [ROUGH, ROUGH], "reproduced"),  # the seeds that both have
+    ],
+)
+def test_smoothness_is_judged_by_its_sign(tmp_path, ours, theirs, verdict):
+    results = curves(tmp_path, **{"SSD-FL": ours, "STC": theirs})
+    assert smoother(results, "figure", "p", "STC").verdict == verdict
+
+
+def test_curves_that_were_not_run_are_left_out(tmp_path):
+    results = curves(tmp_path, **{"SSD-FL": [STEADY]})
+    for artefact, over in (("figure", "STC"), ("other", "STC")):
+        with pytest.raises(NotRunError):
+            smoother(results, artefact, "p", over)
