@@ -17,20 +17,22 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PROFILES = {
     "medium": "the paper's CNN",
+    "medium-averaged": "the paper's CNN, by the averaged model",
     "larger": "the paper's CNN and larger steps",
     "averaged": "the averaged model of the paper's CNN",
     "plain": "the paper's CNN without normalisation",
     "small": "one hidden layer",
 }
-"""By how near they are to the paper; the picture is of the first that has been run."""
+"""Folders of results by how near they are to the paper; the first that has a result is shown."""
 
 INTRODUCTION = """# Results
 
 Our result of every table and figure of the paper, with the command that made it in its file.
 `python reproduce/gallery.py` prints this page; [Reproduction](../../docs/reproduction.md) says what
-agrees with the paper. Profile `medium` has the paper's CNN on whole images, `larger` takes larger
-steps, `averaged` is read by the averaged model's accuracy, `plain` lacks batch normalisation,
-`small` has one hidden layer on halved images. Numbers beside a profile count seeds."""
+agrees with the paper. Profile `medium` has the paper's CNN on whole images; `medium-averaged` shows
+the averaged model's accuracy of its runs. `larger` takes larger steps, `averaged` has settings that
+fit the averaged model's accuracy, `plain` lacks batch normalisation, `small` has one hidden layer
+on halved images. Numbers beside a profile count seeds."""
 
 
 @dataclass(frozen=True)

@@ -269,6 +269,7 @@ def test_the_claims_page_has_the_numbers_of_the_results():
         assert table in shown
         assert held_out.criteria(results / profile) in shown
         assert held_out.agreement(results / profile) in shown
+    assert claims.table(results / "medium-averaged") in page
     for found in (held_out.criteria, held_out.agreement):
         assert found(results / "larger") in page
     assert findings.RULE in page
