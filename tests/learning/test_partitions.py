@@ -4,7 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssdfl.errors import InputError
-from ssdfl.learning import by_labels, dirichlet, iid
+from ssdfl.learning import by_labels, by_shared_labels, dirichlet, iid, load_dataset
+from ssdfl.learning.dealing import Dealing, deal
+from ssdfl.records.sections import DataSection
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 60))
 
@@ -68,13 +70,14 @@ def test_impossible_labels_per_device(k):
 
 
 def test_more_devices_than_samples():
-    for deal in (
+    for too_many in (
         lambda: by_labels(LABELS, 601, 1, np.random.default_rng(0)),
+        lambda: by_shared_labels(LABELS, 601, 10, np.random.default_rng(0)),
         lambda: dirichlet(LABELS, 601, 1.0, np.random.default_rng(0)),
         lambda: iid(LABELS, 601, np.random.default_rng(0)),
     ):
         with pytest.raises(InputError, match="number of devices = 601"):
-            deal()
+            too_many()
 
 
 def test_labels_may_be_dealt_at_random():
@@ -87,3 +90,28 @@ def test_labels_may_be_dealt_at_random():
         held[dealing] = {int(LABELS[shard[0]]) for shard in shards}
     assert len(held["even"]) == 10
     assert len(held["random"]) < 10
+
+
+@given(st.integers(1, 40), st.integers(1, 10), st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+def test_drawn_labels_are_shared_by_their_devices(num_devices, k, seed):
+    """Every sample of a label that somebody drew is dealt, once, in parts that differ by one."""
+    shards = by_shared_labels(LABELS, num_devices, k, np.random.default_rng(seed))
+    assert len(shards) == num_devices
+    assert all(len(np.unique(LABELS[shard])) == k for shard in shards)
+    dealt = np.concatenate(shards)
+    assert len(np.unique(dealt)) == len(dealt)
+    counts = np.array([np.bincount(LABELS[shard], minlength=10) for shard in shards])
+    for of_label in counts.T:
+        held = of_label[of_label > 0]
+        assert not len(held) or (held.sum() == 60 and np.ptp(held) <= 1)
+
+
+def test_shared_labels_are_an_option():
+    config = DataSection(partition="labels", labels_per_device=1, label_dealing="shared")
+    data = load_dataset("digits")
+    names = tuple(map(str, range(10)))
+    shards = deal(Dealing(data, names, config, np.random.default_rng(0)))
+    labels = [np.unique(data.train_targets[shard]) for shard in shards]
+    assert all(len(own) == 1 for own in labels)
+    assert len({len(shard) for shard in shards}) > 1

@@ -37,7 +37,14 @@ from ssdfl.learning.optimizers import (
     paper_optimizer,
     parse_optimizer,
 )
-from ssdfl.learning.partitions import by_column, by_labels, by_size, dirichlet, iid
+from ssdfl.learning.partitions import (
+    by_column,
+    by_labels,
+    by_shared_labels,
+    by_size,
+    dirichlet,
+    iid,
+)
 from ssdfl.learning.precision import Precision, has_bf16_units, precision_remark
 from ssdfl.learning.rates import RATES, find_rate
 from ssdfl.learning.shards import Shards
@@ -83,6 +90,7 @@ __all__ = [
     "build_model",
     "by_column",
     "by_labels",
+    "by_shared_labels",
     "by_size",
     "call_model",
     "count",

@@ -10,7 +10,14 @@ import numpy as np
 from ssdfl.arrays import IntArray
 from ssdfl.errors import InputError, find_function
 from ssdfl.learning.dataset import Dataset
-from ssdfl.learning.partitions import by_column, by_labels, by_size, dirichlet, iid
+from ssdfl.learning.partitions import (
+    by_column,
+    by_labels,
+    by_shared_labels,
+    by_size,
+    dirichlet,
+    iid,
+)
 from ssdfl.learning.tables import FILE
 from ssdfl.records.sections import DataSection
 
@@ -76,9 +83,7 @@ Partition = Callable[[Dealing], Iterable[IntArray]]
 """A partition: returns the samples of each device."""
 
 PARTITIONS: dict[str, Partition] = {
-    "labels": lambda one: by_labels(
-        one.labels, one.num_devices, one.config.labels_per_device, one.rng, one.config.label_dealing
-    ),
+    "labels": lambda one: _by_labels(one),
     "dirichlet": lambda one: dirichlet(one.labels, one.num_devices, one.config.alpha, one.rng),
     "iid": lambda one: iid(one.data.train_targets, one.num_devices, one.rng),
     "size": lambda one: by_size(
@@ -88,6 +93,15 @@ PARTITIONS: dict[str, Partition] = {
     "files": lambda one: one.column(FILE),
 }
 """Partitions by name."""
+
+
+def _by_labels(one: Dealing) -> Iterable[IntArray]:
+    """By labels, as `data.label_dealing` says."""
+    config = one.config
+    given = (one.labels, one.num_devices, config.labels_per_device, one.rng)
+    if config.label_dealing == "shared":
+        return by_shared_labels(*given)
+    return by_labels(*given, config.label_dealing)
 
 
 def _only_column(data: Dataset) -> str:

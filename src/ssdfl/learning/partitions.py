@@ -43,10 +43,7 @@ def by_labels(
         >>> y[by_labels(y, 3, 1, np.random.default_rng(0))].tolist()
         [[2, 2], [0, 0], [1, 1]]
     """
-    classes = int(labels.max()) + 1
-    check_range(
-        "data.labels_per_device", labels_per_device, 1, classes, f"There are {classes} labels."
-    )
+    classes = _checked_classes(labels, labels_per_device)
     held = DEALINGS[dealing](num_devices, labels_per_device, classes, rng)
     uses = np.bincount(held.ravel(), minlength=classes)
     used = uses > 0
@@ -61,6 +58,44 @@ def by_labels(
             shards[device, column] = pools[label][taken[label] : taken[label] + share]
             taken[label] += share
     return shards.reshape(num_devices, -1)
+
+
+def by_shared_labels(
+    labels: IntArray, num_devices: int, labels_per_device: int, rng: np.random.Generator
+) -> list[IntArray]:
+    """Each device draws its labels at random; those that drew a label share all its samples.
+
+    Some labels may have many devices and others none. A device that is alone with a label has more
+    of it than of a label that it shares, so every label that somebody holds counts about the same.
+
+    Returns:
+        The samples of each device, of different numbers.
+
+    Examples:
+        >>> y = np.array([0, 0, 1, 1, 2, 2])
+        >>> shards = by_shared_labels(y, 3, 1, np.random.default_rng(1))
+        >>> [y[shard].tolist() for shard in shards]
+        [[1], [1], [2, 2]]
+    """
+    classes = _checked_classes(labels, labels_per_device)
+    held = _random_labels(num_devices, labels_per_device, classes, rng)
+    shards: list[list[IntArray]] = [[] for _ in range(num_devices)]
+    for label, pool in enumerate(_shuffled_by_label(labels, rng)):
+        holders = np.flatnonzero((held == label).any(axis=1))
+        if len(holders):
+            _check_enough(len(pool) // len(holders), len(labels), num_devices)
+            for device, share in zip(holders, np.array_split(pool, len(holders)), strict=True):
+                shards[device].append(share)
+    return [np.concatenate(parts) for parts in shards]
+
+
+def _checked_classes(labels: IntArray, labels_per_device: int) -> int:
+    """The number of classes, if a device can hold so many labels."""
+    classes = int(labels.max()) + 1
+    check_range(
+        "data.labels_per_device", labels_per_device, 1, classes, f"There are {classes} labels."
+    )
+    return classes
 
 
 def _even_labels(

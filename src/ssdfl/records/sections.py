@@ -182,9 +182,11 @@ class DataSection(Section):
         "classes, else iid",
     )
     labels_per_device: Count = Field(3, description="for partition = labels: 3 is mild, 1 extreme")
-    label_dealing: Literal["even", "random"] = Field(
+    label_dealing: Literal["even", "random", "shared"] = Field(
         "even",
-        description="for partition = labels: whether labels go to devices evenly or at random",
+        description="for partition = labels: even spreads labels over devices as evenly as "
+        "possible; random draws them; shared draws them, too, and devices share all samples of a "
+        "label, so that their numbers differ",
     )
     alpha: Annotated[float, Field(gt=0)] = Field(0.5, description="for partition = dirichlet")
     size_exponent: NotNegative = Field(
