@@ -39,7 +39,8 @@ class Point:
         momentum: momentum as printed, or damped, which moves no further than SGD.
         initial: how the CNN starts.
         norm: whether the CNN has batch normalisation, and by which statistics it is tested.
-        dealing: whether labels go to devices evenly or at random.
+        dealing: whether labels go to devices evenly or at random (shared: all samples of a label go
+            to the devices that drew it).
         links: p of G(10, p). At the paper's p = 0.1 hardly any draw is connected, so its networks
             of ten devices were either joined by single links, as ours are, or denser than stated.
     """
@@ -240,6 +241,24 @@ STAGES = {
                 (0.006, 7, 12, 0.4),
                 (0.003, 7, 12, 0.5),
                 (0.002, 10, 8, 0.5),
+            )
+        ),
+        seeds=(0, 1),
+    ),
+    "devices-dealing": _of_devices(
+        *(
+            replace(_denser(*settings), dealing="shared")
+            for settings in ((0.003, 7, 12, 0.5), (0.01, 7, 12, 0.4))
+        ),
+        seeds=(0, 1),
+    ),
+    "devices-dealing-current": _of_devices(
+        *(
+            replace(_denser(*settings), norm="current", dealing="shared")
+            for settings in (
+                (0.01, 7, 12, 0.4),
+                (0.01, 7, 12, 0.7),
+                (0.03, 7, 12, 0.5),
             )
         ),
         seeds=(0, 1),
