@@ -257,7 +257,9 @@ STAGES = {
             replace(_denser(*settings), norm="current", dealing="shared")
             for settings in (
                 (0.01, 7, 12, 0.4),
+                (0.01, 7, 12, 0.5),
                 (0.01, 7, 12, 0.7),
+                (0.006, 7, 12, 0.7),
                 (0.03, 7, 12, 0.5),
             )
         ),
