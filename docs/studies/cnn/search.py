@@ -265,6 +265,14 @@ STAGES = {
         ),
         seeds=(0, 1),
     ),
+    "devices-dealing-leads": _of_devices(
+        *(
+            replace(_denser(0.01, 7, 12, links), norm="current", dealing="shared")
+            for links in (0.5, 0.1)
+        ),
+        methods=("ssdfl", "pdfl"),
+        seeds=(0, 1, 2),
+    ),
     "devices-cifar10": _of_cifar10(
         _denser(0.003, 7, 12, 0.5),
         _denser(0.01, 5, 16, 0.5),

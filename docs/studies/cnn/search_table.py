@@ -32,13 +32,14 @@ POINT = (
     "rule",
     "momentum",
     "norm",
+    "dealing",
     "tau_r",
     "optimizers",
     "labels",
     "method",
 )
 HEADER = (
-    *("data", "G(10, p)", "η", "E", "M", "rule", "momentum", "normalised"),
+    *("data", "G(10, p)", "η", "E", "M", "rule", "momentum", "normalised", "labels"),
     *("τ_r", "optimizers", "skew", "method"),
 )
 SERIES = {"ssdfl": "SSD-FL", "sdfl": "sDFL", "pdfl": "pDFL", "stc": "STC", "cstc": "cSTC"}
