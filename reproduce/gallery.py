@@ -19,6 +19,7 @@ PROFILES = {
     "medium": "the paper's CNN",
     "medium-averaged": "the paper's CNN, by the averaged model",
     "larger": "the paper's CNN and larger steps",
+    "drawn": "the averaged model of the paper's CNN, labels drawn at random",
     "averaged": "the averaged model of the paper's CNN",
     "plain": "the paper's CNN without normalisation",
     "small": "one hidden layer",

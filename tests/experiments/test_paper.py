@@ -29,7 +29,7 @@ def test_all_artefacts_of_the_paper_are_there():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_artefact_is_whole(name):
-    for profile in ("smoke", "small", "medium", "larger", "averaged", "plain", "paper"):
+    for profile in ("smoke", "small", "medium", "larger", "drawn", "averaged", "plain", "paper"):
         artefact = load_artefact(name, profile)
         cases = {(case.panel, case.point, case.series) for case in artefact.cases}
         assert len(cases) == len(artefact.panels) * len(artefact.points) * len(artefact.series)
@@ -227,7 +227,7 @@ def test_runs_that_are_kept_are_found_again_and_complete():
     wanted = {
         run_key(one)
         for name in NAMES
-        for profile in ("medium", "larger", "averaged", "plain")
+        for profile in ("medium", "larger", "drawn", "averaged", "plain")
         for one in load_artefact(name, profile).runs()
     }
     for folder in KEPT_RUNS:

@@ -273,6 +273,14 @@ STAGES = {
         methods=("ssdfl", "pdfl"),
         seeds=(0, 1, 2),
     ),
+    "devices-dealing-faster": _of_devices(
+        *(
+            replace(_denser(*settings), norm="current", dealing="shared")
+            for settings in ((0.015, 7, 12, 0.5), (0.02, 7, 12, 0.5))
+        ),
+        methods=("ssdfl", "pdfl"),
+        seeds=(0, 1, 2),
+    ),
     "devices-cifar10": _of_cifar10(
         _denser(0.003, 7, 12, 0.5),
         _denser(0.01, 5, 16, 0.5),

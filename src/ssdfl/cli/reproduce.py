@@ -35,7 +35,8 @@ def reproduce(
         str,
         typer.Option(
             help="smoke (seconds, shape only), small (a small model), medium, "
-            "larger (larger steps), averaged (the averaged model's accuracy), "
+            "larger (larger steps), drawn (labels drawn at random), "
+            "averaged (the averaged model's accuracy), "
             "plain (the CNN without normalisation), paper (full size)."
         ),
     ] = "small",
