@@ -272,6 +272,7 @@ def test_the_claims_page_has_the_numbers_of_the_results():
     assert claims.table(results / "medium-averaged") in page
     for found in (held_out.criteria, held_out.agreement):
         assert found(results / "larger") in page
+        assert found(results / "drawn") in page
     assert findings.RULE in page
     assert claims.costs(results / "small", "beyond-costs") in page
     assert claims.costs(results / "medium", "beyond-tables") in page

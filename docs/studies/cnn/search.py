@@ -281,6 +281,12 @@ STAGES = {
         methods=("ssdfl", "pdfl"),
         seeds=(0, 1, 2),
     ),
+    "devices-dealing-cifar10": _of_cifar10(
+        *(
+            replace(_denser(rate, 10, 16, 0.5), norm="current", dealing="shared")
+            for rate in (0.01, 0.03)
+        )
+    ),
     "devices-cifar10": _of_cifar10(
         _denser(0.003, 7, 12, 0.5),
         _denser(0.01, 5, 16, 0.5),
