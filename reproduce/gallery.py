@@ -33,7 +33,8 @@ Our result of every table and figure of the paper, with the command that made it
 agrees with the paper. Profile `medium` has the paper's CNN on whole images; `medium-averaged` shows
 the averaged model's accuracy of its runs. `larger` takes larger steps, `drawn` draws labels at
 random, `averaged` has settings that fit the averaged model's accuracy, `plain` lacks batch
-normalisation, `small` has one hidden layer on halved images. Numbers beside a profile count seeds."""
+normalisation, `small` has one hidden layer on halved images. Numbers beside a profile count
+seeds."""
 
 
 @dataclass(frozen=True)
