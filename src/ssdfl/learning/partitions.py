@@ -90,7 +90,7 @@ def by_shared_labels(
 
 
 def _checked_classes(labels: IntArray, labels_per_device: int) -> int:
-    """The number of classes, if a device can hold so many labels."""
+    """The number of classes, if a device can hold this many labels."""
     classes = int(labels.max()) + 1
     check_range(
         "data.labels_per_device", labels_per_device, 1, classes, f"There are {classes} labels."
