@@ -66,7 +66,8 @@ def by_shared_labels(
     """Each device draws its labels at random; those that drew a label share all its samples.
 
     Some labels may have many devices and others none. A device that is alone with a label has more
-    of it than of a label that it shares, so every label that somebody holds counts about the same.
+    of it than of a label that it shares. If devices count by size (``data.weights = "size"``),
+    every label that somebody holds counts the same.
 
     Returns:
         The samples of each device, of different numbers.
