@@ -82,8 +82,18 @@ class Dealing:
 Partition = Callable[[Dealing], Iterable[IntArray]]
 """A partition: returns the samples of each device."""
 
+
+def _by_labels(one: Dealing) -> Iterable[IntArray]:
+    """By labels, as `data.label_dealing` says."""
+    config = one.config
+    given = (one.labels, one.num_devices, config.labels_per_device, one.rng)
+    if config.label_dealing == "shared":
+        return by_shared_labels(*given)
+    return by_labels(*given, config.label_dealing)
+
+
 PARTITIONS: dict[str, Partition] = {
-    "labels": lambda one: _by_labels(one),
+    "labels": _by_labels,
     "dirichlet": lambda one: dirichlet(one.labels, one.num_devices, one.config.alpha, one.rng),
     "iid": lambda one: iid(one.data.train_targets, one.num_devices, one.rng),
     "size": lambda one: by_size(
@@ -93,15 +103,6 @@ PARTITIONS: dict[str, Partition] = {
     "files": lambda one: one.column(FILE),
 }
 """Partitions by name."""
-
-
-def _by_labels(one: Dealing) -> Iterable[IntArray]:
-    """By labels, as `data.label_dealing` says."""
-    config = one.config
-    given = (one.labels, one.num_devices, config.labels_per_device, one.rng)
-    if config.label_dealing == "shared":
-        return by_shared_labels(*given)
-    return by_labels(*given, config.label_dealing)
 
 
 def _only_column(data: Dataset) -> str:

@@ -67,7 +67,7 @@ def by_shared_labels(
 
     Some labels may have many devices and others none. A device that is alone with a label has more
     of it than of a label that it shares. If devices count by size (``data.weights = "size"``),
-    every label that somebody holds counts the same.
+    every sample of these labels counts the same.
 
     Returns:
         The samples of each device, of different numbers.
