@@ -104,6 +104,11 @@ def _denser(rate: float, steps: int, batch: int, links: float, rule: str = "atc"
     return _normalised(rate, steps, batch, rule=rule, momentum="damped", links=links)
 
 
+def _drawn(rate: float, steps: int, batch: int, links: float) -> Point:
+    """A point with labels drawn at random and statistics of the batch at hand."""
+    return replace(_denser(rate, steps, batch, links), norm="current", dealing="shared")
+
+
 STAGES = {
     "joined": Stage(
         (
@@ -253,42 +258,28 @@ STAGES = {
         seeds=(0, 1),
     ),
     "devices-dealing-current": _of_devices(
-        *(
-            replace(_denser(*settings), norm="current", dealing="shared")
-            for settings in (
-                (0.01, 7, 12, 0.4),
-                (0.003, 7, 12, 0.5),
-                (0.01, 7, 12, 0.5),
-                (0.01, 7, 12, 0.6),
-                (0.01, 7, 12, 0.7),
-                (0.006, 7, 12, 0.7),
-                (0.03, 7, 12, 0.5),
-            )
-        ),
+        _drawn(0.01, 7, 12, 0.4),
+        _drawn(0.003, 7, 12, 0.5),
+        _drawn(0.01, 7, 12, 0.5),
+        _drawn(0.01, 7, 12, 0.6),
+        _drawn(0.01, 7, 12, 0.7),
+        _drawn(0.006, 7, 12, 0.7),
+        _drawn(0.03, 7, 12, 0.5),
         seeds=(0, 1),
     ),
     "devices-dealing-leads": _of_devices(
-        *(
-            replace(_denser(0.01, 7, 12, links), norm="current", dealing="shared")
-            for links in (0.5, 0.1)
-        ),
+        _drawn(0.01, 7, 12, 0.5),
+        _drawn(0.01, 7, 12, 0.1),
         methods=("ssdfl", "pdfl"),
         seeds=(0, 1, 2),
     ),
     "devices-dealing-faster": _of_devices(
-        *(
-            replace(_denser(*settings), norm="current", dealing="shared")
-            for settings in ((0.015, 7, 12, 0.5), (0.02, 7, 12, 0.5))
-        ),
+        _drawn(0.015, 7, 12, 0.5),
+        _drawn(0.02, 7, 12, 0.5),
         methods=("ssdfl", "pdfl"),
         seeds=(0, 1, 2),
     ),
-    "devices-dealing-cifar10": _of_cifar10(
-        *(
-            replace(_denser(rate, 10, 16, 0.5), norm="current", dealing="shared")
-            for rate in (0.01, 0.03)
-        )
-    ),
+    "devices-dealing-cifar10": _of_cifar10(_drawn(0.01, 10, 16, 0.5), _drawn(0.03, 10, 16, 0.5)),
     "devices-cifar10": _of_cifar10(
         _denser(0.003, 7, 12, 0.5),
         _denser(0.01, 5, 16, 0.5),
